@@ -37,8 +37,9 @@ fn repository() -> Option<PathBuf> {
     std::env::current_dir().ok()?.ancestors().find(is_ours).map(Path::to_owned)
 }
 
+/// Returns the output of a question to git, which must not write the index: the next build would find it changed.
 fn git(arguments: &[&str]) -> Option<String> {
     repository()?;
-    let output = Command::new("git").args(arguments).output().ok()?;
+    let output = Command::new("git").arg("--no-optional-locks").args(arguments).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

@@ -41,12 +41,13 @@ impl Agent {
         Self { at: at.to_owned(), socket: name.strip_prefix(&column).unwrap().to_owned() }
     }
 
-    /// Returns columns of the row of what the socket receives.
-    fn received<const N: usize>(&self, columns: [u32; N]) -> [u64; N] {
+    /// Returns columns of the row of what the socket receives. An interval in which nothing has arrived has no delay; then
+    /// the text of the reply is the error.
+    fn received<const N: usize>(&self, columns: [u32; N]) -> Result<[u64; N], String> {
         let names = columns.map(|column| format!("{OBJECTS}.3.1.{column}{}.2", self.socket));
         let text = get(&self.at, &names);
         let values: Vec<u64> = text.lines().filter_map(value).collect();
-        values.try_into().unwrap_or_else(|_| panic!("{text}"))
+        values.try_into().map_err(|_| text)
     }
 
     /// Returns the measured value of a violation under way, in thousandths of its unit, by the number of its measure.
@@ -156,7 +157,7 @@ fn what_managers_read_is_what_the_program_reads() {
         until(|| agent.violation(5).ok_or("no violation"));
         let mut seen = Vec::new();
         while seen.len() < INTERVALS {
-            let values = agent.received(LAST);
+            let values = until(|| agent.received(LAST));
             if seen.last() == Some(&values) {
                 // Polls: the next interval ends after half a second.
                 sleep(Duration::from_millis(100));
@@ -168,6 +169,8 @@ fn what_managers_read_is_what_the_program_reads() {
     }
 
     bed.quiet();
+    // Longer than the oldest row of a connection that has had messages.
+    sleep(Duration::from_secs(11));
     let values = agents.map(|agent| {
         until(|| {
             let [before, after] = [(); 2].map(|()| {
@@ -175,7 +178,7 @@ fn what_managers_read_is_what_the_program_reads() {
                 sleep(Duration::from_millis(1500));
                 agent.received(WHOLE)
             });
-            if before == after { Ok(after) } else { Err(after) }
+            if before == after { after } else { Err(format!("{before:?}, {after:?}")) }
         })
     });
     bed.end_far();

@@ -10,6 +10,7 @@ use clap::Subcommand;
 use cutline_doctor::{Finding, FindingGroup, Findings, ReportDocument, State, Survey, Use};
 use cutline_sys::{interface, namespace};
 use std::cmp::Reverse;
+use std::collections::HashSet;
 
 /// Check whether this machine can run the router and the laboratory
 ///
@@ -127,9 +128,11 @@ fn line(finding: &Finding, width: usize, text: &str) -> String {
     format!("  {style}{state:<7}{style:#}  {subject:<width$}  {text}\n")
 }
 
-/// Returns the next steps, the worst finding first.
+/// Returns the next steps, the worst finding first. A step that several interfaces have in common is there once.
 fn to_do(report: &Findings) -> String {
+    let mut seen = HashSet::new();
     let mut steps: Vec<&Finding> = report.findings().filter(|finding| finding.do_next.is_some()).collect();
+    steps.retain(|finding| seen.insert((&finding.subject, &finding.do_next)));
     steps.sort_by_key(|finding| Reverse(finding.state));
     if steps.is_empty() {
         return String::new();
@@ -160,6 +163,16 @@ mod tests {
                         router: ready\nlaboratory: not ready\n\nwhat to do next\n  \
                         missing  iproute2  install it\n  warning  clock     choose another\n";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_step_for_several_interfaces_is_printed_once() {
+        let interface = |name: &str| FindingGroup {
+            title: format!("interface {name}"),
+            findings: vec![Finding::note("addresses", name).then("let it route")],
+        };
+        let text = to_do(&Findings { groups: vec![interface("eth0"), interface("eth1")] });
+        assert_eq!(text.matches("let it route").count(), 1, "{text}");
     }
 
     #[test]

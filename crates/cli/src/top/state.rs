@@ -38,6 +38,10 @@ pub struct State {
     pub is_paused: bool,
     pub view: View,
     pub table: TableState,
+    /// Key of the selected row, which may change its place; `None` to select a place.
+    selected: Option<String>,
+    /// The first column that is shown behind that of the names, where not all fit.
+    pub first_column: usize,
     /// Reason why the last document has not come.
     pub problem: Option<String>,
     /// The last points of each row, by table and row.
@@ -57,6 +61,8 @@ impl State {
             is_paused: false,
             view: View::Table,
             table: TableState::default().with_selected(0),
+            selected: None,
+            first_column: 1,
             problem: None,
             history: BTreeMap::new(),
         };
@@ -110,6 +116,21 @@ impl State {
         shown
     }
 
+    /// Finds the place of the selected row among the rows that are shown. Returns it, or the nearest place if the row has gone.
+    pub fn settle(&mut self, rows: &[Row]) -> usize {
+        let place = self.selected.as_ref().and_then(|key| rows.iter().position(|row| row.key == *key));
+        let old = self.table.selected().unwrap_or_default();
+        let place = place.unwrap_or_else(|| old.min(rows.len().saturating_sub(1)));
+        self.table.select(Some(place));
+        self.selected = rows.get(place).map(|row| row.key.clone());
+        place
+    }
+
+    fn select_place(&mut self, place: usize) {
+        self.table.select(Some(place));
+        self.selected = None;
+    }
+
     /// Returns the history of a row of the present table, oldest first.
     pub fn history_of(&self, key: &str) -> Vec<[Option<f64>; 3]> {
         let number = Tab::ALL.iter().position(|tab| *tab == self.tab).unwrap_or_default();
@@ -144,7 +165,11 @@ impl State {
             KeyCode::Up | KeyCode::Char('k') => self.select(-1),
             KeyCode::PageDown => self.select(20),
             KeyCode::PageUp => self.select(-20),
-            KeyCode::Home => self.table.select(Some(0)),
+            KeyCode::Left => self.first_column = self.first_column.saturating_sub(1).max(1),
+            KeyCode::Right => {
+                self.first_column = (self.first_column + 1).min(self.tab.columns().len() - 1);
+            }
+            KeyCode::Home => self.select_place(0),
             KeyCode::End => self.select(isize::MAX),
             _ => {}
         }
@@ -167,7 +192,7 @@ impl State {
             KeyCode::Char(letter) => self.filter.push(letter),
             _ => {}
         }
-        self.table.select(Some(0));
+        self.select_place(0);
     }
 
     fn sort_by_next(&mut self) {
@@ -186,15 +211,15 @@ impl State {
 
     fn show(&mut self, tab: Tab) {
         if self.tab != tab {
-            (self.tab, self.sort, self.view) = (tab, None, View::Table);
-            self.table.select(Some(0));
+            (self.tab, self.sort, self.view, self.first_column) = (tab, None, View::Table, 1);
+            self.select_place(0);
         }
     }
 
     fn select(&mut self, by: isize) {
-        let last = self.rows().len().saturating_sub(1);
-        let now = self.table.selected().unwrap_or_default();
-        self.table.select(Some(now.saturating_add_signed(by).min(last)));
+        let rows = self.rows();
+        let now = self.settle(&rows);
+        self.select_place(now.saturating_add_signed(by).min(rows.len().saturating_sub(1)));
     }
 }
 
@@ -245,6 +270,30 @@ mod tests {
         press(&mut state, "jj");
         assert_eq!(state.table.selected(), Some(0));
         assert_eq!(state.on_key(KeyEvent::new(KeyCode::Char('q'), KeyModifiers::NONE)), Action::Quit);
+    }
+
+    #[test]
+    fn the_selected_row_is_followed_to_its_new_place() {
+        let mut state = State::new(document(1));
+        let selected = |state: &mut State| {
+            let rows = state.rows();
+            let place = state.settle(&rows);
+            rows.get(place).map(|row| row.cells[0].text.clone())
+        };
+        press(&mut state, "j");
+        assert_eq!(selected(&mut state).unwrap(), "call (2)");
+        press(&mut state, "sssssssr");
+        assert_eq!((selected(&mut state).unwrap().as_str(), state.table.selected()), ("call (2)", Some(2)));
+        let mut later = document(2);
+        later.sockets.remove(0);
+        state.take(later.clone());
+        assert_eq!((selected(&mut state).unwrap().as_str(), state.table.selected()), ("call (2)", Some(1)));
+        // The place of a row that has gone is taken by the next one.
+        later.sockets.remove(0);
+        state.take(later);
+        assert_eq!(selected(&mut state).unwrap(), "backup (3)");
+        state.take(HostDocument::default());
+        assert_eq!(selected(&mut state), None);
     }
 
     #[test]

@@ -1,20 +1,19 @@
-//! The room of waiting frames: a bounded piece of memory, in which a frame takes about as much as it is long.
+//! Memory of the waiting frames: one bounded allocation, in which a frame takes little more than its length.
 //!
 //! ```text
-//! room     one allocation of the whole bound; the kernel gives its pages when they are first written
-//!   block  a part of it, for frames of one class
+//! room     one allocation of the whole bound; the kernel provides its pages when they are first written
+//!   block  a part of the room, for frames of one class
 //!     cell as long as the longest frame of the class
 //! ```
 //!
-//! A frame that has left leaves its cell to the next one of its class, which is all that happens while there is memory.
+//! A class is a range of lengths. From 128 B on, a cell is at most half as long again as its frame. The cell of a frame
+//! that has left is used by the next frame of the class. If no block is unused, a block whose frames have all left may
+//! change to another class. Each frame also counts [`FRAME_OVERHEAD`] bytes for its records in the router and the queue.
+//! If there is no room, the arriving frame is dropped; stored frames are never affected.
 //!
-//! A class is a range of lengths: from 128 B on, no cell is more than half as long again as its frame. A block whose
-//! frames have all left may become one of another class when no block is unused. A frame also costs [`BESIDE`] bytes for
-//! what the router and its queue note about it, and these count against the bound as well. A frame for which there is no
-//! room is the newcomer's loss; nothing that has been stored is touched.
-//!
-//! The queue allocates its own notes while it grows, and an allocation that fails would end the process. So before more
-//! frames than ever are stored, the room that the queue may need for them is tried.
+//! The queue allocates its own lists while it grows, and an allocation that fails would end the process. Before the
+//! number of stored frames exceeds its previous maximum, this module therefore checks that the memory for these lists
+//! can be allocated.
 
 use crate::top_flows::Place;
 use cutline_units::{Dscp, Hint};
@@ -26,11 +25,11 @@ pub(crate) type Slot = u32;
 /// Record of a frame, or a free place for one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frame {
-    /// The frame's cell, in units from the start of the room.
+    /// Position of the frame's cell, in units from the start of the room.
     cell: u32,
     length: u32,
     headers: Headers,
-    /// The hint with which it arrived.
+    /// Hint with which the frame arrived.
     hint: Hint,
     /// The class of its cell.
     class: u8,
@@ -99,19 +98,19 @@ struct Block {
     place: u32,
 }
 
-/// The unit of room, bytes: the shortest frames fit.
+/// Unit of the room, bytes: the shortest frames fit.
 const UNIT: usize = 64;
-/// The least size of a block, bytes.
+/// Smallest size of a block, bytes.
 const BLOCK: usize = 64 * 1024;
-/// No cell, no slot.
+/// Stands for no cell and for no slot.
 const NONE: u32 = u32::MAX;
 /// Memory for the records of a frame here and in its queue, bytes. Lists grow by doubling.
-const BESIDE: usize = 128;
-/// The number of frames for which there are notes from the beginning.
+const FRAME_OVERHEAD: usize = 128;
+/// Number of frames that can be recorded at the start.
 const FIRST: usize = 256;
-/// Room that must be left for the rest of the process when more frames than ever are stored, bytes.
+/// Memory that must remain for the rest of the process when the records grow, bytes.
 const RESERVE: usize = 4 << 20;
-/// Frames that are refused after an allocation has failed, before the next attempt.
+/// Number of frames that are dropped after a failed allocation, before the next attempt.
 const REFUSALS: u32 = 1024;
 
 impl FrameMut<'_> {
@@ -239,15 +238,15 @@ impl Frames {
         }
     }
 
-    /// Allocates notes for twice as many frames. Returns false when there is no memory for them, or would be none for the
-    /// queue's.
+    /// Doubles the number of frames that can be recorded. Returns false if there is no memory for that, or if too little
+    /// would remain for the lists of the queue.
     fn grow(&mut self) -> bool {
         if self.refusals > 0 {
             self.refusals -= 1;
             return false;
         }
         let more = self.places.len();
-        let needed = 2 * BESIDE * (self.places.len() + more) + RESERVE;
+        let needed = 2 * FRAME_OVERHEAD * (self.places.len() + more) + RESERVE;
         let is_left = Vec::<u8>::new().try_reserve_exact(needed).is_ok();
         let has_grown = is_left && self.places.try_reserve_exact(more).is_ok();
         self.refusals = if has_grown { 0 } else { REFUSALS };
@@ -257,7 +256,7 @@ impl Frames {
     /// Returns whether so many further blocks and notes are too many.
     fn is_over(&self, blocks: usize, frames: usize) -> bool {
         let block = UNIT << self.block_shift;
-        (self.blocks.len() + blocks) * block + (self.places.len() + frames) * BESIDE > self.most
+        (self.blocks.len() + blocks) * block + (self.places.len() + frames) * FRAME_OVERHEAD > self.most
     }
 
     /// Takes a cell from the blocks of a class.

@@ -13,7 +13,7 @@ fn store(frames: &mut Frames, length: usize, fill: u8) -> Option<Slot> {
 
 /// Returns the memory that has been written to: whole blocks, and the records.
 fn taken(frames: &Frames) -> usize {
-    frames.blocks.len() * (UNIT << frames.block_shift) + frames.places.len() * BESIDE
+    frames.blocks.len() * (UNIT << frames.block_shift) + frames.places.len() * FRAME_OVERHEAD
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn short_frames_take_little_room_whatever_the_longest_is() {
         let mut frames = Frames::new(largest, 4 * MIB).unwrap();
         while store(&mut frames, 60, 1).is_some() {}
         let stored = frames.stored();
-        assert!(stored > 4 * MIB / (UNIT + BESIDE) * 9 / 10, "{stored} of {largest} B at most");
+        assert!(stored > 4 * MIB / (UNIT + FRAME_OVERHEAD) * 9 / 10, "{stored} of {largest} B at most");
         assert!(taken(&frames) <= 4 * MIB);
     }
 }
@@ -48,7 +48,7 @@ fn empty_blocks_become_those_of_another_class() {
         std::iter::from_fn(|| store(frames, length, 1)).collect()
     };
     let longest = fill(&mut frames, 1518).len();
-    assert!(longest > 4 * MIB / (1536 + BESIDE) * 9 / 10, "{longest}");
+    assert!(longest > 4 * MIB / (1536 + FRAME_OVERHEAD) * 9 / 10, "{longest}");
     (0..longest as Slot).for_each(|slot| frames.release(slot));
     for length in [700, 1518, 1518, 300, 1518] {
         let slots = fill(&mut frames, length);

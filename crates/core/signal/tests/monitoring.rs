@@ -63,7 +63,7 @@ impl Side {
         &mut self,
         delivery: &Delivery,
         error: Duration,
-        demand: Option<cutline_signal::monitor::Demand>,
+        demand: Option<cutline_signal::monitor::OfferedMessages>,
     ) {
         self.watch.on_interval(delivery, error, demand);
         self.events.extend(std::iter::from_fn(|| self.watch.event()));

@@ -5,7 +5,7 @@
 //! of at least the one-way delay, and only what a real receiver would see. The controller is `cutline_quality`'s
 //! [`HintControl`].
 
-use crate::agent::{Address, Agent, AgentMessage, Context, FlowCounts, Outbound};
+use crate::agent::{Address, Agent, AgentMessage, Context, FlowCounts, OutboundMessage};
 use cutline_params::{ParameterError, Parameters as _};
 use cutline_quality::{Class, Combination, DeliveryReport, HintControl, HintParams};
 use cutline_units::{Duration, Instant, RandomStream};
@@ -82,7 +82,7 @@ impl Agent for Reporter {
         let FlowCounts { received, delivered_bytes, one_way: delay, .. } = context.counts(self.flow);
         let report = DeliveryReport { at: now, received, delivered_bytes, delay };
         let hint = context.hint(self.flow);
-        context.send(Outbound { to: self.keeper, size: REPORT_BYTES, hint, payload: encode(&report) });
+        context.send(OutboundMessage { to: self.keeper, size: REPORT_BYTES, hint, payload: encode(&report) });
         self.next = now + self.every;
     }
 }

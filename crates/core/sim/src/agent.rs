@@ -34,7 +34,7 @@ pub struct AgentMessage {
 
 /// A message that an agent sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outbound {
+pub struct OutboundMessage {
     /// The receiver's address. If no agent is there, or no links lead there, the message is lost and counted.
     pub to: Address,
     /// Size on the wire, headers included, bytes; at least 1.
@@ -98,13 +98,13 @@ pub struct Context<'s> {
 /// An action of an agent, which takes effect after the call.
 #[derive(Debug)]
 pub(crate) enum HostAction {
-    Send(Outbound),
+    Send(OutboundMessage),
     SetHint { flow: usize, hint: Hint, centre: Hint },
 }
 
 impl Context<'_> {
     /// Sends a message.
-    pub fn send(&mut self, message: Outbound) {
+    pub fn send(&mut self, message: OutboundMessage) {
         debug_assert!(message.size > 0, "a message takes at least a byte on the wire");
         self.actions.push(HostAction::Send(message));
     }

@@ -60,7 +60,7 @@ mod watch;
 
 pub use aal5::Aal5Params;
 pub use adaptive::AdaptiveHint;
-pub use agent::{Address, Agent, AgentMessage, AgentSpec, Context, FlowCounts, Outbound};
+pub use agent::{Address, Agent, AgentMessage, AgentSpec, Context, FlowCounts, OutboundMessage};
 pub use calendar::{Calendar, EventHandle};
 pub use deliveries::{DELIVERY_BYTES, Deliveries};
 pub use dumbbell::{Bottleneck, Dumbbell, Impairments, Pair};

@@ -12,7 +12,7 @@
 //!
 //! A connection and the manager of its node exchange nothing by the network, as on a real host.
 
-use crate::agent::{Address, Agent, AgentMessage, AgentSpec, Context, Outbound};
+use crate::agent::{Address, Agent, AgentMessage, AgentSpec, Context, OutboundMessage};
 use crate::network::{Network, NetworkError};
 use cutline_manager::feedback::{
     ControllerStats, FeedbackParams, FlowEdges, FlowReport, HostId, PathFeedback, PathId,
@@ -167,7 +167,7 @@ impl State {
     fn send(&mut self, to: Address, message: &[u8], context: &mut Context<'_>) {
         self.messages += 1;
         let size = message.len() as u32 + SUMMARY_HEADERS;
-        context.send(Outbound { to, size, hint: self.spec.hint, payload: message.into() });
+        context.send(OutboundMessage { to, size, hint: self.spec.hint, payload: message.into() });
     }
 }
 

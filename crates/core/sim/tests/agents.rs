@@ -4,7 +4,7 @@ use crate::common::{Plan, bulk};
 use cutline_aqm::{Limit, QueueSpec};
 use cutline_sim::{
     Address, Agent, AgentMessage, AgentSpec, Context, Distributions, FlowSpec, LinkSpec, Network,
-    NetworkError, NodeId, Outbound, SimulationOutcome, SimulationSettings, Window, run,
+    NetworkError, NodeId, OutboundMessage, SimulationOutcome, SimulationSettings, Window, run,
 };
 use cutline_transport::app;
 use cutline_transport::endpoint::TransportParams;
@@ -56,7 +56,7 @@ impl Agent for PingerAtWork {
     fn on_deadline(&mut self, now: Instant, context: &mut Context<'_>) {
         assert_eq!(now, self.next, "a deadline comes when it is due");
         let payload = now.as_nanos().to_be_bytes().into();
-        context.send(Outbound { to: self.to, size: self.size, hint: Hint::LEAST_DELAY, payload });
+        context.send(OutboundMessage { to: self.to, size: self.size, hint: Hint::LEAST_DELAY, payload });
         self.next = now + self.every;
     }
 }
@@ -70,7 +70,7 @@ impl AgentSpec for Echo {
 impl Agent for Echo {
     fn on_message(&mut self, _now: Instant, message: &AgentMessage, context: &mut Context<'_>) {
         let AgentMessage { from, payload, .. } = message.clone();
-        context.send(Outbound { to: from, size: 125, hint: Hint::LEAST_DELAY, payload });
+        context.send(OutboundMessage { to: from, size: 125, hint: Hint::LEAST_DELAY, payload });
     }
 
     fn deadline(&self) -> Instant {

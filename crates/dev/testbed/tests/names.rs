@@ -21,6 +21,7 @@ const SHARED: [(&str, &[&str]); 4] = [
             "Event",
             "Interval",
             "Mib",
+            "Negotiation",
             "Reason",
             "Refusal",
             "Reservation",
@@ -28,6 +29,7 @@ const SHARED: [(&str, &[&str]); 4] = [
             "Standing",
             "Tcp",
             "Tfrc",
+            "TokenBucket",
             "Totals",
         ],
     ),
@@ -65,6 +67,7 @@ const SHARED: [(&str, &[&str]); 4] = [
             "Reply",
             "Report",
             "Sender",
+            "Session",
             "Stats",
             "Window",
         ],
@@ -118,7 +121,8 @@ fn public_names(file: &Path, folder: &Path) -> BTreeSet<String> {
 fn declared(text: &str) -> BTreeSet<String> {
     let code: String =
         text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
-    let code = code.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+    let tests = Regex::new(r"#\[cfg\(test\)\]\nmod \w+ \{").expect("a regular expression");
+    let code = tests.split(&code).next().unwrap_or_default();
     let types =
         Regex::new(r"(?m)^\s*pub (?:struct|enum|trait|type|union) (\w+)").expect("a regular expression");
     let exports = Regex::new(r"\bpub use ([^;]+);").expect("a regular expression");
@@ -138,7 +142,7 @@ fn declared(text: &str) -> BTreeSet<String> {
 
 #[test]
 fn declarations_and_exports_are_found() {
-    let text = "pub struct One;\npub(crate) struct Hidden;\npub use inner::{Two, LIMIT, Three as Four};\n\
+    let text = "#[cfg(test)]\nmod awaited;\npub struct One;\npub(crate) struct Hidden;\npub use inner::{Two, LIMIT, Three as Four};\n\
                 pub use cutline_units::Rate;\n// pub struct Comment;\npub trait Five {}\n#[cfg(test)]\nmod tests {\n    pub struct Six;\n}\n";
     assert_eq!(declared(text).into_iter().collect::<Vec<_>>(), ["Five", "Four", "One", "Two"]);
 }

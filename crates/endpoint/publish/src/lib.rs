@@ -12,11 +12,14 @@
 //! rows       the published records: each field with its name, unit, kind and meaning
 //! publisher  a process's connection to the monitor; it never waits
 //! request    requests of managers, which the monitor passes on
+//! testing    rows for tests and benchmarks (feature `testing`)
 //! ```
 
 mod publisher;
 mod request;
 mod rows;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use publisher::{PUBLISH_EVERY, Publisher, SEARCH_EVERY, Turn};
 pub use request::{ManagerRequest, RequestLines};

@@ -48,7 +48,7 @@ struct Published {
     turn: u64,
 }
 
-/// All rows of a process at one time. Rows that are not put are gone when the turn ends.
+/// All rows of a process at one time. Rows that are neither put nor kept are gone when the turn ends.
 #[derive(Debug)]
 pub struct Turn<'p>(&'p mut Publisher);
 
@@ -191,7 +191,14 @@ impl Turn<'_> {
         }
     }
 
-    /// Ends the turn: rows that were not put are reported as gone.
+    /// Keeps a row as the monitor has it. A row that it does not have stays unknown to it.
+    pub fn keep(&mut self, kind: RowKind, number: u64) {
+        if let Some(row) = self.0.rows.get_mut(&(kind, number)) {
+            row.turn = self.0.turn;
+        }
+    }
+
+    /// Ends the turn: rows that were neither put nor kept are reported as gone.
     ///
     /// # Errors
     /// When the connection has ended.
@@ -269,6 +276,10 @@ mod tests {
         publish(&mut publisher, &[row(1, 0), row(2, 5)]);
         let second = lines(&mut monitor);
         assert_eq!((second.len(), &second[0]["socket"]["waits"]), (1, &json!(5)));
+        let mut turn = publisher.turn().unwrap().unwrap();
+        [1, 2, 7].into_iter().for_each(|number| turn.keep(RowKind::Socket, number));
+        turn.end().unwrap();
+        assert_eq!(lines(&mut monitor), [json!(null); 0]);
         publish(&mut publisher, &[row(2, 5)]);
         assert_eq!(lines(&mut monitor), [json!({ "gone": { "kind": "socket", "number": 1 } })]);
     }

@@ -4,10 +4,10 @@
 //! cargo bench -p cutline-socket --bench publication
 //! ```
 //!
-//! A process with a hundred pairs of datagram sockets sends 50 messages a second over each pair, so that every row changes each second;
-//! then it closes all pairs but one, and sends as fast as it can. This is done by processes of their own, with and without publication
-//! by turns, and what they publish is read and forgotten by this one. The difference of the first kind is the cost of a row, of which
-//! there is one for each socket and second; a message costs nothing more, since rows are made from counters that every socket has.
+//! A process with a hundred pairs of datagram sockets sends messages over each pair at several rates, then none at all; then it closes
+//! all pairs but one, and sends as fast as it can. This is done by processes of their own, with and without publication by turns, and
+//! what they publish is read and forgotten by this one. The differences are the costs of rows; a message costs nothing more, since rows
+//! are made from counters that every socket has.
 
 use cutline_socket::{Pacing, QosOptions, QosUdpListener, QosUdpSocket};
 use cutline_sys::now;
@@ -21,10 +21,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-/// Pairs of sockets in the first kind of load.
+/// Pairs of sockets, unless the load is that of a single one.
 const PAIRS: usize = 100;
-/// Time between two messages of a pair.
-const EVERY: Duration = Duration::from_millis(20);
+/// Kinds of load, and the time between two messages of a pair; `None` of a single pair at its full rate.
+const KINDS: [(&str, Option<Duration>); 5] = [
+    ("100 pairs, 100 messages/s each", Some(Duration::from_millis(10))),
+    ("100 pairs, 50 messages/s each", Some(Duration::from_millis(20))),
+    ("100 pairs, 5 messages/s each", Some(Duration::from_millis(200))),
+    ("100 pairs without messages", Some(Duration::from_secs(3600))),
+    ("a pair at full rate", None),
+];
 /// Time of a measurement.
 const TIME: Duration = Duration::from_secs(10);
 /// Time before it, in which the process finds the monitor.
@@ -52,31 +58,31 @@ fn exchange([from, to]: &[QosUdpSocket; 2], message: &mut [u8]) {
     assert_eq!(to.recv(message).unwrap(), SIZE);
 }
 
-/// Exchanges messages until a time. Returns how many.
-fn load(pairs: &[[QosUdpSocket; 2]], is_paced: bool, until: Instant) -> u64 {
+/// Exchanges messages until a time, one each `every`, or as many as possible. Returns how many.
+fn load(pairs: &[[QosUdpSocket; 2]], every: Option<Duration>, until: Instant) -> u64 {
     let (begun, mut message, mut rounds) = (now(), [7; SIZE], 0);
     while now() < until {
         for pair in pairs {
             exchange(pair, &mut message);
         }
         rounds += 1;
-        if is_paced {
-            let due = begun + EVERY * rounds;
+        if let Some(every) = every {
+            let due = (begun + every * rounds).min(until);
             thread::sleep(std::time::Duration::from_nanos(due.saturating_since(now()).as_nanos()));
         }
     }
     rounds * pairs.len() as u64
 }
 
-/// The process that is measured: prints its CPU time in both kinds of load, and the messages, of each.
+/// The process that is measured: prints its CPU time in each kind of load, ns, and the messages.
 fn child() {
     let listener = QosUdpListener::bind("127.0.0.1:0", &QosOptions::default()).unwrap();
     let mut pairs: Vec<_> = (0..PAIRS).map(|_| pair(&listener)).collect();
-    load(&pairs, true, now() + WARM);
-    for (count, is_paced) in [(PAIRS, true), (1, false)] {
-        pairs.truncate(count);
+    load(&pairs, KINDS[0].1, now() + WARM);
+    for (_, every) in KINDS {
+        pairs.truncate(if every.is_some() { PAIRS } else { 1 });
         let before = cpu_time();
-        let messages = load(&pairs, is_paced, now() + TIME);
+        let messages = load(&pairs, every, now() + TIME);
         println!("{} {messages}", (cpu_time() - before).as_nanos());
     }
 }
@@ -98,8 +104,8 @@ fn monitor(at: &Path) -> Arc<AtomicU64> {
     read
 }
 
-/// Returns the CPU time, ns, and the messages of both kinds of load of a process that publishes to this path.
-fn measured(publish: &str) -> [(f64, f64); 2] {
+/// Returns the CPU time, ns, and the messages of each kind of load of a process that publishes to this path.
+fn measured(publish: &str) -> Vec<(f64, f64)> {
     let output = Command::new(std::env::current_exe().unwrap())
         .arg("child")
         .env("CUTLINE_PUBLISH", publish)
@@ -108,7 +114,7 @@ fn measured(publish: &str) -> [(f64, f64); 2] {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
     let numbers: Vec<f64> = text.split_whitespace().map(|number| number.parse().unwrap()).collect();
-    [(numbers[0], numbers[1]), (numbers[2], numbers[3])]
+    numbers.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect()
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -124,21 +130,23 @@ fn main() {
     let path = folder.path().join("publish.sock");
     let read = monitor(&path);
     let turns: Vec<_> = (0..TURNS).map(|_| [measured(path.to_str().unwrap()), measured("off")]).collect();
-    let each = |kind: usize, program: usize| {
-        median(turns.iter().map(|turn| turn[program][kind].0 / turn[program][kind].1).collect())
-    };
-    println!("CPU time of a message, sent and received, all threads of the process; median of {TURNS} turns");
-    for (kind, name) in [(0, "100 pairs, 50 messages/s each"), (1, "a pair at full rate")] {
-        let [published, private] = [0, 1].map(|program| each(kind, program));
-        let share = 100.0 * (published - private) / private;
-        println!("{name:<36} published {published:>8.0} ns  not {private:>8.0} ns  {share:+.2} %");
+    println!("CPU time of a pair and second, all threads of the process; median of {TURNS} turns");
+    for (kind, (name, every)) in KINDS.iter().enumerate() {
+        let pairs = if every.is_some() { PAIRS as f64 } else { 1.0 };
+        // At full rate the number of messages is another one in each turn.
+        let of = |turn: &[Vec<(f64, f64)>; 2], program: usize| {
+            let (cpu, messages) = turn[program][kind];
+            let share = if every.is_some() { 1.0 } else { turn[1][kind].1 / messages };
+            cpu * share / pairs / TIME.as_secs_f64() / 1e3
+        };
+        let each = |program| median(turns.iter().map(|turn| of(turn, program)).collect());
+        let [published, private] = [0, 1].map(each);
+        let difference = published - private;
+        let share = 100.0 * difference / private;
+        println!(
+            "{name:<32} published {published:>9.1} us  not {private:>9.1} us  {difference:+.1} us  {share:+.2} %"
+        );
     }
-    // Each end of a pair has a row.
-    let rate = 1e9 / EVERY.as_nanos() as f64;
-    let row = (each(0, 0) - each(0, 1)) * rate / 2.0;
-    let enough = row / (each(0, 1) / 2.0 * 0.01);
-    let seconds = TURNS as f64 * (WARM + TIME).as_secs_f64();
-    let bytes = read.load(Ordering::Relaxed) as f64 / (2.0 * PAIRS as f64 * seconds);
-    println!("a row costs {:.1} us: 1 % of a socket with {enough:.0} messages/s", row / 1e3);
-    println!("{bytes:.0} B/s for a socket");
+    let seconds = TURNS as f64 * (WARM.as_secs_f64() + KINDS.len() as f64 * TIME.as_secs_f64());
+    println!("{:.0} B/s of a process", read.load(Ordering::Relaxed) as f64 / seconds);
 }

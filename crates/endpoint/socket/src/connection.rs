@@ -15,7 +15,7 @@ use cutline_quality::spec::{ConnectionSpecification, Measure};
 use cutline_signal::mib::{LocalFeedback, TcpFigures};
 use cutline_signal::monitor::Delivery;
 use cutline_signal::negotiation::{Agreed, OneSidedReason};
-use cutline_signal::session::{Event, Inbound, Outbound, Session, Standing};
+use cutline_signal::session::{Activity, Event, Inbound, Outbound, Session, Standing};
 use cutline_sys::clock::unix_time;
 use cutline_sys::lock;
 use cutline_sys::process::generation;
@@ -42,6 +42,8 @@ pub struct Connection {
     handling: Handling,
     /// Signalled when an event is queued.
     events_ready: Condvar,
+    /// Number of events that a published row shows.
+    changes: AtomicU64,
     feedback: Mutex<LocalFeedback>,
     /// Control messages that wait for their place in a stream.
     control: Mutex<VecDeque<Vec<u8>>>,
@@ -96,6 +98,7 @@ impl Connection {
             events: Mutex::default(),
             handling: Handling::default(),
             events_ready: Condvar::new(),
+            changes: AtomicU64::new(0),
             feedback: Mutex::default(),
             control: Mutex::default(),
             kept: OnceLock::new(),
@@ -148,6 +151,16 @@ impl Connection {
             }
         };
         (wanted != present).then_some(wanted)
+    }
+
+    /// Returns counters that tell whether much of the MIB has changed.
+    pub fn activity(&self) -> Activity {
+        lock(&self.session).activity(&self.outbound(), &self.inbound())
+    }
+
+    /// Returns the number of events that a published row shows: all but those of a hint or a rate that adapts.
+    pub fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
     }
 
     /// Returns whether the connection is published to the monitor of this host.
@@ -266,6 +279,10 @@ impl Connection {
         for event in new {
             if events.len() == MOST_EVENTS {
                 events.pop_front();
+            }
+            // The hint and the rate of an adapting end change often, and wait for the next row.
+            if !matches!(event, Event::Hint(_) | Event::Rate(_)) {
+                self.changes.fetch_add(1, Ordering::Relaxed);
             }
             self.handling.add(&event);
             events.push_back(event);

@@ -4,7 +4,8 @@
 //! There is one for all connections of a process, from the first one on. It holds no connection: one that the application
 //! drops is forgotten. A copy of the process by fork has none of its threads, and starts its own with its first connection.
 
-use crate::publication::{RowTexts, Search};
+use crate::protection::ServicePriority;
+use crate::publication::{ConnectionGlance, RowTexts, Search};
 use cutline_publish::{ManagerRequest, SocketRow};
 use cutline_sys::lock;
 use cutline_sys::now;
@@ -22,8 +23,13 @@ pub trait KeptConnection: Send + Sync {
     /// Calls the application's handler of events with those that it has not seen.
     fn call_handler(&self) {}
 
-    /// Returns the row that is published of the connection under this number; `None` if it is not published. `texts` are those of its
-    /// last row.
+    /// Returns what is seen of the connection without making its row; `None` if it is not published.
+    fn glance(&self) -> Option<ConnectionGlance> {
+        None
+    }
+
+    /// Returns the row that is published of the connection under this number; `None` if it has no address any more. `texts` are those of
+    /// its last row.
     fn row(&self, _number: u64, _texts: &mut RowTexts) -> Option<SocketRow> {
         None
     }
@@ -95,6 +101,11 @@ thread_local! {
 /// Returns whether this is the thread that serves connections.
 pub fn is_keeper() -> bool {
     IS_KEEPER.get()
+}
+
+/// Wakes the thread, so that it follows the priority of protected threads.
+pub fn wake() {
+    keeper().earlier.notify_one();
 }
 
 /// Has the thread call the handler of a connection that is served.
@@ -200,10 +211,10 @@ impl Keeper {
 
     fn run(&self) -> ! {
         IS_KEEPER.set(true);
-        let mut search = Search::new();
+        let (mut search, mut priority) = (Search::new(), ServicePriority::default());
         loop {
             // Nobody waits for the agenda while a connection is served.
-            let (number, weak) = match self.next_due() {
+            let (number, weak) = match self.next_due(&mut priority) {
                 Due::Serve(number, weak) => (number, weak),
                 Due::Call(weak) => {
                     if let Some(service) = weak.upgrade() {
@@ -226,9 +237,10 @@ impl Keeper {
     }
 
     /// Waits for a connection that is due, and takes it from the agenda.
-    fn next_due(&self) -> Due {
+    fn next_due(&self, priority: &mut ServicePriority) -> Due {
         let mut agenda = self.lock();
         loop {
+            priority.follow();
             if let Some(weak) = agenda.calls.pop_front() {
                 return Due::Call(weak);
             }

@@ -70,10 +70,13 @@
 //! publication rows for the monitor of this host
 //! handler     the application's handler of events
 //! signals     signals in calls that wait
+//! protection  priority of receiving threads
 //! keeper      the thread that serves connections while the application does something else
 //! ```
 
 mod allocation;
+#[cfg(test)]
+mod awaited;
 mod connecting;
 mod connection;
 mod connection_handle;
@@ -85,6 +88,7 @@ mod keeper;
 mod mib;
 mod options;
 mod patience;
+mod protection;
 mod publication;
 mod recovery;
 mod reservation;
@@ -113,11 +117,13 @@ pub use cutline_signal::rate_control::{RateControl, TfrcParams};
 pub use cutline_signal::renegotiation::Alternatives;
 pub use cutline_signal::session::{Cause, Direction, Event};
 pub use cutline_signal::violation::{Violation, ViolationOrigin};
+pub use cutline_sys::thread::RaisedPriority;
 pub use cutline_units::{Bytes, Dscp, Duration, Hint, Rate};
 pub use error::QosError;
 pub use keeper::start;
 pub use mib::Mib;
 pub use options::{Marking, Pacing, Peer, QosOptions};
+pub use protection::ProtectedThread;
 pub use reservation::{AckPath, IfRefused, ReservationStatus};
 pub use signals::Interruptible;
 pub use tcp::{QosTcpListener, QosTcpStream};

@@ -194,8 +194,26 @@ impl Histogram {
         })
     }
 
-    /// Adds another histogram's values to this one. What is more than a count or sum holds, as only made-up numbers are,
-    /// leaves it at its greatest.
+    /// Returns the number of values up to each of these bounds and above the one before it, and at last of the values above all bounds.
+    /// Bounds must not fall. The middle decides for a bucket of the histogram that lies on a bound.
+    pub fn counts_by<const N: usize>(&self, bounds: [Duration; N]) -> ([u64; N], u64) {
+        debug_assert!(bounds.is_sorted(), "the bounds {bounds:?} fall");
+        let (mut from, mut below) = (0, 0);
+        let counts = bounds.map(|bound| {
+            let ns = bound.as_nanos();
+            let bucket = bucket_of(ns);
+            let middle = lower_bound(bucket).midpoint(lower_bound(bucket + 1));
+            let beyond = bucket + u32::from(middle <= ns);
+            let to = (beyond.saturating_sub(self.first) as usize).clamp(from, self.counts.len());
+            let count = self.counts[from..to].iter().map(|&count| u64::from(count)).sum::<u64>();
+            (from, below) = (to, below + count);
+            count
+        });
+        (counts, self.total.saturating_sub(below))
+    }
+
+    /// Adds another histogram's values to this one. A count or sum that would overflow keeps its largest value; only
+    /// invented numbers are that large.
     pub fn merge(&mut self, other: &Self) {
         if other.total == 0 {
             return;
@@ -362,6 +380,21 @@ mod tests {
             prop_assert!(merged.buckets().eq(together.buckets()));
             prop_assert_eq!(merged.mean(), together.mean());
             prop_assert_eq!(merged.min(), together.min());
+        }
+
+        #[test]
+        fn every_value_is_counted_by_one_bound(values in prop::collection::vec(0u64..1 << 34, 0..100), bounds in prop::array::uniform5(0u64..1 << 34)) {
+            let mut bounds = bounds.map(Duration::from_nanos);
+            bounds.sort_unstable();
+            let histogram = of(&values);
+            let mut expected = [0; 6];
+            for bucket in histogram.buckets() {
+                let middle = bucket.low.as_nanos().midpoint(bucket.high.as_nanos());
+                expected[bounds.iter().filter(|bound| bound.as_nanos() < middle).count()] += bucket.count;
+            }
+            let (counts, above) = histogram.counts_by(bounds);
+            prop_assert_eq!(&counts[..], &expected[..5]);
+            prop_assert_eq!(above, expected[5]);
         }
 
         #[test]

@@ -19,7 +19,7 @@
 use crate::interface::PortInterface;
 use crate::{InterfacePort, PortError, PortStats};
 use cutline_router::Port;
-use cutline_sys::packet::{self, BATCH, Received, Ring};
+use cutline_sys::packet::{self, BATCH, ReceivedFrame, Ring};
 use cutline_sys::{SysError, clock, interface};
 use cutline_units::Instant;
 use cutline_wire::ETHERNET;
@@ -173,7 +173,7 @@ impl Port for PacketPort {
 
 /// Returns the frame as it was on the wire, with its tag; `None` when it is not whole.
 #[inline]
-fn whole<'f>(frame: &Received<'f>, tagged: &'f mut Vec<u8>, stats: &mut PortStats) -> Option<&'f [u8]> {
+fn whole<'f>(frame: &ReceivedFrame<'f>, tagged: &'f mut Vec<u8>, stats: &mut PortStats) -> Option<&'f [u8]> {
     /// Offset of a VLAN tag: behind the two addresses.
     const TAG_AT: usize = 12;
     if frame.length as usize > frame.bytes.len() {
@@ -199,8 +199,8 @@ fn whole<'f>(frame: &Received<'f>, tagged: &'f mut Vec<u8>, stats: &mut PortStat
 mod tests {
     use super::*;
 
-    fn received(bytes: &[u8], length: u32, vlan: Option<(u16, u16)>) -> Received<'_> {
-        Received { bytes, length, stamp: (0, 0), lacks_checksum: false, vlan }
+    fn received(bytes: &[u8], length: u32, vlan: Option<(u16, u16)>) -> ReceivedFrame<'_> {
+        ReceivedFrame { bytes, length, stamp: (0, 0), lacks_checksum: false, vlan }
     }
 
     #[test]
@@ -219,7 +219,7 @@ mod tests {
         let frame = [0; 60];
         let (mut tagged, mut stats) = (Vec::new(), PortStats::default());
         assert!(whole(&received(&frame, 61, None), &mut tagged, &mut stats).is_none());
-        let unfilled = Received { lacks_checksum: true, ..received(&frame, 60, None) };
+        let unfilled = ReceivedFrame { lacks_checksum: true, ..received(&frame, 60, None) };
         assert_eq!(whole(&unfilled, &mut tagged, &mut stats), Some(&frame[..]));
         assert_eq!((stats.truncated.bytes, stats.unfilled.packets), (61, 1));
     }

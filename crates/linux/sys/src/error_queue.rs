@@ -27,12 +27,12 @@ pub struct QueuedError {
     /// Its number, as in `errno`.
     pub errno: i32,
     /// Origin of the error.
-    pub cause: Cause,
+    pub origin: ErrorOrigin,
 }
 
 /// Origin of a queued error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub enum ErrorOrigin {
     /// A message of ICMP.
     Icmp {
         /// Its type.
@@ -92,7 +92,7 @@ pub fn take(socket: impl AsFd) -> io::Result<Option<QueuedError>> {
 
 /// Reads a `struct sock_extended_err` (linux/errqueue.h). An entry without one, such as the time of a departure, is of this machine.
 fn read(control: &[u8]) -> QueuedError {
-    let mut found = QueuedError { errno: 0, cause: Cause::Other };
+    let mut found = QueuedError { errno: 0, origin: ErrorOrigin::Other };
     each_control(control, |level, name, data| {
         let is_error = matches!(
             (level, name),
@@ -101,10 +101,10 @@ fn read(control: &[u8]) -> QueuedError {
         if let Some([a, b, c, d, origin, kind, code, _]) = data.first_chunk().filter(|_| is_error) {
             let (kind, code) = (*kind, *code);
             found.errno = i32::from_ne_bytes([*a, *b, *c, *d]);
-            found.cause = match *origin {
-                libc::SO_EE_ORIGIN_ICMP => Cause::Icmp { kind, code },
-                libc::SO_EE_ORIGIN_ICMP6 => Cause::Icmp6 { kind, code },
-                _ => Cause::Other,
+            found.origin = match *origin {
+                libc::SO_EE_ORIGIN_ICMP => ErrorOrigin::Icmp { kind, code },
+                libc::SO_EE_ORIGIN_ICMP6 => ErrorOrigin::Icmp6 { kind, code },
+                _ => ErrorOrigin::Other,
             };
         }
     });
@@ -119,25 +119,25 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "needs a datagram socket, which Miri has not")]
     fn an_error_says_which_message_it_comes_from() {
-        let causes = [
-            ("127.0.0.1:0", Cause::Icmp { kind: 3, code: 3 }),
-            ("[::1]:0", Cause::Icmp6 { kind: 1, code: 4 }),
+        let origins = [
+            ("127.0.0.1:0", ErrorOrigin::Icmp { kind: 3, code: 3 }),
+            ("[::1]:0", ErrorOrigin::Icmp6 { kind: 1, code: 4 }),
         ];
-        for (address, cause) in causes {
+        for (address, origin) in origins {
             let nobody = UdpSocket::bind(address).unwrap().local_addr().unwrap();
             let socket = UdpSocket::bind(address).unwrap();
             socket.connect(nobody).unwrap();
             assert!(enable(&socket).unwrap());
             socket.send(b"anybody there?").unwrap();
             let errno = libc::ECONNREFUSED;
-            assert_eq!(take(&socket).unwrap(), Some(QueuedError { errno, cause }));
+            assert_eq!(take(&socket).unwrap(), Some(QueuedError { errno, origin }));
             assert_eq!(take(&socket).unwrap(), None);
         }
     }
 
     #[test]
     fn malformed_control_messages_are_no_errors() {
-        let nothing = QueuedError { errno: 0, cause: Cause::Other };
+        let nothing = QueuedError { errno: 0, origin: ErrorOrigin::Other };
         for control in [&[][..], &[0xff; 40], &[0; 40]] {
             assert_eq!(read(control), nothing);
         }

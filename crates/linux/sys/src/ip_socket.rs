@@ -73,7 +73,7 @@ impl Version {
 
 /// A message that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Received<'b> {
+pub struct IpMessage<'b> {
     /// The number of the interface.
     pub interface: u32,
     /// Its source address.
@@ -300,7 +300,7 @@ impl IpSocket {
     ///
     /// # Errors
     /// When the socket has an error, such as one that a message of ours has caused.
-    pub fn receive(&mut self) -> io::Result<Option<Received<'_>>> {
+    pub fn receive(&mut self) -> io::Result<Option<IpMessage<'_>>> {
         loop {
             // SAFETY: all-zero bits are a valid sockaddr_storage.
             let mut name: libc::sockaddr_storage = unsafe { zeroed() };
@@ -337,7 +337,7 @@ impl IpSocket {
             self.dropped = found.dropped.unwrap_or(self.dropped);
             if let Some((payload, packet)) = self.packet(length, &name, &found) {
                 let payload = &self.buffer[payload];
-                return Ok(Some(Received { payload, ..packet }));
+                return Ok(Some(IpMessage { payload, ..packet }));
             }
         }
     }
@@ -348,7 +348,7 @@ impl IpSocket {
         length: usize,
         name: &libc::sockaddr_storage,
         found: &Found,
-    ) -> Option<(std::ops::Range<usize>, Received<'static>)> {
+    ) -> Option<(std::ops::Range<usize>, IpMessage<'static>)> {
         let bytes = &self.buffer[..length];
         let (start, source, destination, ttl) = match self.headers {
             Headers::V4 => {
@@ -368,7 +368,7 @@ impl IpSocket {
         };
         (start <= length).then_some(())?;
         let interface = found.interface?;
-        Some((start..length, Received { interface, source, destination, ttl, payload: &[] }))
+        Some((start..length, IpMessage { interface, source, destination, ttl, payload: &[] }))
     }
 }
 

@@ -2,7 +2,10 @@
 #![expect(unsafe_code, reason = "sched_setscheduler, which no safe crate wraps")]
 
 use cutline_units::Duration;
+use rustix::process::{getpriority_process, setpriority_process};
 use rustix::time::{ClockId, clock_gettime};
+use std::io;
+use std::marker::PhantomData;
 use std::num::NonZeroU64;
 
 /// Scheduling of a thread.
@@ -27,6 +30,78 @@ pub fn set_realtime() -> Scheduling {
     if code == 0 { Scheduling::Realtime } else { Scheduling::Normal }
 }
 
+/// Priority that a thread can be raised to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RaisedPriority {
+    /// Before all normal threads, in turns with other threads of this priority (sched(7), `SCHED_RR`, priority 1).
+    RealTime,
+    /// A larger share among normal threads (`nice` of -10, which weighs 9.5 times as much as 0).
+    Nice,
+}
+
+/// `nice` of a thread that is raised among normal threads.
+const RAISED_NICE: i32 = -10;
+
+/// Priority of the calling thread, raised until this is dropped. Threads and processes that the thread starts are not raised.
+#[derive(Debug)]
+pub struct RaisedThread {
+    policy: libc::c_int,
+    priority: libc::c_int,
+    nice: i32,
+    /// It belongs to its thread.
+    _thread: PhantomData<*const ()>,
+}
+
+impl RaisedThread {
+    /// Raises the calling thread.
+    ///
+    /// A real-time thread that never waits keeps its processor from normal threads, except for the part that the kernel reserves for them
+    /// (`kernel.sched_rt_runtime_us`, 5 % by default).
+    ///
+    /// # Errors
+    /// `EPERM` without `CAP_SYS_NICE` and without `RLIMIT_RTPRIO` or `RLIMIT_NICE`.
+    pub fn raise(to: RaisedPriority) -> io::Result<Self> {
+        let mut before = libc::sched_param { sched_priority: 0 };
+        // SAFETY: the kernel writes one sched_param, which lives until the call is over; 0 is the calling thread.
+        let policy = unsafe { libc::sched_getscheduler(0) };
+        // SAFETY: as above.
+        let known = unsafe { libc::sched_getparam(0, &raw mut before) };
+        if policy < 0 || known < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // Linux has the value of a thread; no process is the calling thread (setpriority(2)).
+        let nice = getpriority_process(None)?;
+        let is_realtime = [libc::SCHED_FIFO, libc::SCHED_RR].contains(&(policy & !libc::SCHED_RESET_ON_FORK));
+        match to {
+            // Its priority is as high or higher.
+            _ if is_realtime => {}
+            RaisedPriority::RealTime => set_policy(libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, 1)?,
+            RaisedPriority::Nice => {
+                set_policy(libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK, 0)?;
+                setpriority_process(None, RAISED_NICE.min(nice))?;
+            }
+        }
+        Ok(Self { policy, priority: before.sched_priority, nice, _thread: PhantomData })
+    }
+}
+
+impl Drop for RaisedThread {
+    /// Restores the scheduling of the thread.
+    fn drop(&mut self) {
+        // Without CAP_SYS_NICE, SCHED_RESET_ON_FORK cannot be removed (sched(7)).
+        let kept = self.policy | libc::SCHED_RESET_ON_FORK;
+        let _refused = set_policy(self.policy, self.priority).or_else(|_| set_policy(kept, self.priority));
+        let _refused = setpriority_process(None, self.nice);
+    }
+}
+
+fn set_policy(policy: libc::c_int, priority: libc::c_int) -> io::Result<()> {
+    let param = libc::sched_param { sched_priority: priority };
+    // SAFETY: the kernel reads one sched_param, which lives until the call is over; 0 is the calling thread.
+    let code = unsafe { libc::sched_setscheduler(0, policy, &raw const param) };
+    if code < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// Lets timers of the calling thread expire exactly. By default the kernel may delay them by 50 us to save wake-ups.
 pub fn set_exact_timers() {
     // If the kernel refuses, timers are only less exact.
@@ -37,4 +112,38 @@ pub fn set_exact_timers() {
 pub fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::from_nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scheduling() -> (libc::c_int, i32) {
+        // SAFETY: it has no pointers; 0 is the calling thread.
+        (unsafe { libc::sched_getscheduler(0) }, getpriority_process(None).unwrap())
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "needs the kernel's scheduler")]
+    fn a_raised_thread_is_as_before_afterwards_and_does_not_hand_its_priority_on() {
+        for to in [RaisedPriority::RealTime, RaisedPriority::Nice] {
+            let before = scheduling();
+            match RaisedThread::raise(to) {
+                Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied),
+                Ok(raised) => {
+                    let (policy, nice) = scheduling();
+                    let is_raised = match to {
+                        RaisedPriority::RealTime => policy == libc::SCHED_RR | libc::SCHED_RESET_ON_FORK,
+                        RaisedPriority::Nice => nice == RAISED_NICE.min(before.1),
+                    };
+                    assert!(is_raised, "{policy} {nice}");
+                    let started = std::thread::spawn(scheduling).join().unwrap();
+                    assert_eq!(started.0, libc::SCHED_OTHER, "a thread that it starts");
+                    assert!(started.1 >= 0, "a thread that it starts: {}", started.1);
+                    drop(raised);
+                }
+            }
+            assert_eq!(scheduling(), before);
+        }
+    }
 }

@@ -68,7 +68,7 @@ pub struct InterfaceSpec {
     /// Share of the link that can be reserved.
     pub share: ShareParams,
     /// Installer of reservations.
-    pub control: ControlKind,
+    pub control: InstallerKind,
     /// Encapsulation of messages.
     pub encapsulation: Encapsulation,
     /// The file with the keys; `None` if messages are not authenticated.
@@ -77,7 +77,7 @@ pub struct InterfaceSpec {
 
 /// Installer of reservations on an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ControlKind {
+pub enum InstallerKind {
     /// The kernel's traffic control.
     Tc {
         /// True if a queueing discipline of somebody else is replaced.
@@ -96,7 +96,7 @@ pub enum ControlKind {
     None,
 }
 
-impl ControlKind {
+impl InstallerKind {
     /// Traffic control with the defaults of the file.
     pub const TC: Self = Self::Tc { replace: false, best_effort_delay: ShaperOptions::BEST_EFFORT_DELAY };
 
@@ -266,7 +266,7 @@ fn interface(table: &TableReader<'_>) -> Option<InterfaceSpec> {
     let share = parameter::checked(table, share);
     let control = control(table);
     let share = match &control {
-        Some(ControlKind::Router { .. }) if !table.has("burst") => {
+        Some(InstallerKind::Router { .. }) if !table.has("burst") => {
             share.map(|share| ShareParams { burst: ROUTER_BURST, ..share })
         }
         _ => share,
@@ -294,7 +294,7 @@ fn interface(table: &TableReader<'_>) -> Option<InterfaceSpec> {
 }
 
 /// Reads who installs reservations. A key of another one is an error.
-fn control(table: &TableReader<'_>) -> Option<ControlKind> {
+fn control(table: &TableReader<'_>) -> Option<InstallerKind> {
     #[derive(Clone, Copy, PartialEq)]
     enum Name {
         Tc,
@@ -326,7 +326,7 @@ fn control(table: &TableReader<'_>) -> Option<ControlKind> {
         }
     }
     match name {
-        Name::Tc => Some(ControlKind::Tc {
+        Name::Tc => Some(InstallerKind::Tc {
             replace: replace.unwrap_or(false),
             best_effort_delay: delay.unwrap_or(ShaperOptions::BEST_EFFORT_DELAY),
         }),
@@ -342,9 +342,9 @@ fn control(table: &TableReader<'_>) -> Option<ControlKind> {
                     table.lacks(key, expected);
                 }
             }
-            Some(ControlKind::Router { socket: socket?.into(), way: way? })
+            Some(InstallerKind::Router { socket: socket?.into(), way: way? })
         }
-        Name::None => Some(ControlKind::None),
+        Name::None => Some(InstallerKind::None),
     }
 }
 
@@ -378,9 +378,9 @@ mod tests {
         assert_eq!(config.socket, Path::new("/run/x.sock"));
         assert_eq!((config.params.refresh, config.params.refresh_reduction), (Duration::from_secs(5), false));
         let [v4, v6] = &config.interfaces[..] else { panic!("two interfaces") };
-        assert_eq!((v4.version, &v4.control, v4.share.share), (Version::V4, &ControlKind::None, 0.5));
+        assert_eq!((v4.version, &v4.control, v4.share.share), (Version::V4, &InstallerKind::None, 0.5));
         let router = Some("fd00::1".parse().unwrap());
-        assert_eq!((v6.encapsulation, &v6.control), (Encapsulation::Udp { router }, &ControlKind::TC));
+        assert_eq!((v6.encapsulation, &v6.control), (Encapsulation::Udp { router }, &InstallerKind::TC));
     }
 
     /// A rate that traffic control refuses at the start is refused when the file is checked; without traffic control it is allowed.
@@ -418,10 +418,10 @@ mod tests {
         };
         let tc = read("replace = true\nbest-effort-delay = '20 ms'").unwrap();
         let best_effort_delay = Duration::from_millis(20);
-        assert_eq!(tc.control, ControlKind::Tc { replace: true, best_effort_delay });
+        assert_eq!(tc.control, InstallerKind::Tc { replace: true, best_effort_delay });
         let router = read(ROUTER).unwrap();
         let socket = PathBuf::from("/run/r.sock");
-        assert_eq!(router.control, ControlKind::Router { socket, way: RouterDirection::Reverse });
+        assert_eq!(router.control, InstallerKind::Router { socket, way: RouterDirection::Reverse });
         assert_eq!(router.share.burst, ROUTER_BURST);
         assert_eq!(read(&format!("{ROUTER}burst = '2 s'")).unwrap().share.burst, Duration::from_secs(2));
         for (keys, says) in [

@@ -1,6 +1,6 @@
 //! Installers of the interfaces.
 
-use crate::config::{ControlKind, InterfaceSpec};
+use crate::config::{InstallerKind, InterfaceSpec};
 use crate::error::DaemonError;
 use crate::installer::{InstallError, Installer, ReservedCount, RouterClass, TrafficControl};
 use cutline_netlink::{Interface, Touched, sweep};
@@ -59,7 +59,7 @@ impl Installers {
             return Ok(());
         }
         match &spec.control {
-            ControlKind::Tc { .. } => {
+            InstallerKind::Tc { .. } => {
                 // Both versions of IP share a shaper.
                 if let Entry::Vacant(free) = self.kernel.entry(interface.index) {
                     let options = spec.control.options().unwrap_or_default();
@@ -67,14 +67,14 @@ impl Installers {
                 }
                 self.places.insert(id, InstallerKey::Kernel(interface.index));
             }
-            ControlKind::Router { socket, way } => {
+            InstallerKind::Router { socket, way } => {
                 // An earlier agent may have had another file.
                 sweep(interface)?;
                 let router = self.routers.entry(socket.clone());
                 router.or_insert_with(|| RouterClass::open(socket.clone())).add_interface(id, *way);
                 self.places.insert(id, InstallerKey::Router(socket.clone()));
             }
-            ControlKind::None => {
+            InstallerKind::None => {
                 sweep(interface)?;
             }
         }

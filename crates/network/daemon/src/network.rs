@@ -200,7 +200,7 @@ impl Network {
         Ok(())
     }
 
-    /// Uses an interface no longer.
+    /// Removes an interface: nothing is received from it or sent to it any more.
     pub fn remove_link(&mut self, id: InterfaceId) {
         self.exits.remove(&id);
         self.links.retain(|link| link.id != id);

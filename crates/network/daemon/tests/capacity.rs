@@ -188,7 +188,11 @@ impl Run {
         let Self { net, label, sender, receiver } = self;
         drop((sender, receiver));
         let took = until("all classes are gone", || net.classes(ROUTER, OUT) == 0);
-        println!("{label}: all are removed {took:.1} s after the applications have ended");
+        // The senders' messages may come later than those of the receivers.
+        let later = until("all sessions are gone", || net.status(ROUTER).sessions.is_empty());
+        println!(
+            "{label}: all classes are removed {took:.1} s after the applications have ended, all sessions {later:.1} s later"
+        );
         let status = net.status(ROUTER);
         let reserved: Vec<_> = status.interfaces.iter().map(|its| its.reserved_bps).collect();
         assert_eq!((status.sessions.len(), reserved, filters(&net)), (0, vec![Some(0); 3], 0));

@@ -16,7 +16,8 @@ pub fn router_up(names: &[String]) -> String {
 /// command for such a host.
 pub fn interface(link: &InterfaceProperties, named: bool, routes: bool, up: &str) -> Vec<Finding> {
     let is_routed = routes && !link.addresses.is_empty();
-    let offloads = if is_routed {
+    let tun = link.driver.as_deref() == Some("tun");
+    let offloads = if is_routed || tun {
         let what = "as the host needs them: the router of a host that routes gets whole packets";
         vec![Finding::ok("offloads", what)]
     } else {
@@ -215,6 +216,19 @@ mod tests {
         let gro = of(&found, "receive aggregation").do_next.as_deref().unwrap();
         assert!(gro.contains("ethtool -K eth0 gro off") && gro.contains("--fix-offloads"), "{gro}");
         assert_eq!(of(&found, "transmit offloads").state, State::Ok, "a card computes them");
+    }
+
+    #[test]
+    fn a_tun_interface_needs_no_settings() {
+        let tun = InterfaceProperties {
+            driver: Some("tun".into()),
+            kind: Some("tun".into()),
+            offloads: vec![Offload::Gro, Offload::Gso],
+            ..card()
+        };
+        let found = findings(&tun, true);
+        assert_eq!(of(&found, "offloads").state, State::Ok);
+        assert!(found.iter().all(|finding| finding.do_next.is_none()), "{found:?}");
     }
 
     #[test]

@@ -1,10 +1,8 @@
 //! Ten processes of a thousand sockets each, whose rows all change each second: the cost of collecting them, and of reading them.
 
 use crate::common::Monitor;
-use cutline_publish::{
-    DELAY_BOUNDS_MS, DirectionRow, LimitRow, Publisher, RowKind, SocketRow, SpreadRow, Turn,
-};
-use cutline_records::BucketCounts;
+use cutline_publish::testing::receiving_socket;
+use cutline_publish::{Publisher, RowKind, Turn};
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
@@ -26,68 +24,6 @@ fn usage() -> (f64, f64) {
     (ticks / 100.0, fields[21].parse::<f64>().unwrap() * 4096.0 / 1e6)
 }
 
-/// Returns a row of which everything is known in one direction, in a second.
-fn row(socket: u64, second: u64) -> SocketRow {
-    let ms = |base: f64| base + (socket * 7 + second) as f64 / 1e3;
-    let spread = |base| SpreadRow {
-        mean_ms: ms(base),
-        p50_ms: Some(ms(base)),
-        p90_ms: Some(ms(base * 2.0)),
-        p99_ms: ms(base * 3.0),
-        max_ms: ms(base * 4.0),
-    };
-    let limit = |measure: &str, best, worst| LimitRow {
-        measure: measure.to_owned(),
-        best,
-        worst,
-        best_measured: Some(ms(best)),
-        worst_measured: Some(ms(best)),
-        begun: 0,
-    };
-    let words = "min-rate = 40 messages/s, max-delay = 400 ms, jitter = 50 ms, loss = 1 %".to_owned();
-    let receive = DirectionRow {
-        offered: words.clone(),
-        requested: words.clone(),
-        effective: words,
-        sent_messages: second * 50,
-        sent_bytes: second * 50_000,
-        received_messages: second * 50,
-        received_bytes: second * 50_000,
-        rate: Some(50.0),
-        throughput_bps: Some(400_000 + second),
-        loss_percent: Some(0.0),
-        gap_ms: Some(ms(20.0)),
-        last_delay: Some(spread(10.0)),
-        last_jitter: Some(spread(2.0)),
-        delay: Some(spread(10.0)),
-        jitter: Some(spread(2.0)),
-        delay_buckets_ms: Some(BucketCounts {
-            bounds: DELAY_BOUNDS_MS.to_vec(),
-            counts: vec![second; DELAY_BOUNDS_MS.len() + 1],
-            sum: ms(500.0),
-        }),
-        limits: vec![
-            limit("rate", 50.0, 40.0),
-            limit("delay", 0.0, 400.0),
-            limit("jitter", 0.0, 50.0),
-            limit("loss", 0.0, 1.0),
-        ],
-        ..DirectionRow::default()
-    };
-    SocketRow {
-        socket,
-        transport: "udp".to_owned(),
-        local: "192.0.2.1:5203".to_owned(),
-        peer: format!("192.0.2.2:{socket}"),
-        opened_unix_s: 1_700_000_000.5,
-        state: "agreed".to_owned(),
-        reservation: "none".to_owned(),
-        rtt_ms: Some(ms(20.0)),
-        receive,
-        ..SocketRow::default()
-    }
-}
-
 /// The process of the publishers, until its input ends.
 #[test]
 #[ignore = "it is a part of the other test here"]
@@ -100,7 +36,7 @@ fn publishes() {
             let put = |turn: &mut Turn<'_>| {
                 second += 1;
                 for socket in 1..=SOCKETS {
-                    turn.put(RowKind::Socket, socket, &row(socket, second));
+                    turn.put(RowKind::Socket, socket, &receiving_socket(socket, second));
                 }
             };
             let pause = |publisher: &mut Publisher, time| {
@@ -124,7 +60,7 @@ fn read(at: SocketAddr, path: &str) -> usize {
 }
 
 #[test]
-#[ignore = "it takes a minute in release: cargo test --release -p cutline-monitor --test all -- capacity:: --ignored --nocapture"]
+#[ignore = "it takes a minute in release: cargo test --release -p cutline-monitor --test all -- capacity::ten --ignored --nocapture"]
 fn ten_thousand_sockets_are_collected_and_read() {
     let monitor = Monitor::start();
     let at = monitor.serve();
@@ -137,7 +73,7 @@ fn ten_thousand_sockets_are_collected_and_read() {
         .unwrap();
     monitor.wait_for(|document| document.sockets.len() == (PROCESSES * SOCKETS) as usize);
     // What reading the document took is given back.
-    let line = serde_json::to_string(&row(500, 100)).unwrap().len();
+    let line = serde_json::to_string(&receiving_socket(500, 100)).unwrap().len();
     let (before, _) = usage();
     std::thread::sleep(MEASURED);
     let (after, memory) = usage();

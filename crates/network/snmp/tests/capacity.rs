@@ -1,7 +1,8 @@
 //! Ten thousand sockets: the time of a whole walk, and what the agent takes for it.
 
-use crate::common::{COMMUNITY, Host, object, publish, row};
+use crate::common::{COMMUNITY, Host, object, publish};
 use cutline_publish::SocketRow;
+use cutline_publish::testing::receiving_socket;
 use cutline_testbed::net_snmp;
 use std::time::Instant;
 
@@ -19,7 +20,7 @@ fn usage() -> (f64, f64) {
 fn ten_thousand_sockets_are_walked() {
     let host = Host::start();
     let mut publishers: Vec<_> = (0..10).map(|number| host.publisher(&format!("program {number}"))).collect();
-    let rows: Vec<SocketRow> = (1..=1000).map(row).collect();
+    let rows: Vec<SocketRow> = (1..=1000).map(|socket| receiving_socket(socket, 1000)).collect();
     for publisher in &mut publishers {
         publish(publisher, &rows);
     }

@@ -18,7 +18,9 @@ use cutline_signal::frame::DATAGRAM_HEADER;
 use cutline_signal::session::SessionParams;
 use cutline_sim::FlowSpec;
 use cutline_sim::qos::{ConnectionService, EndRecord, Passage, QosConnection, QosRecord};
-use cutline_socket::{Event, Marking, Peer, QosError, QosOptions, QosUdpListener, QosUdpSocket};
+use cutline_socket::{
+    AllocationOptions, Event, Marking, Peer, QosError, QosOptions, QosUdpListener, QosUdpSocket,
+};
 use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_transport::endpoint::TransportParams;
@@ -33,10 +35,12 @@ use std::net::{SocketAddrV4, UdpSocket};
 pub type Connections = BTreeMap<usize, QosConnection>;
 
 /// Places of a connection's ends, and its application.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Placement {
     pub source: SocketAddrV4,
     pub sink: SocketAddrV4,
+    /// Share that the source requests from the resource manager of its host.
+    pub share: Option<AllocationOptions>,
     /// Largest number of messages that the application makes per second; `None`: as many as the agreement
     /// allows.
     pub most: Option<f64>,
@@ -46,11 +50,11 @@ pub struct Placement {
 pub type Places<'p> = &'p (dyn Fn(usize) -> Placement + Sync);
 
 /// The longest time in which a thread does not look whether the run has ended.
-const GLANCE: Duration = Duration::from_millis(50);
+pub const GLANCE: Duration = Duration::from_millis(50);
 /// The longest time in which a listener does not retransmit.
-const LISTEN: Duration = Duration::from_millis(5);
+pub const LISTEN: Duration = Duration::from_millis(5);
 /// Room for the longest datagram, bytes.
-const LONGEST: usize = 65_535;
+pub const LONGEST: usize = 65_535;
 
 /// Course of a run.
 #[derive(Clone, Copy)]
@@ -65,7 +69,7 @@ pub struct Course<'e> {
 /// Observations of a connection's source.
 #[derive(Default)]
 pub struct Sent {
-    messages: Vec<Passage>,
+    pub messages: Vec<Passage>,
     record: EndRecord,
     /// Lateness of the application's messages.
     pub lateness: Histogram,
@@ -75,7 +79,7 @@ pub struct Sent {
 #[derive(Default)]
 pub struct Arrived {
     /// Numbers of messages, with their times of arrival.
-    messages: Vec<(u64, Instant)>,
+    pub messages: Vec<(u64, Instant)>,
     record: EndRecord,
 }
 
@@ -185,16 +189,16 @@ pub fn record(sent: Sent, arrived: Arrived, course: Course<'_>) -> QosRecord {
 
 impl Course<'_> {
     /// The time of the simulation at a time of this machine.
-    fn simulated(&self, at: Instant) -> Instant {
+    pub fn simulated(&self, at: Instant) -> Instant {
         Instant::ZERO + at.saturating_since(self.zero)
     }
 
     /// The time of this machine at a time of the simulation.
-    fn real(&self, at: Instant) -> Instant {
+    pub fn real(&self, at: Instant) -> Instant {
         self.zero.saturating_add(at.saturating_since(Instant::ZERO))
     }
 
-    fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         (self.ended)() || now() >= self.end
     }
 }
@@ -213,8 +217,12 @@ fn depart(
     if course.is_over() {
         return Ok(Sent::default());
     }
-    let socket =
-        QosUdpSocket::over(connected(place).map_err(system("cannot connect"))?, &source_options(connection))?;
+    let options = match &place.share {
+        Some(share) => source_options(connection).allocation(share.clone()),
+        None => source_options(connection),
+    };
+    let plain = connected(&place).map_err(system("cannot connect"))?;
+    let socket = QosUdpSocket::over(plain, &options)?;
     let mut work = Work::new(&socket, connection, place.most, course);
     std::thread::scope(|scope| {
         // Nothing of the application's comes back, but reports do.
@@ -281,7 +289,7 @@ fn receive(
 
 /// Returns whether a socket can be used after an error: nothing has come in time, or the other end is not
 /// there yet or any more.
-const fn is_temporary(error: io::ErrorKind) -> bool {
+pub const fn is_temporary(error: io::ErrorKind) -> bool {
     use io::ErrorKind::{ConnectionRefused, Interrupted, TimedOut, WouldBlock};
     matches!(error, WouldBlock | TimedOut | Interrupted | ConnectionRefused)
 }
@@ -419,13 +427,13 @@ impl<'s> Work<'s> {
 }
 
 /// A plain socket with the addresses of a flow.
-fn connected(place: Placement) -> io::Result<UdpSocket> {
+fn connected(place: &Placement) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind(place.source)?;
     socket.connect(place.sink)?;
     Ok(socket)
 }
 
-fn non_blocking(listener: QosUdpListener) -> io::Result<QosUdpListener> {
+pub fn non_blocking(listener: QosUdpListener) -> io::Result<QosUdpListener> {
     listener.set_nonblocking(true)?;
     Ok(listener)
 }
@@ -444,7 +452,7 @@ fn source_options(connection: &QosConnection) -> QosOptions {
 }
 
 /// The options of the end at the sink, which has no policies.
-fn sink_options(connection: &QosConnection) -> QosOptions {
+pub fn sink_options(connection: &QosConnection) -> QosOptions {
     let options = common(QosOptions::receiving(connection.receive.clone()), connection);
     options.marking(Marking::Fixed(connection.hint))
 }
@@ -459,15 +467,15 @@ fn common(options: QosOptions, connection: &QosConnection) -> QosOptions {
     options.peer(peer).negotiation(negotiation).monitor(monitor)
 }
 
-fn of(connection: &QosConnection) -> impl Fn(QosError) -> LabError {
+pub fn of(connection: &QosConnection) -> impl Fn(QosError) -> LabError {
     let flow = connection.name.clone();
     move |error| LabError::Connection { flow: flow.clone(), error: Box::new(error) }
 }
 
-fn system(doing: &'static str) -> impl Fn(io::Error) -> QosError {
+pub fn system(doing: &'static str) -> impl Fn(io::Error) -> QosError {
     move |error| QosError::System { doing, source: error }
 }
 
-fn standard(time: Duration) -> std::time::Duration {
+pub fn standard(time: Duration) -> std::time::Duration {
     std::time::Duration::from_nanos(time.as_nanos())
 }

@@ -16,6 +16,7 @@
 //!   external_programs programs of the user's in the place of flows
 //! shell        a program of the user's in the network, beside its flows
 //! routed       a network of nodes whose routers, queues and links are the kernel's, with reservations
+//! loaded       a receiver whose processor other work loads
 //! programs     real applications: NetVideo with ffmpeg, DIRM with a CORBA ORB
 //! ```
 //!
@@ -33,6 +34,7 @@ mod external_programs;
 mod frames;
 mod hosts;
 mod links;
+pub mod loaded;
 pub mod programs;
 mod reader;
 pub mod routed;

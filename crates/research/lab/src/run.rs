@@ -225,7 +225,7 @@ impl Experiment<'_> {
 
 /// The ends of the connection in the place of a flow.
 fn place(flow: usize) -> Placement {
-    Placement { source: hosts::source(flow), sink: hosts::qos_sink(flow), most: None }
+    Placement { source: hosts::source(flow), sink: hosts::qos_sink(flow), share: None, most: None }
 }
 
 /// Returns the result of a host's thread. If it is an error, stops the other threads.

@@ -9,11 +9,13 @@ mod bits;
 mod cascade;
 mod cheaters;
 mod connections;
+mod hosts;
 mod lab_qos;
 mod modern;
 mod platforms;
 mod qos;
 mod qsock;
+mod quanta_lab;
 mod redw;
 mod testbed;
 mod tsq;
@@ -45,6 +47,7 @@ static STUDIES: LazyLock<Vec<Study>> = LazyLock::new(|| {
         ("lab", data_alone),
         ("lab-qos", lab_qos::CODE),
         ("qsock", qsock::CODE),
+        ("quanta-lab", quanta_lab::CODE),
     ]
     .map(|(id, code)| built_in(id, code))
     .into()

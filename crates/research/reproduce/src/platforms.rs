@@ -1,8 +1,10 @@
 //! The platforms beside the simulator: QoS sockets in the simulator, and the laboratories.
 
 use crate::connections::{self, Judgement};
+use crate::hosts::Hosts;
 use crate::testbed::Testbed;
-use cutline_lab::Stack;
+use cutline_lab::routed::{self, Shares};
+use cutline_lab::{Stack, loaded};
 use cutline_results::RunResult;
 use cutline_study::{Platform, Run, Simulator};
 
@@ -33,7 +35,24 @@ pub const PLATFORMS: &[&dyn Platform] = &[
         sockets: Some(Judgement::QualitySoon),
     },
     &Testbed,
+    &Hosts,
+    &LoadedHost,
+    &SharedLink { name: "qos-hosts", label: "QoS sockets on hosts", shares: Shares::Unmanaged },
+    &SharedLink {
+        name: "qos-hosts-allocated",
+        label: "QoS sockets with shares of hosts",
+        shares: Shares::Allocated { path_kbps: PATH_KBPS },
+    },
+    &SharedLink {
+        name: "qos-hosts-feedback",
+        label: "QoS sockets with feedback to hosts",
+        shares: Shares::Feedback,
+    },
 ];
+
+/// The rate of the path in the file of a host's resource manager, kbit/s: that of the link of 100 Mbit/s in `quanta-lab`, less its headers
+/// below IP and the acknowledgements.
+const PATH_KBPS: u32 = 95_000;
 
 /// The simulator, with an application over a QoS socket in the place of each flow over UDP.
 #[derive(Debug)]
@@ -89,5 +108,62 @@ impl Platform for Laboratory {
         }
         let options = cutline_lab::LabOptions { stack: self.stack, ..cutline_lab::LabOptions::default() };
         cutline_lab::run(run.scenario, run.seed, &options, run.cancel).map_err(|error| error.to_string())
+    }
+}
+
+/// A receiver whose processor decoders load.
+#[derive(Debug)]
+struct LoadedHost;
+
+impl Platform for LoadedHost {
+    fn name(&self) -> &'static str {
+        "loaded-host"
+    }
+
+    fn label(&self) -> &'static str {
+        "loaded host"
+    }
+
+    fn is_real_time(&self) -> bool {
+        true
+    }
+
+    fn permitted(&self) -> Result<(), String> {
+        cutline_lab::permitted().map_err(|error| error.to_string())
+    }
+
+    fn run(&self, run: Run<'_>) -> Result<RunResult, String> {
+        loaded::run(run.scenario, run.seed, run.cancel).map_err(|error| error.to_string())
+    }
+}
+
+/// The laboratory with routers, whose flows with a specification are QoS sockets with or without shares of their host.
+#[derive(Debug)]
+struct SharedLink {
+    name: &'static str,
+    label: &'static str,
+    shares: Shares,
+}
+
+impl Platform for SharedLink {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn label(&self) -> &str {
+        self.label
+    }
+
+    fn is_real_time(&self) -> bool {
+        true
+    }
+
+    fn permitted(&self) -> Result<(), String> {
+        cutline_lab::permitted().map_err(|error| error.to_string())
+    }
+
+    fn run(&self, run: Run<'_>) -> Result<RunResult, String> {
+        let options = routed::LabOptions { shares: Some(self.shares), ..routed::LabOptions::default() };
+        routed::run(run.scenario, run.seed, &options, run.cancel).map_err(|error| error.to_string())
     }
 }

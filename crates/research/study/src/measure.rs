@@ -102,13 +102,20 @@ const INTERVAL_MEDIAN: &str = "interval_p50_kbps";
 /// The standard deviation of the hint at the end between the flows of a group, levels.
 const BETWEEN_FLOWS: &str = "hint_deviation";
 /// The means of distributions, of which some runs have one value each: name, quantity, factor.
-const MEANS: [(&str, &str, f64); 6] = [
+const MEANS: [(&str, &str, f64); 13] = [
     ("offered_kbps", "offered_bps", 1e-3),
     ("frames_shown_percent", "frames_shown_percent", 1.0),
     ("ssim_ratio", "ssim_ratio", 1.0),
     ("psnr_db", "psnr_db", 1.0),
     ("receiver_told_ms", "receiver_told_ms", 1.0),
     ("sender_told_ms", "sender_told_ms", 1.0),
+    ("in_region_percent", "in_region_percent", 1.0),
+    ("decoders_percent", "decoders_percent", 1.0),
+    ("lost_sender_queue_percent", "lost_sender_queue_percent", 1.0),
+    ("lost_interface_percent", "lost_interface_percent", 1.0),
+    ("lost_receive_buffer_percent", "lost_receive_buffer_percent", 1.0),
+    ("lost_path_percent", "lost_path_percent", 1.0),
+    ("rtt_ms", "rtt_ms", 1.0),
 ];
 /// Offered rate of a flow's or group's applications, the first of [`MEANS`], less the received rate, kbit/s.
 const MISSING: &str = "missing_kbps";

@@ -557,6 +557,10 @@ fn sent_by_a_receiver() {
 
 #[test]
 fn both_ends_send_at_once() {
+    undisturbed(sent_by_both_ends);
+}
+
+fn sent_by_both_ends() {
     let (outcome, session) = session(|address, _| {
         let reverse = reversed(one_of_each()).into_iter().map(|plan| FlowPlan { id: plan.id + 4, ..plan });
         let plans = one_of_each().into_iter().chain(reverse).collect();
@@ -565,7 +569,9 @@ fn both_ends_send_at_once() {
     assert!(outcome.error.is_none() && session.error.is_none(), "{outcome:?} {session:?}");
     let received = outcome.received.unwrap();
     let numbers = |flows: &mut dyn Iterator<Item = u32>| flows.collect::<Vec<_>>();
-    assert_eq!(numbers(&mut received.flows.iter().map(|flow| flow.flow)), (0..8).collect::<Vec<_>>());
+    // A flow that does not begin within the run has no report of the receiver.
+    let arrived = numbers(&mut received.flows.iter().map(|flow| flow.flow));
+    in_time!(arrived == (0..8).collect::<Vec<_>>(), "{arrived:?}");
     assert_eq!(numbers(&mut outcome.sent.iter().map(|flow| flow.flow)), (0..8).collect::<Vec<_>>());
     assert_eq!(numbers(&mut session.sent.iter().map(|flow| flow.flow)), (4..8).collect::<Vec<_>>());
     for (sent, received) in outcome.sent.iter().zip(&received.flows) {

@@ -442,7 +442,8 @@ impl ResourceManager {
         self.by_id.get(&flow).map(|slot| Rate::from_bps(self.flows[*slot].granted))
     }
 
-    /// The highest rate that the host can carry of a flow, whatever it desires; `None` if there is no such flow.
+    /// Returns the largest rate, up to the desired one, that the host could carry of a flow if it were alone; `None` if
+    /// there is no such flow.
     pub fn ceiling(&self, flow: FlowId) -> Option<Rate> {
         let flow = &self.flows[*self.by_id.get(&flow)?];
         let desired = flow.request.desired.as_bps();

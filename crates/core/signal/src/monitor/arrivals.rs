@@ -2,7 +2,7 @@
 
 use super::measures::{saturating_sum, throughput};
 use super::schedule::{Schedule, Span};
-use super::{Demand, MessageArrival, MonitorParams, Numbers};
+use super::{MessageArrival, MonitorParams, Numbers, OfferedMessages};
 use crate::clock::ClockOffset;
 use cutline_params::{ParameterError, Parameters as _};
 use cutline_units::{Duration, Histogram, Instant, Rate};
@@ -86,8 +86,8 @@ impl Delivery {
     }
 
     /// Returns the demand of the sending application, as far as sequence numbers show it.
-    pub const fn demand(&self) -> Demand {
-        Demand { messages: self.sent, time: self.length() }
+    pub const fn demand(&self) -> OfferedMessages {
+        OfferedMessages { messages: self.sent, time: self.length() }
     }
 }
 

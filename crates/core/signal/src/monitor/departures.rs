@@ -29,16 +29,16 @@ pub struct SentInterval {
     pub sent: Sent,
 }
 
-/// Demand of the sending application: the number of messages in the time in which it was not held back.
+/// Messages that the sending application offered, and the time in which it was not held back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Demand {
+pub struct OfferedMessages {
     /// Messages sent.
     pub messages: u64,
     /// The time in which the application could send them.
     pub time: Duration,
 }
 
-impl Demand {
+impl OfferedMessages {
     /// Returns whether the application offered at least this rate, messages/s. The limits of an interval fall
     /// anywhere between two messages, so one message too few is none too few.
     pub fn reaches(&self, rate: f64) -> bool {
@@ -53,9 +53,9 @@ impl Demand {
 
 impl SentInterval {
     /// Returns the demand of the application in the interval.
-    pub fn demand(&self) -> Demand {
+    pub fn demand(&self) -> OfferedMessages {
         let time = self.until.saturating_since(self.since).saturating_sub(self.sent.held);
-        Demand { messages: self.sent.messages, time }
+        OfferedMessages { messages: self.sent.messages, time }
     }
 
     /// The throughput of what was sent.

@@ -29,7 +29,7 @@ mod schedule;
 mod tests;
 
 pub use arrivals::{Arrivals, Delivery, LONGEST_DELAY, Received, Sample, Spread};
-pub use departures::{Demand, Departures, Sent, SentInterval};
+pub use departures::{Departures, OfferedMessages, Sent, SentInterval};
 pub use numbers::{MessageArrival, Numbers};
 pub use report::{PeerReports, Refused, Report, ReportStats};
 

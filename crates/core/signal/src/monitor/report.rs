@@ -18,7 +18,7 @@
 //!
 //! All numbers are big-endian. Everything but the last interval's figures are totals, so a lost report does no harm.
 
-use super::{Arrivals, Delivery, Demand, Departures, LONGEST_DELAY, Received, Sent, Spread};
+use super::{Arrivals, Delivery, Departures, LONGEST_DELAY, OfferedMessages, Received, Sent, Spread};
 use crate::clock::{ClockEstimate, Echo, Stamps};
 use cutline_quality::DeliveryReport;
 use cutline_units::{Duration, Instant};
@@ -73,8 +73,8 @@ pub struct ReportStats {
 #[derive(Clone, Debug, Default)]
 pub struct PeerReports {
     last: Option<Report>,
-    /// Demand of its application between the last two reports.
-    demand: Option<Demand>,
+    /// Messages that its application offered between the last two reports.
+    demand: Option<OfferedMessages>,
     /// Traffic delivered between the last two reports.
     delivery: Option<Delivery>,
     stats: ReportStats,
@@ -266,7 +266,7 @@ impl PeerReports {
             overflowed: received.overflowed - received_before.overflowed,
         };
         let held = report.sent.held - sent_before.held;
-        self.demand = Some(Demand {
+        self.demand = Some(OfferedMessages {
             messages: report.sent.messages - sent_before.messages,
             time: time.saturating_sub(held),
         });
@@ -291,7 +291,7 @@ impl PeerReports {
 
     /// Returns the demand of the other end's application between its last two reports; `None` before the
     /// first.
-    pub const fn demand(&self) -> Option<Demand> {
+    pub const fn demand(&self) -> Option<OfferedMessages> {
         self.demand
     }
 

@@ -245,7 +245,7 @@ fn what_was_sent_is_counted_per_interval_with_the_time_in_which_it_had_to_wait()
 #[test]
 fn a_demand_may_be_one_message_short() {
     // 60 messages/s are 30 in 0.5 s; with intervals that fall between messages, 29 to 31.
-    let demand = |messages| Demand { messages, time: ms(500) };
+    let demand = |messages| OfferedMessages { messages, time: ms(500) };
     assert_eq!([28, 29, 30].map(|messages| demand(messages).reaches(60.0)), [false, true, true]);
 }
 
@@ -375,11 +375,11 @@ fn the_totals_of_what_was_sent_may_not_fall_and_give_the_demand() {
     };
     peer.on_send(at(100), 10);
     peer.on_send(at(200), 10);
-    assert_eq!(report(1, &mut peer, 0), Ok(Demand { messages: 2, time: ms(500) }));
+    assert_eq!(report(1, &mut peer, 0), Ok(OfferedMessages { messages: 2, time: ms(500) }));
     peer.on_send(at(600), 10);
     peer.hold(at(700));
     assert_eq!(report(2, &mut peer, 2), Err(Refused::Contradiction("the messages sent fall")));
-    assert_eq!(report(3, &mut peer, 0), Ok(Demand { messages: 1, time: ms(1000 - 800) }));
+    assert_eq!(report(3, &mut peer, 0), Ok(OfferedMessages { messages: 1, time: ms(1000 - 800) }));
 }
 
 #[test]

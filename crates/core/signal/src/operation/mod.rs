@@ -31,7 +31,7 @@
 //! 143 ms/s, so in the first interval it is beyond 90 ms the rate falls to 0.85 x 70 = 59.5, which is below the region: 60. The ceiling is
 //! one step, 1/s, below 70: 69 messages/s.
 
-use crate::monitor::{Delivery, Demand};
+use crate::monitor::{Delivery, OfferedMessages};
 use crate::violation::Assessment;
 use cutline_params::{ParameterError, Parameters};
 use cutline_quality::spec::{Axis, Measure, Region};
@@ -214,7 +214,7 @@ impl Operation {
         &mut self,
         now: Instant,
         delivery: &Delivery,
-        demand: Demand,
+        demand: OfferedMessages,
         assessment: &Assessment,
     ) -> f64 {
         if let Some(headroom) = assessment.worst(&DEPENDENT) {
@@ -223,7 +223,7 @@ impl Operation {
         self.target()
     }
 
-    fn decide(&mut self, now: Instant, headroom: f64, delivered: f64, demand: Demand) {
+    fn decide(&mut self, now: Instant, headroom: f64, delivered: f64, demand: OfferedMessages) {
         let age = now.saturating_since(self.changed);
         if self.phase == Phase::Falling && age < self.params.settle {
             return;
@@ -283,7 +283,7 @@ impl Operation {
     }
 
     /// Goes back up to the ceiling, or probes what is above it after `patience`.
-    fn rise(&mut self, now: Instant, headroom: f64, demand: Demand, patience: Duration) {
+    fn rise(&mut self, now: Instant, headroom: f64, demand: OfferedMessages, patience: Duration) {
         self.phase = Phase::Steady;
         let age = now.saturating_since(self.changed);
         if headroom <= self.params.inside || !demand.reaches(self.target() * USED) {

@@ -97,7 +97,7 @@ impl Sender {
         self.rates.push_back(self.control.target());
         let rate = self.rates.pop_front().expect("it has one") * used;
         let delivery = path.interval(self.interval, rate);
-        let demand = Demand { messages: (rate * INTERVAL.as_secs_f64()) as u64, time: INTERVAL };
+        let demand = OfferedMessages { messages: (rate * INTERVAL.as_secs_f64()) as u64, time: INTERVAL };
         let assessment = self.watch.on_interval(&delivery, Duration::ZERO, Some(demand));
         self.control.on_interval(delivery.until, &delivery, demand, &assessment);
         self.interval += 1;

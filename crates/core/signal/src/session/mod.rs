@@ -16,6 +16,7 @@
 //! With an end that does not speak this protocol a session is *alone*: its messages are those of a plain connection, and only
 //! what one end sees is measured.
 
+mod activity;
 mod contact;
 mod event;
 mod inbound;
@@ -29,6 +30,7 @@ mod standing;
 mod tests;
 pub mod trace;
 
+pub use activity::Activity;
 pub use event::{Cause, Direction, Event};
 pub use inbound::Inbound;
 pub use outbound::Outbound;
@@ -293,6 +295,18 @@ impl Session {
         self.tell(Event::Unallocated(reason));
         if let Some(reason) = recorded {
             self.note(now, || Input::Deallocate(reason));
+        }
+    }
+
+    /// Returns counters that tell whether much of the MIB has changed.
+    pub fn activity(&self, out: &Outbound, inbound: &Inbound) -> Activity {
+        let (sent, received) = (out.departures.total(), inbound.arrivals.total());
+        let watches = [&self.send.watch, &self.receive.watch];
+        Activity {
+            messages: sent.messages.saturating_add(received.messages),
+            lost: received.lost().saturating_add(self.peer.last().map_or(0, |report| report.received.lost())),
+            violations: watches.iter().flat_map(|watch| watch.counts()).fold(0, u64::saturating_add),
+            is_violated: watches.iter().any(|watch| watch.violations().next().is_some()),
         }
     }
 

@@ -40,7 +40,7 @@ mod loss;
 #[cfg(test)]
 mod tests;
 
-use crate::monitor::{Delivery, Demand};
+use crate::monitor::{Delivery, OfferedMessages};
 use cutline_params::{ParameterError, Parameters};
 use cutline_quality::spec::{Axis, Interval, Measure, Region, Specification};
 use cutline_units::{Duration, Instant};
@@ -108,7 +108,7 @@ impl ViolationOrigin {
     }
 
     /// Returns the origin of a violation in an interval.
-    fn of(measure: Measure, demand: Option<Demand>, delivery: &Delivery) -> Self {
+    fn of(measure: Measure, demand: Option<OfferedMessages>, delivery: &Delivery) -> Self {
         let length = delivery.length();
         // A report may claim any length, so nothing is multiplied.
         let is_long = |time: Duration| !time.is_zero() && time >= length / HELD_SHARE;
@@ -255,7 +255,7 @@ impl Watch {
         &mut self,
         delivery: &Delivery,
         delay_error: Duration,
-        demand: Option<Demand>,
+        demand: Option<OfferedMessages>,
     ) -> Assessment {
         let mut assessment = Assessment::default();
         for measure in Measure::ALL {
@@ -320,7 +320,7 @@ impl Watch {
         axis: &Axis,
         delivery: &Delivery,
         delay_error: Duration,
-        demand: Option<Demand>,
+        demand: Option<OfferedMessages>,
     ) -> Option<Judged> {
         // A sender that is known to send nothing makes no rate and no gap.
         let is_idle = demand.is_some_and(|demand| demand.is_nothing());

@@ -51,7 +51,7 @@ fn events(watch: &mut Watch) -> Vec<Event> {
 }
 
 /// Gives an interval and returns the measures that are violated from now on.
-fn violated(watch: &mut Watch, delivery: &Delivery, demand: Option<Demand>) -> Vec<Measure> {
+fn violated(watch: &mut Watch, delivery: &Delivery, demand: Option<OfferedMessages>) -> Vec<Measure> {
     watch.on_interval(delivery, Duration::ZERO, demand);
     let begun = events(watch).into_iter().filter_map(|event| match event {
         Event::Violated(violation) => Some(violation.measure),
@@ -130,7 +130,7 @@ fn a_delay_is_violated_only_beyond_the_error_of_the_clocks() {
 #[test]
 fn a_rate_is_violated_if_the_network_delivers_less_and_not_if_the_application_offers_less() {
     let interval = |messages, sent| Delivery { messages, sent, lost: 0, ..good(0) };
-    let offered = |messages| Some(Demand { messages, time: ms(500) });
+    let offered = |messages| Some(OfferedMessages { messages, time: ms(500) });
     // 60 messages/s are 30 in 0.5 s; 29 may be a matter of where the interval begins.
     assert_eq!(violated(&mut watch(), &interval(29, 29), offered(30)), []);
     assert_eq!(violated(&mut watch(), &interval(28, 28), offered(30)), [Measure::Rate]);
@@ -138,7 +138,7 @@ fn a_rate_is_violated_if_the_network_delivers_less_and_not_if_the_application_of
     // Sequence numbers show what was sent if nothing else does.
     assert_eq!(violated(&mut watch(), &interval(20, 35), None), [Measure::Rate]);
     // An application that was held back for all of the interval would have offered more.
-    let held = Some(Demand { messages: 0, time: Duration::ZERO });
+    let held = Some(OfferedMessages { messages: 0, time: Duration::ZERO });
     assert_eq!(violated(&mut watch(), &interval(20, 20), held), [Measure::Rate]);
 }
 
@@ -159,7 +159,7 @@ fn gap_jitter_and_recovery_are_compared_with_their_limits() {
         ..good(number)
     };
     let mut watch = watch();
-    let demand = Some(Demand { messages: 35, time: ms(500) });
+    let demand = Some(OfferedMessages { messages: 35, time: ms(500) });
     assert_eq!(violated(&mut watch, &nothing(9, 500), demand), [Measure::Rate, Measure::Gap]);
     assert_eq!(violated(&mut watch, &nothing(18, 5000), demand), []);
     watch.on_interval(&nothing(19, 5500), Duration::ZERO, demand);
@@ -171,7 +171,7 @@ fn gap_jitter_and_recovery_are_compared_with_their_limits() {
 #[test]
 fn a_sender_that_sends_nothing_violates_no_rate_and_no_gap() {
     let nothing = Delivery { messages: 0, sent: 0, delay: None, gap: ms(500), silence: ms(500), ..good(0) };
-    let idle = Some(Demand { messages: 0, time: ms(500) });
+    let idle = Some(OfferedMessages { messages: 0, time: ms(500) });
     assert_eq!(violated(&mut watch(), &nothing, idle), []);
     assert_eq!(violated(&mut watch(), &nothing, None), [Measure::Gap], "nobody knows that it sends nothing");
 }
@@ -267,7 +267,7 @@ fn events_that_nobody_takes_are_bounded() {
 #[test]
 fn the_origin_follows_from_what_both_ends_know() {
     let slow = Delivery { messages: 5, ..good(0) };
-    let demand = |held: u64| Some(Demand { messages: 35, time: ms(500 - held) });
+    let demand = |held: u64| Some(OfferedMessages { messages: 35, time: ms(500 - held) });
     for (unread, held, place) in [
         (0, 0, ViolationOrigin::Network),
         (49, 49, ViolationOrigin::Network),

@@ -3,7 +3,7 @@
 use super::driver::Driver;
 use super::record::{EndRecord, QosLog, QosRecord};
 use super::{Beginning, LOWER_HEADERS, QosConnection, Side};
-use crate::agent::{Address, Context, Outbound as AgentMessage};
+use crate::agent::{Address, Context, OutboundMessage};
 use cutline_quality::spec::Specification;
 use cutline_signal::mib::LocalFeedback;
 use cutline_signal::monitor::Delivery;
@@ -103,7 +103,7 @@ impl End {
         let payload = bytes.into();
         let size = payload.len() as u32 + LOWER_HEADERS;
         let hint = self.driver.as_ref().map_or(self.connection().hint, Driver::hint);
-        context.send(AgentMessage { to: self.peer, size, hint, payload });
+        context.send(OutboundMessage { to: self.peer, size, hint, payload });
     }
 
     /// Takes a datagram. Returns where in it the application's message begins, if it has a new one.

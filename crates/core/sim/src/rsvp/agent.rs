@@ -1,7 +1,7 @@
 //! The agent of a node.
 
-use super::{HostAction, Rsvp, RsvpLog, Sample, address_of};
-use crate::agent::{Address, Agent, AgentMessage, Context, Outbound};
+use super::{HostAction, Rsvp, RsvpLog, RsvpSample, address_of};
+use crate::agent::{Address, Agent, AgentMessage, Context, OutboundMessage};
 use crate::id::NodeId;
 use crate::network::Network;
 use cutline_rsvp::encapsulation::Carrier;
@@ -171,14 +171,19 @@ impl RsvpAgent {
         payload.extend(&datagram.bytes);
         let size = IP_HEADER + if datagram.router_alert { ROUTER_ALERT } else { 0 } + datagram.bytes.len();
         let to = Address { node: *next, port: self.address.port };
-        context.send(Outbound { to, size: size as u32, hint: Hint::LEAST_DELAY, payload: payload.into() });
+        context.send(OutboundMessage {
+            to,
+            size: size as u32,
+            hint: Hint::LEAST_DELAY,
+            payload: payload.into(),
+        });
     }
 
     fn sample(&self, now: Instant) {
         let reserved = self.next_nodes.iter().enumerate().filter_map(|(at, node)| {
             self.engine.share(InterfaceId(at as u32 + 1)).map(|share| (*node, share.reserved()))
         });
-        let sample = Sample {
+        let sample = RsvpSample {
             stats: self.engine.stats().clone(),
             sizes: self.engine.sizes(),
             reserved: reserved.collect(),

@@ -91,12 +91,12 @@ pub struct RsvpRecord {
     /// Events of applications.
     pub events: Vec<(Instant, NodeId, Event)>,
     /// The samples.
-    pub samples: Vec<(Instant, NodeId, Sample)>,
+    pub samples: Vec<(Instant, NodeId, RsvpSample)>,
 }
 
 /// The state of a node at a time.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sample {
+pub struct RsvpSample {
     /// Its counters.
     pub stats: Stats,
     /// Amounts of state.
@@ -118,7 +118,7 @@ impl RsvpLog {
 
 impl RsvpRecord {
     /// Returns the last sample of a node.
-    pub fn last(&self, node: NodeId) -> Option<&Sample> {
+    pub fn last(&self, node: NodeId) -> Option<&RsvpSample> {
         self.samples.iter().rev().find(|(_, at, _)| *at == node).map(|(_, _, sample)| sample)
     }
 }

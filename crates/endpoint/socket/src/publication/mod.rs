@@ -1,13 +1,22 @@
 //! Publication of the process's connections to the monitor of its host ([`cutline_publish`]).
 //!
-//! The thread that serves connections looks for a monitor every few seconds. Where one listens, a thread of its own publishes a row
-//! for each connection, once a second, until the monitor goes. So making rows delays no report, and a process without a monitor has
-//! no further thread. A row is made from the connection's MIB: messages cost nothing more than without publication.
+//! The thread that serves connections looks for a monitor every few seconds. Where one listens, a thread of its own publishes rows of
+//! connections until the monitor goes: each second of a busy one, and less often of others. So making rows delays no report, and a
+//! process without a monitor has no further thread. A row is made from the connection's MIB: messages cost nothing more than without
+//! publication.
+//!
+//! ```text
+//! pace   times at which the row of a connection is made
+//! row    the row, and what is seen without making it
+//! texts  texts of a row that seldom change
+//! ```
 
+mod pace;
 mod row;
 mod texts;
 
-pub use row::row;
+pub use pace::ConnectionGlance;
+pub use row::{glance, row};
 pub use texts::RowTexts;
 
 use crate::keeper;
@@ -17,7 +26,8 @@ use cutline_sys::now;
 use cutline_sys::process::PerProcess;
 use cutline_sys::reactor::{PollFd, PollFlags, wait_once};
 use cutline_units::Instant;
-use std::collections::{BTreeMap, BTreeSet};
+use pace::RowPace;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -75,16 +85,26 @@ fn program() -> String {
     PROGRAM.get_or_init(name).clone()
 }
 
+/// Connection that is published.
+#[derive(Debug, Default)]
+struct PublishedConnection {
+    pace: RowPace,
+    texts: RowTexts,
+}
+
 /// Publishes until the monitor goes.
 fn publish(publisher: Publisher) -> io::Result<()> {
-    let mut texts: BTreeMap<u64, RowTexts> = BTreeMap::new();
+    let mut published: BTreeMap<u64, PublishedConnection> = BTreeMap::new();
     let put = |turn: &mut Turn<'_>| {
-        let connections = keeper::connections();
-        let numbers: BTreeSet<u64> = connections.iter().map(|(number, _)| *number).collect();
-        texts.retain(|number, _| numbers.contains(number));
+        let (now, connections) = (now(), keeper::connections());
+        published.retain(|number, _| connections.binary_search_by_key(number, |(number, _)| *number).is_ok());
         for (number, connection) in connections {
-            let texts = texts.entry(number).or_default();
-            if let Some(row) = connection.upgrade().and_then(|connection| connection.row(number, texts)) {
+            let Some(connection) = connection.upgrade() else { continue };
+            let Some(glance) = connection.glance() else { continue };
+            let PublishedConnection { pace, texts } = published.entry(number).or_default();
+            if !pace.is_due(now, glance) {
+                turn.keep(RowKind::Socket, number);
+            } else if let Some(row) = connection.row(number, texts) {
                 turn.put(RowKind::Socket, number, &row);
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::connection_handle::SharedCalls;
 use crate::mib::Mib;
-use crate::publication::RowTexts;
+use crate::publication::{ConnectionGlance, RowTexts};
 use crate::reservation::ReservationStatus;
 use cutline_provision::Standing as Reserved;
 use cutline_publish::{DELAY_BOUNDS_MS, DirectionRow, LimitRow, SocketRow, SpreadRow, ViolationRow};
@@ -12,12 +12,25 @@ use cutline_signal::monitor::{Delivery, Received, Sent, Spread};
 use cutline_signal::session::Standing;
 use cutline_units::{Duration, Histogram, Instant};
 
-/// Returns the row of a connection under this number; `None` if it is not published, or its socket has no address any more.
-pub fn row(of: &(impl SharedCalls + ?Sized), number: u64, texts: &mut RowTexts) -> Option<SocketRow> {
+/// Returns what is seen of a connection without making its row; `None` if it is not published.
+pub fn glance(of: &(impl SharedCalls + ?Sized)) -> Option<ConnectionGlance> {
     let connection = of.connection();
     if !connection.is_published() || connection.is_inherited() {
         return None;
     }
+    let (state, rate, _) = reserved(connection.reservation().as_ref());
+    Some(ConnectionGlance {
+        activity: connection.activity(),
+        standing: connection.standing(),
+        is_reconnecting: of.is_reconnecting(),
+        changes: connection.changes(),
+        reservation: (state, rate),
+    })
+}
+
+/// Returns the row of a connection under this number; `None` if its socket has no address any more.
+pub fn row(of: &(impl SharedCalls + ?Sized), number: u64, texts: &mut RowTexts) -> Option<SocketRow> {
+    let connection = of.connection();
     let [local, peer] = texts.addresses(of.addresses().ok()?);
     let mib = of.mib();
     let delays = buckets(connection.inbound().delays());
@@ -160,15 +173,9 @@ fn buckets(delays: &Histogram) -> Option<BucketCounts> {
     if delays.count() == 0 {
         return None;
     }
-    let (mut counts, mut at) = (vec![0; DELAY_BOUNDS_MS.len() + 1], 0);
-    for bucket in delays.buckets() {
-        // The middle decides for a bucket that lies on a bound. Buckets come from the least.
-        let middle = f64::midpoint(ms(bucket.low), ms(bucket.high));
-        while DELAY_BOUNDS_MS.get(at).is_some_and(|bound| *bound < middle) {
-            at += 1;
-        }
-        counts[at] += bucket.count;
-    }
+    let bounds = DELAY_BOUNDS_MS.map(|ms| Duration::from_secs_f64(ms / 1e3));
+    let (counts, above) = delays.counts_by(bounds);
+    let counts = counts.into_iter().chain([above]).collect();
     Some(BucketCounts { bounds: DELAY_BOUNDS_MS.to_vec(), counts, sum: ms(delays.sum()) })
 }
 

@@ -1,6 +1,7 @@
 //! Two streams on the loopback interface.
 
 use super::*;
+use crate::awaited::both_ends_know;
 use crate::options::Marking;
 use crate::options::Peer;
 use cutline_quality::spec::{Measure, Specification};
@@ -415,16 +416,6 @@ fn messages_are_sampled_as_they_are_received() {
     assert!(samples[1].arrived >= samples[0].arrived && samples[1].jitter.is_some());
 }
 
-/// Waits for a violation in a direction, and returns its origin.
-fn origin(stream: &QosTcpStream, side: Direction) -> ViolationOrigin {
-    loop {
-        match stream.wait_for_event(time::Duration::from_secs(60)).expect("no event comes") {
-            Event::Violated(direction, violation) if direction == side => break violation.origin,
-            _ => {}
-        }
-    }
-}
-
 #[test]
 fn both_ends_know_that_an_application_does_not_read() {
     let spec = Specification::builder()
@@ -438,21 +429,14 @@ fn both_ends_know_that_an_application_does_not_read() {
     theirs.read_exact(&mut [0; 100]).unwrap();
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
-        let (sending, is_over) = (&ours, &is_over);
-        scope.spawn(move || {
-            let mut sending = sending;
+        scope.spawn(|| {
+            let mut sending = &ours;
             while !is_over.load(Ordering::SeqCst) {
                 sending.write_all(&[7; 100]).unwrap();
                 thread::sleep(time::Duration::from_millis(15));
             }
         });
-        let there = scope.spawn(|| origin(&theirs, Direction::Receive)).join();
-        let here = scope.spawn(|| origin(&ours, Direction::Send)).join();
-        is_over.store(true, Ordering::SeqCst);
-        assert_eq!(
-            (here.unwrap(), there.unwrap()),
-            (ViolationOrigin::ReceivingHost, ViolationOrigin::ReceivingHost)
-        );
+        both_ends_know(ViolationOrigin::ReceivingHost, &ours.0.connection, &theirs.0.connection, &is_over);
     });
 }
 

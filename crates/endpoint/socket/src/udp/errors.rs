@@ -6,7 +6,7 @@
 
 use super::carrier::DatagramCarrier;
 use crate::connection::Connection;
-use cutline_sys::error_queue::{Cause, QueuedError, enable, take};
+use cutline_sys::error_queue::{ErrorOrigin, QueuedError, enable, take};
 use rustix::io::Errno;
 use std::io;
 
@@ -49,7 +49,7 @@ impl Errors {
         let (mut soft, mut is_soft) = (0, matches!(errno, Some(Errno::HOSTUNREACH | Errno::NETUNREACH)));
         let mut hard = None;
         while let Ok(Some(queued)) = take(socket) {
-            if queued.cause == Cause::Other {
+            if queued.origin == ErrorOrigin::Other {
                 continue;
             }
             if is_transient(queued) {
@@ -104,15 +104,15 @@ pub fn count(connection: &Connection, messages: usize) {
 /// Returns whether a connected socket that does not queue its errors does not see this one: the kernel's
 /// tables of fatal errors (`icmp_err_convert`, `icmpv6_err_convert`).
 const fn is_transient(error: QueuedError) -> bool {
-    match error.cause {
+    match error.origin {
         // Network or host unreachable, source route failed, and unreachable for this type of service (RFC 1122 section 3.2.2.1); time
         // exceeded.
-        Cause::Icmp { kind: 3, code } => matches!(code, 0 | 1 | 5 | 11 | 12),
-        Cause::Icmp { kind, .. } => kind == 11,
+        ErrorOrigin::Icmp { kind: 3, code } => matches!(code, 0 | 1 | 5 | 11 | 12),
+        ErrorOrigin::Icmp { kind, .. } => kind == 11,
         // No route, beyond the scope of the source address, address unreachable (RFC 4443 section 3.1); time exceeded.
-        Cause::Icmp6 { kind: 1, code } => matches!(code, 0 | 2 | 3),
-        Cause::Icmp6 { kind, .. } => kind == 3,
-        Cause::Other => false,
+        ErrorOrigin::Icmp6 { kind: 1, code } => matches!(code, 0 | 2 | 3),
+        ErrorOrigin::Icmp6 { kind, .. } => kind == 3,
+        ErrorOrigin::Other => false,
     }
 }
 
@@ -122,22 +122,22 @@ mod tests {
 
     #[test]
     fn what_a_plain_socket_does_not_see_is_transient() {
-        let is_transient = |cause| is_transient(QueuedError { errno: 113, cause });
+        let is_transient = |origin| is_transient(QueuedError { errno: 113, origin });
         for (code, soft) in
             [(0, true), (1, true), (2, false), (3, false), (4, false), (10, false), (13, false)]
         {
-            assert_eq!(is_transient(Cause::Icmp { kind: 3, code }), soft, "ICMP 3/{code}");
+            assert_eq!(is_transient(ErrorOrigin::Icmp { kind: 3, code }), soft, "ICMP 3/{code}");
         }
         for (code, soft) in [(0, true), (1, false), (2, true), (3, true), (4, false), (5, false)] {
-            assert_eq!(is_transient(Cause::Icmp6 { kind: 1, code }), soft, "ICMPv6 1/{code}");
+            assert_eq!(is_transient(ErrorOrigin::Icmp6 { kind: 1, code }), soft, "ICMPv6 1/{code}");
         }
         assert!(
-            is_transient(Cause::Icmp { kind: 11, code: 0 })
-                && !is_transient(Cause::Icmp { kind: 12, code: 0 })
+            is_transient(ErrorOrigin::Icmp { kind: 11, code: 0 })
+                && !is_transient(ErrorOrigin::Icmp { kind: 12, code: 0 })
         );
         assert!(
-            is_transient(Cause::Icmp6 { kind: 3, code: 0 })
-                && !is_transient(Cause::Icmp6 { kind: 4, code: 0 })
+            is_transient(ErrorOrigin::Icmp6 { kind: 3, code: 0 })
+                && !is_transient(ErrorOrigin::Icmp6 { kind: 4, code: 0 })
         );
     }
 }

@@ -33,7 +33,7 @@ use crate::keeper::KeptConnection;
 use crate::mib::Mib;
 use crate::options::{Pacing, QosOptions};
 use crate::patience::Patience;
-use crate::publication::{self, RowTexts};
+use crate::publication::{self, ConnectionGlance, RowTexts};
 use crate::recovery::{Candidate, Recovery};
 use crate::settings::Settings;
 use cutline_allocation::{FlowHolder, FlowNotice};
@@ -415,6 +415,10 @@ impl FlowHolder for Inner {
 impl KeptConnection for Inner {
     fn call_handler(&self) {
         self.connection.call_handler();
+    }
+
+    fn glance(&self) -> Option<ConnectionGlance> {
+        publication::glance(self)
     }
 
     fn row(&self, number: u64, texts: &mut RowTexts) -> Option<SocketRow> {

@@ -1,6 +1,7 @@
 //! Two sockets on the loopback interface.
 
 use super::*;
+use crate::awaited::both_ends_know;
 use crate::options::Marking;
 use crate::options::Peer;
 use crate::signals::sleep;
@@ -8,7 +9,6 @@ use cutline_quality::spec::{Preset, Specification};
 use cutline_signal::frame::datagram_header;
 use cutline_signal::negotiation::NegotiationParams;
 use cutline_signal::rate_control::{RateControl, TfrcParams};
-use cutline_signal::session::Direction;
 use cutline_signal::violation::ViolationOrigin;
 use cutline_sys::datagrams::Inbox;
 use cutline_sys::datagrams::Wait;
@@ -1038,16 +1038,6 @@ fn a_listener_that_was_started_again_takes_no_report_for_a_message() {
     assert_eq!(theirs.peer_addr().port(), new.local_addr().unwrap().port());
 }
 
-/// Waits for a violation in a direction, and returns its origin.
-fn origin(socket: &QosUdpSocket, side: Direction) -> ViolationOrigin {
-    loop {
-        match socket.wait_for_event(time::Duration::from_secs(60)).expect("no event comes") {
-            Event::Violated(direction, violation) if direction == side => break violation.origin,
-            _ => {}
-        }
-    }
-}
-
 #[test]
 fn both_ends_know_that_an_application_does_not_read() {
     let spec = Specification::builder().rates(40.0, 80.0, 80.0).size(Bytes::new(100));
@@ -1060,13 +1050,7 @@ fn both_ends_know_that_an_application_does_not_read() {
                 ours.send(&[7; 100]).unwrap();
             }
         });
-        let there = scope.spawn(|| origin(&theirs, Direction::Receive)).join();
-        let here = scope.spawn(|| origin(&ours, Direction::Send)).join();
-        is_over.store(true, Ordering::SeqCst);
-        assert_eq!(
-            (here.unwrap(), there.unwrap()),
-            (ViolationOrigin::ReceivingHost, ViolationOrigin::ReceivingHost)
-        );
+        both_ends_know(ViolationOrigin::ReceivingHost, &ours.0.connection, &theirs.0.connection, &is_over);
     });
 }
 
@@ -1094,10 +1078,7 @@ fn both_ends_know_that_the_network_loses_messages() {
                 let _length_or_time_out = theirs.recv(&mut [0; 100]);
             }
         });
-        let there = scope.spawn(|| origin(&theirs, Direction::Receive)).join();
-        let here = scope.spawn(|| origin(&ours, Direction::Send)).join();
-        is_over.store(true, Ordering::SeqCst);
-        assert_eq!((here.unwrap(), there.unwrap()), (ViolationOrigin::Network, ViolationOrigin::Network));
+        both_ends_know(ViolationOrigin::Network, &ours.0.connection, &theirs.0.connection, &is_over);
     });
     assert!(path.counts().1 > 0);
 }
@@ -1125,13 +1106,7 @@ fn both_ends_know_that_the_receiving_host_drops_messages() {
                 sleep(Duration::from_millis(5)).unwrap();
             }
         });
-        let there = scope.spawn(|| origin(&theirs, Direction::Receive)).join();
-        let here = scope.spawn(|| origin(&ours, Direction::Send)).join();
-        is_over.store(true, Ordering::SeqCst);
-        assert_eq!(
-            (here.unwrap(), there.unwrap()),
-            (ViolationOrigin::ReceivingHost, ViolationOrigin::ReceivingHost)
-        );
+        both_ends_know(ViolationOrigin::ReceivingHost, &ours.0.connection, &theirs.0.connection, &is_over);
     });
     let received = theirs.mib().receive.received;
     // Reports may be dropped, too, and the last messages may be dropped unseen.

@@ -9,7 +9,7 @@ mod ring;
 
 pub use filter::{FrameField, FrameFilter};
 pub use neighbour::{LinkAddress, NeighbourSocket};
-pub use ring::{Received, Ring};
+pub use ring::{ReceivedFrame, Ring};
 
 use crate::sockopt::{SocketOption, check};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};

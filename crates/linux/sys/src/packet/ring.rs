@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 
 /// A frame in the ring.
 #[derive(Clone, Copy, Debug)]
-pub struct Received<'r> {
+pub struct ReceivedFrame<'r> {
     /// Its bytes, as many as had room.
     pub bytes: &'r [u8],
     /// Its length, bytes; more than there are in `bytes` when it had no room.
@@ -69,7 +69,7 @@ impl Ring {
 
     /// Passes the next frame to `read`, if there is one, and gives its slot back to the kernel. Returns whether there was one.
     #[inline]
-    pub fn receive(&mut self, read: impl FnOnce(Received<'_>)) -> bool {
+    pub fn receive(&mut self, read: impl FnOnce(ReceivedFrame<'_>)) -> bool {
         let at = self.next * self.slot;
         // Each slot begins with a status.
         let status = self.memory.atomic(at);
@@ -88,7 +88,7 @@ impl Ring {
     /// # Safety
     /// The kernel must have handed the slot over.
     #[inline]
-    unsafe fn received(&self, at: usize) -> Received<'_> {
+    unsafe fn received(&self, at: usize) -> ReceivedFrame<'_> {
         // SAFETY: a header is at the beginning of a slot, and the caller says that nobody writes to it.
         let header: libc::tpacket2_hdr = unsafe { self.memory.read(at) };
         let start = usize::from(header.tp_mac).clamp(size_of::<libc::tpacket2_hdr>(), self.slot);
@@ -98,7 +98,7 @@ impl Ring {
         let has = |status| header.tp_status & status != 0;
         let protocol =
             if has(libc::TP_STATUS_VLAN_TPID_VALID) { header.tp_vlan_tpid } else { libc::ETH_P_8021Q as u16 };
-        Received {
+        ReceivedFrame {
             bytes,
             length: header.tp_len,
             stamp: (header.tp_sec, header.tp_nsec),

@@ -13,7 +13,7 @@ mod statuses;
 mod topology;
 
 use crate::clients::MOST_REQUESTS;
-use crate::config::{ControlKind, DaemonConfig, InterfaceSpec};
+use crate::config::{DaemonConfig, InstallerKind, InterfaceSpec};
 use crate::error::DaemonError;
 use crate::installers::Given;
 use applications::Applications;
@@ -302,7 +302,7 @@ impl Daemon {
 /// Removes the installations of an agent with this file, also of a killed one. Returns those that cannot be removed, a line
 /// each.
 pub fn remove_installed(config: &DaemonConfig) -> Vec<String> {
-    let controlled = config.interfaces.iter().filter(|spec| matches!(spec.control, ControlKind::Tc { .. }));
+    let controlled = config.interfaces.iter().filter(|spec| matches!(spec.control, InstallerKind::Tc { .. }));
     let remove = |spec: &InterfaceSpec| Interface::named(&spec.name).and_then(|interface| sweep(&interface));
     let failed = |spec: &InterfaceSpec| remove(spec).err().map(|error| in_words(spec, &error));
     controlled.filter_map(failed).collect()

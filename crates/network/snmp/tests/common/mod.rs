@@ -3,6 +3,7 @@
 use cutline_monitor::{
     CollectorOptions, HostMonitor, MonitorOptions, MonitoredHost, PublicationLimits, Viewer,
 };
+use cutline_publish::testing::receiving_socket;
 use cutline_publish::{DirectionRow, LimitRow, Publisher, RowKind, SocketRow, SpreadRow, ViolationRow};
 use cutline_records::BucketCounts;
 use cutline_snmp::{SnmpOptions, SnmpService};
@@ -134,17 +135,7 @@ pub fn row(socket: u64) -> SocketRow {
         ],
         ..DirectionRow::default()
     };
-    SocketRow {
-        socket,
-        transport: "udp".to_owned(),
-        local: "192.0.2.1:5203".to_owned(),
-        peer: format!("192.0.2.2:{socket}"),
-        opened_unix_s: 1_700_000_000.5,
-        state: "agreed".to_owned(),
-        reservation: "none".to_owned(),
-        receive,
-        ..SocketRow::default()
-    }
+    SocketRow { receive, rtt_ms: None, ..receiving_socket(socket, 0) }
 }
 
 /// Returns the row of a socket whose delay violates its limit.

@@ -105,6 +105,11 @@ impl Child {
         }
     }
 
+    /// Returns the number of the process.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Runs a program to its end, which must be a success.
     pub fn run(command: &mut Command, log: &Path, limit: Duration) -> Result<Self, ProgramError> {
         let mut child = Self::start(command, None, log)?;

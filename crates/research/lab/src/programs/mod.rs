@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! child     a program that runs, with an end that is certain
+//! decoder   decoders of a film as the load of a processor
 //! netvideo  NetVideo: ffmpeg sends and receives moving pictures, and what the viewer saw is compared with what was sent
 //! dirm      DIRM: a CORBA client asks a server for pictures, over omniORB
 //! ```
@@ -10,6 +11,7 @@
 //! structs.
 
 mod child;
+pub(crate) mod decoder;
 pub mod dirm;
 pub mod netvideo;
 

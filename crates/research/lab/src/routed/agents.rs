@@ -5,7 +5,7 @@
 use super::network::Nodes;
 use crate::LabError;
 use crate::threads::joined_anywhere;
-use cutline_daemon::config::{ControlKind, InterfaceSpec};
+use cutline_daemon::config::{InstallerKind, InterfaceSpec};
 use cutline_daemon::installer::TrafficControl;
 use cutline_daemon::{Daemon, DaemonConfig, Given, Installer};
 use cutline_netlink::HtbShaper;
@@ -73,7 +73,7 @@ impl Agents {
             version: Version::V4,
             rate: place.rate,
             share: share(),
-            control: ControlKind::TC,
+            control: InstallerKind::TC,
             encapsulation: Encapsulation::Raw,
             keys: None,
         };

@@ -6,6 +6,7 @@ use super::applications::{Application, Applied, PROGRAM_PORT, Programs};
 use super::control::LinkShapers;
 use super::network::{Ends, Map, Nodes};
 use super::outcome::{self, Measured};
+use super::shares::{HostManagers, ManagedStream, Shares};
 use crate::LabError;
 use crate::connections::{self, Connections, Course, Listeners, Placement};
 use crate::reader::{FIRST_PORT, QOS_PORT, SINK_PORT};
@@ -19,6 +20,7 @@ use cutline_scenario::Scenario;
 use cutline_scenario::spec::{AckPath, FlowSpec as GroupSpec, ProgramSpec, QosSpec};
 use cutline_sim::qos::QosConnection;
 use cutline_sim::{FlowSpec, LinkId, Network, SimulationSettings};
+use cutline_socket::AllocationOptions;
 use cutline_sys::SysError;
 use cutline_traffic::{
     FlowPlan, Generator, Meter, MeterParams, MeterReport, SenderReport, TrafficError, Window,
@@ -46,6 +48,11 @@ pub struct Flows<'s> {
     /// The flows whose traffic is that of a program.
     applications: BTreeMap<usize, ProgramSpec>,
     programs: Option<&'s Programs>,
+    /// The flows over TCP that are QoS streams.
+    qos_streams: BTreeMap<usize, ManagedStream>,
+    shares: Option<Shares>,
+    /// The resource managers of the hosts.
+    managers: HostManagers,
     streams: Streams,
 }
 
@@ -79,7 +86,7 @@ impl<'s> Flows<'s> {
         scenario: &'s Scenario,
         network: &'s Network,
         map: &Map,
-        programs: Option<&'s Programs>,
+        (programs, shares): (Option<&'s Programs>, Option<Shares>),
         seed: u64,
     ) -> Result<Self, LabError> {
         crate::run::check_counts(scenario)?;
@@ -96,6 +103,9 @@ impl<'s> Flows<'s> {
             plans: Vec::new(),
             applications: BTreeMap::new(),
             programs,
+            qos_streams: BTreeMap::new(),
+            shares,
+            managers: HostManagers::default(),
             streams,
         };
         for (index, instance) in scenario.flow_instances().enumerate() {
@@ -107,6 +117,7 @@ impl<'s> Flows<'s> {
             let program = group.program.filter(|_| programs.is_some());
             let connection =
                 if program.is_some() { None } else { connection(flow, group, network, streams)? };
+            let stream = if shares.is_some() { ManagedStream::of(flow, group, streams)? } else { None };
             let address = |node: &str, port: u16| SocketAddrV4::new(map.address(node), port);
             let own = [instance.from.clone(), instance.to.clone()];
             let gateways = group.gateways.clone().filter(|_| program.is_some()).unwrap_or(own);
@@ -115,7 +126,7 @@ impl<'s> Flows<'s> {
                 Some(ProgramSpec::NetVideo) => [address(&gateways[0], 0), address(&gateways[1], service)],
                 // The near gateway, to which the images go, connects to the far one.
                 Some(ProgramSpec::Dirm) => [address(&gateways[0], service), address(&gateways[1], 0)],
-                None if connection.is_some() => {
+                None if connection.is_some() || stream.is_some() => {
                     [address(&instance.from, client), address(&instance.to, service)]
                 }
                 None => [address(&instance.from, client), address(&instance.to, SINK_PORT)],
@@ -123,6 +134,9 @@ impl<'s> Flows<'s> {
             match (program, connection) {
                 (Some(program), _) => drop(flows.applications.insert(index, program)),
                 (None, Some(connection)) => drop(flows.connections.insert(index, connection)),
+                (None, None) if stream.is_some() => {
+                    flows.qos_streams.extend(stream.map(|stream| (index, stream)))
+                }
                 (None, None) => flows.plans.push(plan(scenario, flow, index, [source, sink], streams)),
             }
             let program = SocketAddr::V4(address(&instance.from, PROGRAM_PORT));
@@ -147,6 +161,9 @@ impl<'s> Flows<'s> {
     /// When a specification cannot be translated.
     pub fn reservations(&self, signalling: Signalling) -> Result<Vec<Wanted>, LabError> {
         let mut all = Vec::new();
+        if self.shares.is_some() {
+            return Ok(all);
+        }
         for (index, flow) in self.network.flows().iter().enumerate() {
             let group = &self.scenario.flows[flow.group.0 as usize];
             let asks = signalling == Signalling::Rsvp && self.applications.contains_key(&index);
@@ -205,10 +222,28 @@ impl<'s> Flows<'s> {
         !self.applications.is_empty()
     }
 
+    /// Starts the resource managers of the hosts whose flows have shares.
+    ///
+    /// # Errors
+    /// When one cannot be started.
+    pub fn start_managers(&mut self, nodes: &Nodes) -> Result<(), LabError> {
+        let Some(shares) = self.shares else { return Ok(()) };
+        let with_shares = self.connections.keys().chain(self.qos_streams.keys());
+        let hosts: BTreeSet<&String> = with_shares.map(|index| &self.ends[*index].from).collect();
+        self.managers = HostManagers::start(shares, nodes, hosts)?;
+        Ok(())
+    }
+
+    /// Returns the share that a flow requests.
+    fn share(&self, index: usize) -> Option<AllocationOptions> {
+        let group = &self.scenario.flows[self.network.flows()[index].group.0 as usize];
+        self.managers.share(&self.ends[index].from, &group.qos.as_ref()?.specification.send)
+    }
+
     fn place(&self, index: usize) -> Placement {
         let Ends { source, sink, .. } = self.ends[index];
         let flow = &self.network.flows()[index];
-        Placement { source, sink, most: rate_of(&flow.app) }
+        Placement { source, sink, share: self.share(index), most: rate_of(&flow.app) }
     }
 
     /// The connections of which one end is at a node, by that end.
@@ -223,13 +258,13 @@ fn refused(flow: &FlowSpec, what: &'static str, instead: &'static str) -> LabErr
 }
 
 /// Messages per second of a constant bit rate.
-fn rate_of(app: &Params) -> Option<f64> {
+pub fn rate_of(app: &Params) -> Option<f64> {
     let Params::Cbr(params) = app else { return None };
     Some(params.rate.as_bps() as f64 / (8.0 * params.size.get() as f64))
 }
 
 /// The connection of a flow over UDP with a reservation.
-fn connection(
+pub fn connection(
     flow: &FlowSpec,
     group: &GroupSpec,
     network: &Network,
@@ -280,7 +315,7 @@ impl<'f> Traffic<'f> {
         settings: &'f SimulationSettings,
         control: &LinkShapers,
     ) -> Result<Self, LabError> {
-        if !(flows.connections.is_empty() && flows.applications.is_empty()) {
+        if !(flows.connections.is_empty() && flows.applications.is_empty() && flows.qos_streams.is_empty()) {
             // Otherwise it would keep the first run's namespace alive.
             cutline_socket::start().map_err(|error| SysError::new("a thread cannot be started", error))?;
         }
@@ -336,6 +371,8 @@ impl<'f> Traffic<'f> {
     ) -> Result<Carried, LabError> {
         let Self { flows, settings, meters, applications, callers, called } = self;
         let course = Course { zero, end: zero + settings.duration, ended };
+        // Flows with shares are compared by their rates, which a busy machine must not lower.
+        let is_punctual = flows.shares.is_some();
         let places = |index: usize| flows.place(index);
         let mut listeners = Vec::new();
         for (node, connections) in &called {
@@ -344,6 +381,11 @@ impl<'f> Traffic<'f> {
                 connections,
                 nodes.get(node).within(|| Listeners::bind(connections, &places))??,
             ));
+        }
+        let mut accepting = Vec::new();
+        for (index, stream) in &flows.qos_streams {
+            let bind = || stream.listen(flows.ends[*index].sink);
+            accepting.push((*index, stream, nodes.get(&flows.ends[*index].to).within(bind)??));
         }
         let mut by_source: BTreeMap<&String, Vec<FlowPlan>> = BTreeMap::new();
         for plan in &flows.plans {
@@ -376,7 +418,10 @@ impl<'f> Traffic<'f> {
             let listeners: Vec<_> = listeners
                 .into_iter()
                 .map(|(node, connections, listeners)| {
-                    let run = move || or_stop(stop, nodes.get(node).within(|| listeners.run(course)));
+                    let receive = move || {
+                        if is_punctual { punctual(|| listeners.run(course)) } else { listeners.run(course) }
+                    };
+                    let run = move || or_stop(stop, nodes.get(node).within(receive));
                     (connections, scope.spawn(run))
                 })
                 .collect();
@@ -384,8 +429,27 @@ impl<'f> Traffic<'f> {
             let callers: Vec<_> = callers
                 .iter()
                 .map(|(node, connections)| {
-                    let call = move || connections::send(connections, places, flows.streams, course);
+                    let send = move || connections::send(connections, places, flows.streams, course);
+                    let call = move || if is_punctual { punctual(send) } else { send() };
                     (connections, scope.spawn(move || or_stop(stop, nodes.get(node).within(call))))
+                })
+                .collect();
+            let taken: Vec<_> = accepting
+                .into_iter()
+                .map(|(index, stream, listener)| {
+                    let take = move || punctual(|| stream.take(&listener, course));
+                    let run = move || or_stop(stop, nodes.get(&flows.ends[index].to).within(take));
+                    (index, scope.spawn(run))
+                })
+                .collect();
+            let written: Vec<_> = flows
+                .qos_streams
+                .iter()
+                .map(|(index, stream)| {
+                    let place = places(*index);
+                    let write = move || punctual(|| stream.write(&place, course));
+                    let run = move || or_stop(stop, nodes.get(&flows.ends[*index].from).within(write));
+                    (*index, scope.spawn(run))
                 })
                 .collect();
             let applications: Vec<_> = applications
@@ -407,6 +471,12 @@ impl<'f> Traffic<'f> {
             }
             for (connections, thread) in listeners {
                 ends.arrived.extend(connections.keys().copied().zip(joined(thread)?));
+            }
+            for (index, thread) in written {
+                ends.called.insert(index, joined(thread)?);
+            }
+            for (index, thread) in taken {
+                ends.arrived.insert(index, joined(thread)?);
             }
             for (index, thread) in applications {
                 ends.applied.insert(index, joined(thread)?);

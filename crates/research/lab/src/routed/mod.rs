@@ -8,6 +8,7 @@
 //! agents    the nodes' RSVP agents
 //! flows     the traffic: the generator's, and applications over QoS sockets
 //! applications  real programs over gateways
+//! shares    QoS sockets with shares of their hosts, and the hosts' resource managers
 //! outcome   rates, losses, delays and jitters, in the tables of a simulation
 //! ```
 //!
@@ -20,10 +21,15 @@ mod control;
 mod flows;
 mod network;
 mod outcome;
+mod shares;
 mod wire;
 
 pub use applications::{FRAMES_SHOWN, PSNR, Programs, SSIM};
 pub use outcome::OFFERED;
+pub use shares::Shares;
+
+pub(crate) use flows::{Carried, connection, rate_of};
+pub(crate) use outcome::{connected, single};
 
 use crate::timing::{Bounds, Busy, TimingMeasures};
 use crate::{LabError, congestion};
@@ -61,6 +67,8 @@ pub struct LabOptions {
     pub lateness: Duration,
     /// Way in which reservations are made.
     pub signalling: Signalling,
+    /// Shares of the flows with a specification; `None`: they have reservations.
+    pub shares: Option<Shares>,
     /// The programs of flows that have one; `None`: the generator makes their traffic instead.
     pub programs: Option<Programs>,
 }
@@ -73,6 +81,7 @@ impl Default for LabOptions {
             bounds: Bounds { busy: 1.0, ..Bounds::default() },
             lateness: Duration::from_millis(2),
             signalling: Signalling::None,
+            shares: None,
             programs: None,
         }
     }
@@ -90,7 +99,7 @@ pub fn check(scenario: &Scenario) -> Result<(), LabError> {
     let map = Map::new(scenario)?;
     let network = scenario.network()?;
     congestion::check(scenario.nonempty_groups())?;
-    Flows::new(scenario, &network, &map, None, scenario.seed)?.check()
+    Flows::new(scenario, &network, &map, (None, None), scenario.seed)?.check()
 }
 
 /// Runs a scenario once, in real time. Setting `cancel` from another thread ends the run early.
@@ -108,7 +117,9 @@ pub fn run(
     let (map, network, settings) = (Map::new(scenario)?, scenario.network()?, scenario.settings(seed));
     let nodes = Nodes::create(&map)?;
     let mut control = LinkShapers::install(&nodes, &scenario.graph(), options.signalling)?;
-    let flows = Flows::new(scenario, &network, &map, options.programs.as_ref(), seed)?;
+    let given = (options.programs.as_ref(), options.shares);
+    let mut flows = Flows::new(scenario, &network, &map, given, seed)?;
+    flows.start_managers(&nodes)?;
     for wanted in flows.reservations(options.signalling)? {
         control.reserve(&wanted.links, &wanted.bucket, wanted.filter)?;
     }
@@ -187,11 +198,11 @@ fn sample(
     Ok(samples)
 }
 
-fn rows(
+pub(crate) fn rows(
     scenario: &Scenario,
     network: &Network,
     settings: &SimulationSettings,
-    carried: flows::Carried,
+    carried: Carried,
     samples: &[LinkSamples],
     timing: TimingRow,
 ) -> RunResult {

@@ -210,11 +210,13 @@ fn has_reverse(graph: &GraphSpec, link: &LinkSpec) -> bool {
 pub struct Nodes {
     /// By name.
     namespaces: BTreeMap<String, Namespace>,
+    /// The nodes to which each node has a link.
+    neighbours: BTreeMap<String, Vec<String>>,
     /// Namespace of the wires between the nodes.
     wires: Namespace,
 }
 
-/// The interface of a wire at its first or second end.
+/// Name of the interface at an end of a wire: 0 or 1.
 fn wire(pair: usize, end: usize) -> String {
     format!("wire{pair}-{end}")
 }
@@ -231,7 +233,12 @@ impl Nodes {
         for (number, name) in map.nodes.iter().enumerate() {
             namespaces.insert(name.clone(), Namespace::create(&format!("routed{run}n{number}"))?);
         }
-        let nodes = Self { namespaces, wires: Namespace::create(&format!("routed{run}wires"))? };
+        let of = |(number, name): (usize, &String)| {
+            let towards = map.attachments(number).map(|at| map.nodes[at.peer].clone());
+            (name.clone(), towards.collect())
+        };
+        let neighbours = map.nodes.iter().enumerate().map(of).collect();
+        let nodes = Self { namespaces, neighbours, wires: Namespace::create(&format!("routed{run}wires"))? };
         nodes.wires.set("net.ipv6.conf.all.disable_ipv6", "1")?;
         nodes.wires.set("net.ipv6.conf.default.disable_ipv6", "1")?;
         let mut lines = String::new();
@@ -264,6 +271,11 @@ impl Nodes {
     /// The namespace of a node.
     pub fn get(&self, node: &str) -> &Namespace {
         &self.namespaces[node]
+    }
+
+    /// The nodes to which a node has a link.
+    pub fn neighbours(&self, node: &str) -> &[String] {
+        &self.neighbours[node]
     }
 
     /// Opens the wires of all pairs of links.

@@ -1,7 +1,9 @@
 //! Running agents: their messages become packets, and their deadlines become events.
 
 use super::EventLoop;
-use crate::agent::{Address, Agent, AgentMessage, Context, FlowCounts, HostAction, Outbound, ReadFlows};
+use crate::agent::{
+    Address, Agent, AgentMessage, Context, FlowCounts, HostAction, OutboundMessage, ReadFlows,
+};
 use crate::calendar::EventHandle;
 use crate::engine::endpoints::Endpoints as _;
 use crate::flow::{Background, Sending};
@@ -139,8 +141,8 @@ impl EventLoop {
         }
     }
 
-    fn send_message(&mut self, now: Instant, from: usize, outbound: Outbound) {
-        let Outbound { to, size, hint, payload } = outbound;
+    fn send_message(&mut self, now: Instant, from: usize, outbound: OutboundMessage) {
+        let OutboundMessage { to, size, hint, payload } = outbound;
         let begin = self.agents.by_address.get(&to).copied().and_then(|to| {
             let begin = self.begin(from, to)?;
             Some((to, begin))

@@ -1,0 +1,171 @@
+//! Protection of a receiver beside other work of its processor: what helps, and what it costs.
+//!
+//! A sender with priority on one processor, a receiver on another one beside threads that compute without end. Each row is a way of
+//! receiving; rows take turns, so that the rest of the machine disturbs them alike. `cargo bench -p cutline-socket --bench protection --
+//! [MBIT/S] [COMPETITORS] [TURNS]`, 65 Mbit/s, 4 competitors and 7 turns of 1 s by default. Requires two processors, and for the raised
+//! priorities `CAP_SYS_NICE`.
+
+use cutline_socket::{Peer, ProtectedThread, QosOptions, QosUdpListener, QosUdpSocket, RaisedPriority};
+use cutline_sys::now;
+use cutline_sys::thread::{cpu_time, set_realtime};
+use cutline_units::{Duration, Instant};
+use rustix::net::sockopt;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::hint::{black_box, spin_loop};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time;
+
+const SIZE: usize = 8192;
+const TURN: Duration = Duration::from_secs(1);
+const LARGE_BUFFER: usize = 4 << 20;
+/// Time after which a receiver without messages ends.
+const SILENCE: time::Duration = time::Duration::from_millis(200);
+
+/// A way of receiving.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Plain,
+    LargeBuffer,
+    /// The thread asks for messages all the time.
+    Polling,
+    Raised(RaisedPriority),
+    /// Raised, with the large buffer.
+    Both(RaisedPriority),
+}
+
+const WAYS: [(&str, Way); 6] = [
+    ("as it is", Way::Plain),
+    ("buffer of 4 MiB", Way::LargeBuffer),
+    ("busy polling", Way::Polling),
+    ("nice -10", Way::Raised(RaisedPriority::Nice)),
+    ("real time", Way::Raised(RaisedPriority::RealTime)),
+    ("real time, buffer of 4 MiB", Way::Both(RaisedPriority::RealTime)),
+];
+
+/// Lost messages in per cent, the 99th percentile of the delay in ms, and the receiver's processor time in us per message.
+type Values = [f64; 3];
+
+fn main() {
+    let numbers: Vec<u32> = std::env::args().skip(1).filter_map(|argument| argument.parse().ok()).collect();
+    let (mbps, competitors) = (numbers.first().copied().unwrap_or(65), numbers.get(1).copied().unwrap_or(4));
+    let turns = numbers.get(2).copied().unwrap_or(7);
+    let allowed = sched_getaffinity(None).expect("the kernel says so");
+    let all: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();
+    let [.., sending, receiving] = all[..] else { panic!("two processors are needed") };
+    let mut values: Vec<Vec<Values>> = vec![Vec::new(); WAYS.len()];
+    for _ in 0..turns {
+        for ((_, way), values) in WAYS.iter().zip(&mut values) {
+            values.push(measure(*way, mbps, competitors, [sending, receiving]));
+        }
+    }
+    println!(
+        "{mbps} Mbit/s in messages of {SIZE} B beside {competitors} competitors; {turns} turns of {TURN}; median (smallest to largest)"
+    );
+    println!("| receiver | lost, % | delay of 99 %, ms | processor, us per message |");
+    println!("| --- | --- | --- | --- |");
+    for ((name, _), values) in WAYS.iter().zip(&values) {
+        let cells: Vec<String> =
+            (0..3).map(|at| cell(values.iter().map(|value| value[at]).collect())).collect();
+        println!("| {name} | {} |", cells.join(" | "));
+    }
+}
+
+fn cell(mut values: Vec<f64>) -> String {
+    values.sort_by(f64::total_cmp);
+    format!("{:.2} ({:.2} to {:.2})", values[values.len() / 2], values[0], values[values.len() - 1])
+}
+
+fn pin(cpu: usize) {
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    sched_setaffinity(None, &set).expect("the processor is available");
+}
+
+fn measure(way: Way, mbps: u32, competitors: u32, [sending, receiving]: [usize; 2]) -> Values {
+    let options = || QosOptions::default().peer(Peer::Speaks).publish(false);
+    let listener = QosUdpListener::bind("127.0.0.1:0", &options()).expect("the address is free");
+    let to = listener.local_addr().expect("it is bound");
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..competitors {
+            scope.spawn(|| {
+                pin(receiving);
+                let mut work = 0_u64;
+                while !over.load(Ordering::Relaxed) {
+                    work = black_box(work.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
+                }
+            });
+        }
+        let receiver = scope.spawn(|| {
+            pin(receiving);
+            let received = receive(&listener, way);
+            over.store(true, Ordering::Relaxed);
+            received
+        });
+        pin(sending);
+        let sent = thread::spawn(move || {
+            pin(sending);
+            set_realtime();
+            send(&QosUdpSocket::connect(to, &options()).expect("the other end listens"), mbps)
+        });
+        let sent = sent.join().expect("the sender works");
+        let (mut delays, time) = receiver.join().expect("the receiver works");
+        delays.sort_unstable();
+        let late = delays.get(delays.len() * 99 / 100).map_or(f64::NAN, |delay| delay.as_millis_f64());
+        let lost = 100.0 * (1.0 - delays.len() as f64 / sent as f64);
+        [lost, late, time.as_secs_f64() * 1e6 / delays.len().max(1) as f64]
+    })
+}
+
+/// Sends for a turn, and returns the number of messages.
+fn send(socket: &QosUdpSocket, mbps: u32) -> u64 {
+    let interval = Duration::from_secs_f64(SIZE as f64 * 8.0 / (f64::from(mbps) * 1e6));
+    let (mut message, mut sent) = (vec![0; SIZE], 0);
+    let (mut next, end) = (now(), now() + TURN);
+    while next < end {
+        let left = next.saturating_since(now());
+        if !left.is_zero() {
+            thread::park_timeout(time::Duration::from_nanos(left.as_nanos()));
+            continue;
+        }
+        message[..8].copy_from_slice(&now().as_nanos().to_be_bytes());
+        socket.send(&message).expect("the receiver is there");
+        sent += 1;
+        next = next + interval;
+    }
+    sent
+}
+
+/// Receives until nothing comes any more. Returns the delays, and the processor time of the thread.
+fn receive(listener: &QosUdpListener, way: Way) -> (Vec<Duration>, Duration) {
+    let protected = match way {
+        Way::Raised(priority) | Way::Both(priority) => {
+            Some(ProtectedThread::with(priority).expect("the process may raise it"))
+        }
+        Way::Plain | Way::LargeBuffer | Way::Polling => None,
+    };
+    let (socket, _) = listener.accept().expect("the other end connects");
+    if matches!(way, Way::LargeBuffer | Way::Both(_)) {
+        sockopt::set_socket_recv_buffer_size_force(&socket, LARGE_BUFFER).expect("the process may have it");
+    }
+    socket.set_read_timeout(Some(SILENCE)).expect("the time is allowed");
+    socket.set_nonblocking(way == Way::Polling).expect("it can be set");
+    let (mut buffer, mut delays, began) = (vec![0; SIZE], Vec::new(), cpu_time());
+    let mut last = now();
+    loop {
+        if let Ok(length) = socket.recv(&mut buffer) {
+            last = now();
+            let at = buffer[..length]
+                .first_chunk()
+                .map(|bytes| Instant::ZERO + Duration::from_nanos(u64::from_be_bytes(*bytes)));
+            delays.extend(at.map(|at| last.saturating_since(at)));
+        } else if now().saturating_since(last) > Duration::from_millis(200) {
+            break;
+        } else {
+            spin_loop();
+        }
+    }
+    drop(protected);
+    (delays, cpu_time().saturating_sub(began))
+}

@@ -1,0 +1,100 @@
+//! Shares of hosts, and a receiver on a loaded processor.
+//!
+//! The tests require root, and one of them ffmpeg. Without them they print a message and pass: `sudo -E cargo test -p cutline-lab`.
+
+use cutline_lab::loaded;
+use cutline_lab::routed::{self, LabOptions, Shares};
+use cutline_results::{FlowRow, RunResult};
+use cutline_scenario::{Scenario, ScenarioFile};
+use cutline_testbed::{may_make_namespaces, skip, undisturbed};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
+
+/// Command for the tests that need root.
+const COMMAND: &str = "sudo -E cargo test -p cutline-lab";
+
+/// A scenario of the study, with settings.
+fn case(name: &str, settings: &[(&str, &str)]) -> Scenario {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../experiments/quanta-lab");
+    let path = folder.join(format!("{name}.toml"));
+    let mut file = ScenarioFile::load(&path).unwrap_or_else(|errors| panic!("{errors}"));
+    for (path, value) in settings {
+        file.set(path, value).unwrap_or_else(|errors| panic!("{errors}"));
+    }
+    let points = file.expand().unwrap_or_else(|errors| panic!("{errors}"));
+    points.into_iter().next().expect("a scenario has a point").scenario
+}
+
+fn flow<'r>(rows: &'r RunResult, name: &str) -> &'r FlowRow {
+    rows.flows.iter().find(|row| &*row.flow == name).unwrap()
+}
+
+#[test]
+fn flows_with_a_share_keep_within_the_capacity_of_their_host() {
+    if !may_make_namespaces(COMMAND) {
+        return;
+    }
+    // The link has room for all; the manager has it for half.
+    let settings = [
+        ("duration", "4 s"),
+        ("warm-up", "2 s"),
+        ("flow.direct-1.stop", "4 s"),
+        ("flow.direct-2.stop", "4 s"),
+    ];
+    let scenario = case("network-load", &settings);
+    let options =
+        LabOptions { shares: Some(Shares::Allocated { path_kbps: 70_000 }), ..LabOptions::default() };
+    undisturbed(|| keep_within(&scenario, &options));
+}
+
+fn keep_within(scenario: &Scenario, options: &LabOptions) {
+    let rows = routed::run(scenario, 1, options, &AtomicBool::new(false)).unwrap();
+    let rates = ["tcp", "direct-1", "direct-2"].map(|name| flow(&rows, name).goodput_bps);
+    assert!(rates.iter().all(|rate| *rate > 0.0), "{rates:?}");
+    // Without a share the two others send 35 Mbit/s each, and here about 11 Mbit/s.
+    assert!(rates[1] < 15e6 && rates[2] < 15e6, "{rates:?}");
+    assert!(rates.iter().sum::<f64>() < 72e6, "{rates:?}");
+}
+
+#[test]
+fn a_receiver_is_measured_beside_decoders() {
+    if !may_make_namespaces(COMMAND) {
+        return;
+    }
+    let silent = Stdio::null;
+    let mut ffmpeg = Command::new("ffmpeg");
+    if ffmpeg.arg("-version").stdin(silent()).stdout(silent()).stderr(silent()).status().is_err() {
+        return skip("ffmpeg is not installed", "tools/setup.sh programs");
+    }
+    let scenario = case("host-load", &[("duration", "1500 ms"), ("warm-up", "500 ms")]);
+    undisturbed(|| beside_decoders(&scenario));
+}
+
+fn beside_decoders(scenario: &Scenario) {
+    let rows = loaded::run(scenario, 1, &AtomicBool::new(false)).unwrap();
+    let value = |flow: &str, quantity: &str| {
+        let mut values =
+            rows.distributions.iter().filter(|row| &*row.subject == flow && &*row.quantity == quantity);
+        values.next().unwrap_or_else(|| panic!("{flow} has no {quantity}")).low
+    };
+    for row in &rows.flows {
+        assert!(row.packets_received > 0, "{row:?}");
+        let inside = value(&row.flow, "in_region_percent");
+        assert!((0.0..=100.0).contains(&inside), "{inside}");
+    }
+    assert!(value("managed-0", "decoders_percent").abs() < f64::EPSILON);
+    assert!(value("unmanaged-4", "decoders_percent") > 0.0, "the decoders run");
+}
+
+#[test]
+fn what_says_nothing_of_its_receiver_is_refused() {
+    let text = std::fs::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../experiments/quanta-lab/host-load.toml"),
+    );
+    let text = text.unwrap().replace("unmanaged-4", "video");
+    let file = ScenarioFile::parse(&text, "host-load.toml").unwrap_or_else(|errors| panic!("{errors}"));
+    let error =
+        loaded::check(&file.scenario().unwrap_or_else(|errors| panic!("{errors}"))).unwrap_err().to_string();
+    assert!(error.contains("video") && error.contains("managed-N or unmanaged-N"), "{error}");
+}
