@@ -27,7 +27,10 @@ def figure(cases: list[dict]) -> str:
     """An SVG with a panel for each case."""
     total = len(cases) * (WIDTH + GAP) + GAP
     curves = [
-        (number, side, q, points(case["slowdowns"][side], q)) for number, case in enumerate(cases) for side, *_ in SIDES for q, *_ in QUANTILES
+        (number, side, q, points(case["slowdowns"][side], q))
+        for number, case in enumerate(cases)
+        for side, *_ in SIDES
+        for q, *_ in QUANTILES
     ]
     sizes = [size for *_, curve in curves for size, _ in curve]
     most = max(value for *_, curve in curves for _, value in curve)

@@ -86,7 +86,8 @@ def costs(cases: list[dict]) -> str:
         "## Time and memory\n",
         paragraph(
             "Medians over the seeds, one process after the other in turn, on a machine with other load. The processor time is that of the "
-            "whole process, with set-up and output. Debian builds ns-3 with logging, which is off here, but is asked for. Transmissions are those that Cutline counts; each link that a packet crosses is one."
+            "whole process, with set-up and output. Debian builds ns-3 with logging, which is off here, but is asked for. Transmissions "
+            "are those that Cutline counts; each link that a packet crosses is one."
         ),
         "| case | engine | processor time, s | largest memory, MB | transmissions per second |",
         "| --- | --- | --- | --- | --- |",

@@ -9,12 +9,14 @@ those of pairs. The rules (`TOLERANCE`) were fixed before the first run. A diffe
 """
 
 import argparse
+import dataclasses
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,7 +67,7 @@ class Case:
         return path
 
 
-CASES = [Case(4, 0.5, 400, 8), Case(8, 0.5, 50, 6)]
+CASES = [Case(4, 0.5, 200, 6), Case(8, 0.5, 30, 4)]
 
 
 @dataclass(frozen=True)
@@ -188,7 +190,16 @@ def cost(runs: list[Measured], hops: list[int]) -> dict[str, float]:
     }
 
 
-def run_case(cutline: str, program: Path, work: Path, case: Case) -> dict:
+def stored(path: Path, again: bool, run: Callable[[], Measured]) -> Measured:
+    """What a file has of a run that an interrupted comparison has finished, or the run, which is stored there."""
+    if path.exists() and not again:
+        return Measured(**json.loads(path.read_text()))
+    found = run()
+    path.write_text(json.dumps(dataclasses.asdict(found)))
+    return found
+
+
+def run_case(cutline: str, program: Path, work: Path, case: Case, again: bool = True) -> dict:
     """All runs of a case in turn, and their comparison."""
     scenario = case.scenario(work)
     ours, theirs, flows_of = [], [], []
@@ -199,8 +210,8 @@ def run_case(cutline: str, program: Path, work: Path, case: Case) -> dict:
         )
         table.write_text(listed.stdout)
         flows_of.append(read_flows(table))
-        ours.append(cutline_run(cutline, scenario, seed))
-        theirs.append(ns3_run(program, case, table))
+        ours.append(stored(work / f"cutline-{case.k}-{seed}.json", again, lambda: cutline_run(cutline, scenario, seed)))
+        theirs.append(stored(work / f"ns3-{case.k}-{seed}.json", again, lambda: ns3_run(program, case, table)))
         for side in (ours[-1], theirs[-1]):
             if missing := flows_of[-1].keys() - side.times.keys():
                 raise SystemExit(f"{case.name}, seed {seed}: {len(missing)} transfers have not ended")
@@ -233,13 +244,14 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("docs/validation"), help="where to write (default: %(default)s)")
     parser.add_argument("--work", type=Path, default=Path("target/ns3"), help="where to build (default: %(default)s)")
     parser.add_argument("--k", type=int, action="append", help="only this fat-tree; may be repeated")
-    parser.add_argument("--seeds", type=int, help="replications of each case (default: 8 and 6)")
+    parser.add_argument("--seeds", type=int, help="replications of each case (default: 6 and 4)")
+    parser.add_argument("--resume", action="store_true", help="take the runs that an interrupted comparison has stored in --work")
     arguments = parser.parse_args()
     cases = [case for case in CASES if not arguments.k or case.k in arguments.k]
     if arguments.seeds:
         cases = [Case(case.k, case.load, case.arrivals_ms, arguments.seeds) for case in cases]
     program = build(arguments.work)
-    found = [run_case(arguments.cutline, program, arguments.work, case) for case in cases]
+    found = [run_case(arguments.cutline, program, arguments.work, case, not arguments.resume) for case in cases]
     arguments.out.mkdir(parents=True, exist_ok=True)
     (arguments.out / "ns3-fat-tree.svg").write_text(figure(found))
     for case in found:

@@ -16,9 +16,12 @@
 #include "ns3/point-to-point-module.h"
 #include "ns3/traffic-control-module.h"
 
+#include <algorithm>
+#include <array>
 #include <ctime>
 #include <fstream>
 #include <iostream>
+#include <iterator>
 #include <map>
 #include <sstream>
 #include <unordered_map>
@@ -346,7 +349,6 @@ main(int argc, char* argv[])
     std::ifstream file(flows);
     std::string line;
     std::getline(file, line); // the names of the columns
-    std::vector<std::function<void()>> starts;
     while (std::getline(file, line))
     {
         std::istringstream fields(line);

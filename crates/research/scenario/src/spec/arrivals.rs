@@ -312,8 +312,8 @@ impl ArrivalsSpec {
 impl Scenario {
     /// Draws the transfers of all groups with arrivals in the run with this seed, group by group in the order of their starts.
     ///
-    /// Times, pairs and sizes of a group come from separate random streams of its name. So a change of sizes leaves the times as they are, and
-    /// another load leaves the sequence of pairs and sizes as it is.
+    /// Times, pairs and sizes of a group come from separate random streams of its name. So a change of sizes leaves the times as they
+    /// are, and another load leaves the sequence of pairs and sizes as it is.
     pub fn transfers(&self, seed: u64) -> Vec<DrawnTransfer> {
         let groups = self.flows.iter().enumerate();
         let with_arrivals =
