@@ -106,17 +106,14 @@ mod tests {
 
     #[test]
     fn the_service_thread_has_priority_while_another_thread_is_protected() {
-        let mut service = ServicePriority::default();
+        let is_raised = || {
+            let mut service = ServicePriority::default();
+            service.follow();
+            service.is_raised()
+        };
         match ProtectedThread::new() {
             Ok(protected) => {
-                std::thread::scope(|scope| {
-                    scope.spawn(|| {
-                        service.follow();
-                        assert!(service.is_raised());
-                        // It is restored by its own thread.
-                        service = ServicePriority::default();
-                    });
-                });
+                assert!(std::thread::spawn(is_raised).join().unwrap());
                 drop(protected);
             }
             Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied),

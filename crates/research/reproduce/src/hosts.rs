@@ -11,6 +11,7 @@
 //!
 //! and so for `tcp` and `direct`. The size of blocks is that of the flows' applications, and the duration of a measurement the scenario's.
 
+use crate::platforms::ALONE;
 use cutline_baseline::{BaselineDocument, BaselineRow, QueueSize, RowKey};
 use cutline_baseline_runner::{BaselinePlan, Far, FarKind, Runner};
 use cutline_results::{DistributionRow, FlowRow, RunResult, TimingRow};
@@ -18,6 +19,7 @@ use cutline_scenario::Scenario;
 use cutline_study::{Platform, Run};
 use cutline_transport::app::Params;
 use cutline_units::Rate;
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The largest load that is chosen for a host.
@@ -49,6 +51,7 @@ impl Platform for Hosts {
     }
 
     fn run(&self, run: Run<'_>) -> Result<RunResult, String> {
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let wanted = rows_of(run.scenario)?;
         let plan = plan(run.scenario, &wanted, run.seed)?;
         // The runner measures requested bandwidths of loads that were carried without one. On a busy machine that may need another table.

@@ -7,6 +7,7 @@ use cutline_lab::routed::{self, Shares};
 use cutline_lab::{Stack, loaded};
 use cutline_results::RunResult;
 use cutline_study::{Platform, Run, Simulator};
+use std::sync::{Mutex, PoisonError};
 
 /// Platforms of experiments, by their names in `study.toml`.
 pub const PLATFORMS: &[&dyn Platform] = &[
@@ -111,6 +112,9 @@ impl Platform for Laboratory {
     }
 }
 
+/// Runs that measure the processors of this host: one at a time.
+pub(crate) static ALONE: Mutex<()> = Mutex::new(());
+
 /// A receiver whose processor decoders load.
 #[derive(Debug)]
 struct LoadedHost;
@@ -133,6 +137,7 @@ impl Platform for LoadedHost {
     }
 
     fn run(&self, run: Run<'_>) -> Result<RunResult, String> {
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         loaded::run(run.scenario, run.seed, run.cancel).map_err(|error| error.to_string())
     }
 }

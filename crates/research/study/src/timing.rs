@@ -15,7 +15,10 @@ pub(crate) fn doubted(claim: Claim) -> Claim {
 
 /// A note about the timing of an experiment's runs; `None` for a simulation.
 pub(crate) fn note(experiment: &str, data: &Data) -> Option<String> {
-    let worst = data.timing.iter().filter_map(|row| row.departure_error_p99_ms).fold(f64::NAN, f64::max);
+    let errors = data.timing.iter().filter_map(|row| row.departure_error_p99_ms);
+    let worst = errors.max_by(f64::total_cmp).map_or_else(String::new, |worst| {
+        format!("; the worst 99th percentile of the departure error is {worst:.2} ms")
+    });
     let bad: Vec<String> = data
         .timing
         .iter()
@@ -27,9 +30,7 @@ pub(crate) fn note(experiment: &str, data: &Data) -> Option<String> {
         return None;
     }
     Some(if bad.is_empty() {
-        format!(
-            "{experiment}: the timing of all {runs} runs is valid; the worst 99th percentile of the departure error is {worst:.2} ms."
-        )
+        format!("{experiment}: the timing of all {runs} runs is valid{worst}.")
     } else {
         format!(
             "{experiment}: the timing of {} of {runs} runs is not valid (--resume runs them again): {}.",
