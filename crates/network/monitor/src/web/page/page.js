@@ -447,7 +447,9 @@ function directionFacts(title, direction, it) {
   if (title === "sends" && it.reservation !== "none") {
     facts.push(`Reservation: ${it.reservation}${known(it.reserved_bps) ? `, ${rate(it.reserved_bps)}` : ""}${it.refusal ? `: ${it.refusal}` : ""}.`);
   }
-  return make("div", {}, make("h4", {}, `What it ${title}`), radar(direction),
+  const region = radar(direction);
+  const key = "Dashed: the limits. Filled: the worst measured values; inside the dashed line they violate a limit.";
+  return make("div", {}, make("h4", {}, `What it ${title}`), region, region && make("p", { class: "dim" }, key),
     make("ul", { class: "facts" }, ...facts.map((text) => make("li", {}, text))));
 }
 
@@ -457,11 +459,13 @@ function radar(direction) {
   if (limits.length < 3 || !direction.sent_messages) return null;
   const violated = new Set((direction.violations ?? []).map((one) => one.measure));
   const size = 150, reach = 90;
-  const svg = draw("svg", { class: "radar", viewBox: `${-1.25 * size} ${-size * 0.8} ${2.5 * size} ${1.6 * size}`, role: "img" });
   const at = (number, share) => {
     const angle = 2 * Math.PI * number / limits.length - Math.PI / 2;
     return [Math.cos(angle) * reach * share, Math.sin(angle) * reach * share];
   };
+  // An odd number of axes leaves room below.
+  const bottom = Math.max(...limits.map((_, number) => at(number, 1.2)[1])) + 12;
+  const svg = draw("svg", { class: "radar", viewBox: `${-1.25 * size} ${-size * 0.8} ${2.5 * size} ${size * 0.8 + bottom}`, role: "img" });
   // A third of the way out is the limit; the best value is at the end; what is worse lies within the third.
   const place = (limit, value) => {
     if (!known(value)) return 1;
