@@ -169,7 +169,7 @@ pub fn send<'s>(
         let send = |(&index, connection): (&usize, &'s QosConnection)| {
             let phase = streams.stream(&connection.name, "laboratory").uniform();
             let place = places(index);
-            scope.spawn(move || depart(place, connection, phase, course).map_err(of(connection)))
+            scope.spawn(move || depart(&place, connection, phase, course).map_err(of(connection)))
         };
         let threads: Vec<_> = connections.iter().map(send).collect();
         threads.into_iter().map(crate::threads::joined).collect()
@@ -205,7 +205,7 @@ impl Course<'_> {
 
 /// The application at a source.
 fn depart(
-    place: Placement,
+    place: &Placement,
     connection: &QosConnection,
     phase: f64,
     course: Course<'_>,
@@ -221,7 +221,7 @@ fn depart(
         Some(share) => source_options(connection).allocation(share.clone()),
         None => source_options(connection),
     };
-    let plain = connected(&place).map_err(system("cannot connect"))?;
+    let plain = connected(place).map_err(system("cannot connect"))?;
     let socket = QosUdpSocket::over(plain, &options)?;
     let mut work = Work::new(&socket, connection, place.most, course);
     std::thread::scope(|scope| {

@@ -11,7 +11,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Standard image format of MPEG-1, 25 frames/s, 4 s.
 const FILM: &str = "testsrc2=size=352x288:rate=25:duration=4";
 const FILE: &str = "film.mpg";
-/// Clock ticks per second in `/proc/PID/stat` (proc_pid_stat(5); the value of `sysconf(_SC_CLK_TCK)` on all Linux systems).
+/// Clock ticks per second in `/proc/PID/stat` (`proc_pid_stat(5)`; the value of `sysconf(_SC_CLK_TCK)` on all Linux systems).
 const TICKS_PER_SECOND: f64 = 100.0;
 
 fn ffmpeg(folder: &Path) -> Command {
@@ -101,7 +101,9 @@ pub fn processors() -> std::io::Result<Vec<usize>> {
 /// When none of them is available to this process.
 pub fn pin(processors: &[usize]) -> std::io::Result<()> {
     let mut set = CpuSet::new();
-    processors.iter().for_each(|processor| set.set(*processor));
+    for processor in processors {
+        set.set(*processor);
+    }
     Ok(sched_setaffinity(None, &set)?)
 }
 

@@ -135,7 +135,7 @@ impl<'s> Flows<'s> {
                 (Some(program), _) => drop(flows.applications.insert(index, program)),
                 (None, Some(connection)) => drop(flows.connections.insert(index, connection)),
                 (None, None) if stream.is_some() => {
-                    flows.qos_streams.extend(stream.map(|stream| (index, stream)))
+                    flows.qos_streams.extend(stream.map(|stream| (index, stream)));
                 }
                 (None, None) => flows.plans.push(plan(scenario, flow, index, [source, sink], streams)),
             }
@@ -362,6 +362,7 @@ impl<'f> Traffic<'f> {
     ///
     /// # Errors
     /// Those of the sockets, and when the ends of a connection do not agree.
+    #[expect(clippy::too_many_lines, reason = "a scope with the threads of all kinds of flows")]
     pub fn run(
         self,
         nodes: &Nodes,
