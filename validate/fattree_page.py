@@ -87,7 +87,8 @@ def costs(cases: list[dict]) -> str:
         "## Time and memory\n",
         paragraph(
             "One process after the other in turn, on a machine with much other load, which also lengthens processor times. Time and memory "
-            "are medians over the seeds, of the whole process with set-up and output; transmissions per second are those of the fastest seed, "
+            "are medians over the seeds, of the whole process with set-up "
+            "and output; transmissions per second are those of the fastest seed, "
             "and so are the ratios. Debian builds ns-3 with logging, which is off here, but is asked for. Transmissions "
             "are those that Cutline counts; each link that a packet crosses is one."
         ),
