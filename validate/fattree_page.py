@@ -19,9 +19,9 @@ drop-tail. A data packet has 1500 B as an IP packet and an acknowledgement 52 B;
 ns-3's links compensates for 2 B of PPP. TCP is NewReno without SACK and limited transmit in both
 engines, with delayed acknowledgements, growth by the acknowledgement, an initial window of 10
 segments, timeouts of at least 10 ms, and acknowledgements that wait for 1 ms at most (with ns-3's
-200 ms, more than the timeout, some of its transfers never end). A completion time is that from the first byte that is
-written to the last byte at the receiver. In ns-3 a transfer begins when its connection is
-established; Cutline has no handshakes. A run ends after all transfers.
+200 ms, more than the timeout, some of its transfers never end). A completion time is that from the
+first byte that is written to the last byte at the receiver. In ns-3 a transfer begins when its
+connection is established; Cutline has no handshakes. A run ends after all transfers.
 
 The slowdown of a transfer is its completion time over that without other packets and without limits
 by windows. The figure has a point for each tenth of the transfers by size; with fewer than 100
