@@ -19,12 +19,13 @@ drop-tail. A data packet has 1500 B as an IP packet and an acknowledgement 52 B;
 ns-3's links compensates for 2 B of PPP. TCP is NewReno without SACK and limited transmit in both
 engines, with delayed acknowledgements, growth by the acknowledgement, an initial window of 10
 segments, timeouts of at least 10 ms, and acknowledgements that wait for 1 ms at most (with ns-3's
-200 ms, more than the timeout, some of its transfers never end). A completion time is that from the first byte that is
-written to the last byte at the receiver. In ns-3 a transfer begins when its connection is
-established; Cutline has no handshakes. A run ends after all transfers.
+200 ms, more than the timeout, some of its transfers never end). A completion time is that from the
+first byte that is written to the last byte at the receiver. In ns-3 a transfer begins when its
+connection is established; Cutline has no handshakes. A run ends after all transfers.
 
 The slowdown of a transfer is its completion time over that without other packets and without limits
-by windows.
+by windows. The figure has a point for each tenth of the transfers by size; with fewer than 100
+transfers in a tenth, its 99th percentile is the largest one.
 
 ![Slowdown of transfers by size, median and 99th percentile, in both engines](ns3-fat-tree.svg)
 
@@ -85,8 +86,10 @@ def costs(cases: list[dict]) -> str:
     lines = [
         "## Time and memory\n",
         paragraph(
-            "Medians over the seeds, one process after the other in turn, on a machine with other load. The processor time is that of the "
-            "whole process, with set-up and output. Debian builds ns-3 with logging, which is off here, but is asked for. Transmissions "
+            "One process after the other in turn, on a machine with much other load, which also lengthens processor times. Time and memory "
+            "are medians over the seeds, of the whole process with set-up "
+            "and output; transmissions per second are those of the fastest seed, "
+            "and so are the ratios. Debian builds ns-3 with logging, which is off here, but is asked for. Transmissions "
             "are those that Cutline counts; each link that a packet crosses is one."
         ),
         "| case | engine | processor time, s | largest memory, MB | transmissions per second |",
@@ -99,7 +102,7 @@ def costs(cases: list[dict]) -> str:
             lines.append(f"| {case['case']} | {name} | {cells} |")
     for case in cases:
         ours, theirs = case["cost"]["cutline"], case["cost"]["ns3"]
-        ratio = theirs["seconds"] / ours["seconds"]
+        ratio = ours["hops_per_second"] / theirs["hops_per_second"]
         memory = theirs["megabytes"] / ours["megabytes"]
-        lines += ["", paragraph(f"{case['case']}: ns-3 takes {ratio:.1f} times as long and {memory:.1f} times as much memory.").rstrip()]
+        lines += ["", paragraph(f"{case['case']}: ns-3 takes {ratio:.0f} times as long and {memory:.1f} times as much memory.").rstrip()]
     return "\n".join(lines) + "\n"
