@@ -48,7 +48,7 @@ pub struct RaisedThread {
     policy: libc::c_int,
     priority: libc::c_int,
     nice: i32,
-    /// It belongs to its thread.
+    /// Keeps the value on its thread.
     _thread: PhantomData<*const ()>,
 }
 
