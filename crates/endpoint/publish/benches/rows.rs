@@ -9,9 +9,10 @@
 
 use cutline_publish::testing::receiving_socket;
 use cutline_publish::{Publisher, RowKind};
+use cutline_sys::now;
+use cutline_units::Duration;
 use std::io::Read as _;
 use std::os::unix::net::UnixListener;
-use std::time::{Duration, Instant};
 
 const SOCKETS: u64 = 100;
 const TURNS: u64 = 1000;
@@ -35,13 +36,13 @@ fn main() {
         while !publisher.flush().unwrap() {
             std::thread::yield_now();
         }
-        let begun = Instant::now();
+        let begun = now();
         let mut turn = publisher.turn().unwrap().expect("the other end has read everything");
         for row in &rows {
             turn.put(RowKind::Socket, row.socket, row);
         }
         turn.end().unwrap();
-        took += begun.elapsed();
+        took += now().saturating_since(begun);
     }
     while !publisher.flush().unwrap() {
         std::thread::yield_now();

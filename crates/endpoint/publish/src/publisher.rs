@@ -277,7 +277,9 @@ mod tests {
         let second = lines(&mut monitor);
         assert_eq!((second.len(), &second[0]["socket"]["waits"]), (1, &json!(5)));
         let mut turn = publisher.turn().unwrap().unwrap();
-        [1, 2, 7].into_iter().for_each(|number| turn.keep(RowKind::Socket, number));
+        for number in [1, 2, 7] {
+            turn.keep(RowKind::Socket, number);
+        }
         turn.end().unwrap();
         assert_eq!(lines(&mut monitor), [json!(null); 0]);
         publish(&mut publisher, &[row(2, 5)]);

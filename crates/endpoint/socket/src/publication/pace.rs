@@ -115,7 +115,7 @@ mod tests {
     fn rows_are_made_by_messages_and_are_never_older_than_is_stated() {
         assert_eq!(rows(4, |second| glance(100 * second)), [0, 1, 2, 3]);
         assert_eq!(rows(9, |second| glance(50 * second)), [0, 2, 4, 6, 8]);
-        assert_eq!(rows(30, |second| glance(second)), [0, 9, 18, 27]);
+        assert_eq!(rows(30, glance), [0, 9, 18, 27]);
         assert_eq!(rows(150, |_| IDLE), [0, 9, 68, 127]);
         // A message that comes when the row is old, and the silence after it.
         assert_eq!(rows(100, |second| glance(u64::from(second >= 40))), [0, 9, 40, 49]);
