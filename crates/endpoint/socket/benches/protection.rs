@@ -132,7 +132,7 @@ fn send(socket: &QosUdpSocket, mbps: u32) -> u64 {
         message[..8].copy_from_slice(&now().as_nanos().to_be_bytes());
         socket.send(&message).expect("the receiver is there");
         sent += 1;
-        next = next + interval;
+        next += interval;
     }
     sent
 }

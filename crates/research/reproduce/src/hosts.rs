@@ -239,11 +239,11 @@ fn plan(scenario: &Scenario, wanted: &[NamedRow], seed: u64) -> Result<BaselineP
     })
 }
 
-/// A count of a row of the table.
-type RowCount = fn(&BaselineRow) -> u64;
+/// Returns a count of a row.
+type CountOfRow = fn(&BaselineRow) -> u64;
 
 /// Values of a flow in the table of distributions: shares of the blocks that were written, by the place where they were lost, and the load.
-const PLACES: [(&str, RowCount); 4] = [
+const PLACES: [(&str, CountOfRow); 4] = [
     ("lost_sender_queue_percent", |row| row.lost_sender_queue),
     ("lost_interface_percent", |row| row.lost_interface),
     ("lost_receive_buffer_percent", |row| row.lost_receive_buffer),

@@ -77,8 +77,11 @@ impl Data {
         self.point_where(settings, |row, number| row.number == Some(*number))
     }
 
-    /// The label of the point at which each of these keys has the given value.
+    /// The label of the point at which each of these keys has the given value; of the only point if there are none.
     pub fn point_with_values(&self, settings: &[(&str, &str)]) -> Option<&Point> {
+        if settings.is_empty() {
+            return self.flows.first().map(|row| &*row.point);
+        }
         self.point_where(settings, |row, value| row.value.trim_matches('"') == *value)
     }
 

@@ -8,6 +8,7 @@
 
 use cutline_config::Errors;
 use cutline_router_service::{RouterSpec, configuration, summary};
+use cutline_scenario::spec::ArrivalsSpec;
 use cutline_scenario::{FlowsFile, Scenario, ScenarioFile, SweepPoint};
 use cutline_text::{Printable, is_obeyed};
 
@@ -103,7 +104,7 @@ fn check_scenario(file: &ScenarioFile) -> bool {
 /// Checks that the scenario has a network, or an error that says why not.
 fn check_network(scenario: &Scenario) {
     let arrivals = scenario.flows.iter().filter_map(|flow| flow.arrivals.as_ref());
-    let expected: f64 = arrivals.map(|arrivals| arrivals.expected()).sum();
+    let expected: f64 = arrivals.map(ArrivalsSpec::expected).sum();
     let flows: u64 = scenario.flows.iter().map(|flow| flow.count).sum();
     if flows <= MOST_FLOWS
         && expected <= MOST_FLOWS as f64
