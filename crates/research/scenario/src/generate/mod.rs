@@ -34,7 +34,7 @@ pub struct Skeleton {
 pub struct Joint {
     /// The indices of its two nodes; the first one is the host of an access link.
     pub ends: [usize; 2],
-    /// Whether it joins a host to the network.
+    /// True if it joins a host to the network.
     pub is_access: bool,
     /// Its length, km, if a file states it.
     pub km: Option<f64>,

@@ -3,7 +3,7 @@
 mod arrivals;
 mod flow;
 
-pub use arrivals::{ArrivalsSpec, Demand, DrawnTransfer, SizeTable, TrafficMatrix, TransferSizes};
+pub use arrivals::{ArrivalsSpec, DrawnTransfer, PairShare, SizeTable, TrafficMatrix, TransferSizes};
 pub use flow::{
     AckPath, AdaptiveSpec, ClassSpec, DistributionsOf, FlowDirection, FlowSpec, Perspective, ProgramSpec,
     QosSpec, StartSpec, TransportSpec,
@@ -109,7 +109,7 @@ pub struct GraphSpec {
 pub struct Generated {
     /// A phrase such as `a fat-tree with k = 4`.
     pub description: String,
-    /// Whether a file describes the graph.
+    /// True if a file describes the graph.
     pub from_file: bool,
 }
 
