@@ -30,12 +30,12 @@ pub enum TrafficMatrix {
     /// Every host sends to one other host and receives from one, drawn for each seed.
     Permutation(Arc<[String]>),
     /// Pairs with their shares of the transfers, as cumulative shares that end with 1.
-    Pairs(Arc<[ArrivalDemand]>),
+    Pairs(Arc<[PairShare]>),
 }
 
 /// A pair of nodes and its share of the transfers.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ArrivalDemand {
+pub struct PairShare {
     /// The source.
     pub from: String,
     /// The sink.
@@ -220,7 +220,7 @@ impl TrafficMatrix {
                 weight.ok_or_else(|| wrong(format!("{:?} is no weight from 0 to 1e15", fields[2])))?;
             sum += weight;
             if weight > 0.0 {
-                demands.push(ArrivalDemand { from: from.to_owned(), to: to.to_owned(), cumulative: sum });
+                demands.push(PairShare { from: from.to_owned(), to: to.to_owned(), cumulative: sum });
             }
         }
         if demands.is_empty() {
@@ -241,7 +241,7 @@ impl TrafficMatrix {
             Self::Pairs(demands) => {
                 let mut shares: BTreeMap<&str, [f64; 2]> = BTreeMap::new();
                 let mut before = 0.0;
-                for ArrivalDemand { from, to, cumulative } in demands.iter() {
+                for PairShare { from, to, cumulative } in demands.iter() {
                     shares.entry(from).or_default()[0] += cumulative - before;
                     shares.entry(to).or_default()[1] += cumulative - before;
                     before = *cumulative;
@@ -257,7 +257,7 @@ enum Pairing<'a> {
     AllToAll(&'a [String]),
     /// The hosts in a random cycle, in which each one sends to the next.
     Cycle(Vec<&'a str>),
-    Pairs(&'a [ArrivalDemand]),
+    Pairs(&'a [PairShare]),
 }
 
 impl<'a> Pairing<'a> {
@@ -290,7 +290,7 @@ impl<'a> Pairing<'a> {
             Self::Pairs(demands) => {
                 let drawn = random.uniform();
                 let index = demands.partition_point(|demand| demand.cumulative <= drawn);
-                let ArrivalDemand { from, to, .. } = &demands[index.min(demands.len() - 1)];
+                let PairShare { from, to, .. } = &demands[index.min(demands.len() - 1)];
                 [from, to]
             }
         }
@@ -347,11 +347,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn web_search() -> SizeTable {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../examples/web-search.cdf");
-        SizeTable::parse(&std::fs::read_to_string(path).unwrap()).unwrap()
-    }
-
     fn random() -> cutline_units::RandomStream {
         Streams::new(1).stream("test", "sizes")
     }
@@ -372,7 +367,9 @@ mod tests {
 
     #[test]
     fn web_search_has_its_mean() {
-        let sizes = TransferSizes::Empirical(Arc::new(web_search()));
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../examples/web-search.cdf");
+        let web_search = std::fs::read_to_string(path).unwrap();
+        let sizes = TransferSizes::Empirical(Arc::new(SizeTable::parse(&web_search).unwrap()));
         assert!((sizes.mean() - 1_711_250.0).abs() < 1.0, "{}", sizes.mean());
         let mut random = random();
         let drawn = (0..200_000).map(|_| sizes.draw(&mut random) as f64).sum::<f64>() / 200_000.0;

@@ -3,7 +3,7 @@
 mod arrivals;
 mod flow;
 
-pub use arrivals::{ArrivalDemand, ArrivalsSpec, DrawnTransfer, SizeTable, TrafficMatrix, TransferSizes};
+pub use arrivals::{ArrivalsSpec, DrawnTransfer, PairShare, SizeTable, TrafficMatrix, TransferSizes};
 pub use flow::{
     AckPath, AdaptiveSpec, ClassSpec, DistributionsOf, FlowDirection, FlowSpec, Perspective, ProgramSpec,
     QosSpec, StartSpec, TransportSpec,
