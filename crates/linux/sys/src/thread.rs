@@ -48,7 +48,7 @@ pub struct RaisedThread {
     policy: libc::c_int,
     priority: libc::c_int,
     nice: i32,
-    /// Keeps the value on its thread.
+    /// Marker of a value that belongs to its thread.
     _thread: PhantomData<*const ()>,
 }
 

@@ -47,7 +47,7 @@ const LATENESS: Duration = Duration::from_millis(2);
 /// Quantile of the delays of an interval that has to be inside the region.
 const DELAY_QUANTILE: f64 = 0.99;
 
-/// Conditions of a flow's receiver.
+/// Configuration of a flow's receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Receiving {
     is_protected: bool,
