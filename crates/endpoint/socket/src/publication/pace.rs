@@ -11,8 +11,8 @@
 use cutline_signal::session::{Activity, Standing};
 use cutline_units::{Duration, Instant};
 
-/// Messages, sent and received, after which a row is made. A row costs less than one of them for each hundred.
-const ROW_MESSAGES: u64 = 100;
+/// Messages, sent and received, after which a row is made: so many cost more than a hundred times as much as a row.
+const ROW_MESSAGES: u64 = 200;
 /// The oldest row of a connection that has messages, plus the time between two looks.
 const OLDEST_ROW: Duration = Duration::from_secs(9);
 /// The oldest row of a connection without any, plus the time between two looks.
@@ -113,8 +113,8 @@ mod tests {
 
     #[test]
     fn rows_are_made_by_messages_and_are_never_older_than_is_stated() {
-        assert_eq!(rows(4, |second| glance(100 * second)), [0, 1, 2, 3]);
-        assert_eq!(rows(9, |second| glance(50 * second)), [0, 2, 4, 6, 8]);
+        assert_eq!(rows(4, |second| glance(ROW_MESSAGES * second)), [0, 1, 2, 3]);
+        assert_eq!(rows(9, |second| glance(ROW_MESSAGES / 2 * second)), [0, 2, 4, 6, 8]);
         assert_eq!(rows(30, glance), [0, 9, 18, 27]);
         assert_eq!(rows(150, |_| IDLE), [0, 9, 68, 127]);
         // A message that comes when the row is old, and the silence after it.
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_row_shows_that_messages_have_stopped() {
-        let sent = |second: u64| glance(if second < 5 { 200 * second } else { 1000 });
+        let sent = |second: u64| glance(ROW_MESSAGES * second.min(5));
         assert_eq!(rows(20, sent), [0, 1, 2, 3, 4, 5, 7]);
         // A message now and then has no row of its own.
         assert_eq!(rows(28, |second| glance(second / 4)), [0, 9, 18, 27]);
