@@ -54,12 +54,42 @@ class Point:
 
 
 @dataclass(frozen=True)
+class Arrivals:
+    """Transfers that arrive as a Poisson process."""
+
+    per_second: float
+    """The mean number of transfers each second."""
+    load: float | None
+    """The load of the busiest link of a host, payload over its rate; None if the rate of arrivals was given."""
+    mean_bytes: float | None
+    """The mean size of a transfer; None if it is infinite."""
+    from_s: float
+    """The time from which transfers arrive."""
+    until_s: float
+    """The time until which transfers arrive."""
+
+
+@dataclass(frozen=True)
+class HostPaths:
+    """The shortest paths between different hosts."""
+
+    least_links: int
+    """The links between the nearest hosts."""
+    most_links: int
+    """The links between the most distant hosts."""
+    most_paths: int
+    """The largest number of shortest paths between two hosts."""
+
+
+@dataclass(frozen=True)
 class FlowGroup:
     """A group of flows with the same parameters."""
 
     name: str
     count: int
-    """The number of flows."""
+    """The number of flows; of transfers that arrive, those in the run with the first seed."""
+    arrivals: Arrivals | None
+    """Transfers that arrive at random; None for a group with a fixed number of flows."""
     transport: str
     """The title of the transport."""
     quality_class: str
@@ -87,8 +117,12 @@ class Plan:
     """The time at which measuring ends."""
     nodes: int
     """The number of nodes of the first point."""
+    hosts: int
+    """The number of hosts of the first point: nodes with one neighbour."""
     links: int
     """The number of one-way links of the first point."""
+    paths: HostPaths | None
+    """The shortest paths between hosts of the first point; None for a network that is not generated."""
     flows: tuple[FlowGroup, ...]
     """The groups of flows of the first point."""
     points: tuple[Point, ...]
@@ -216,10 +250,16 @@ class Scenario:
 
 def _plan(text: str, document: str) -> Plan:
     found = json.loads(document)
-    flows = tuple(FlowGroup(quality_class=flow.pop("class"), **flow) for flow in found.pop("flows"))
+    flows = tuple(map(_group, found.pop("flows")))
     points = tuple(Point(**point) for point in found.pop("points"))
     seeds, said = tuple(found.pop("seeds")), tuple(found.pop("warnings"))
-    return Plan(**found, flows=flows, points=points, seeds=seeds, warnings=said, _text=text)
+    paths = HostPaths(**between) if (between := found.pop("paths")) else None
+    return Plan(**found, paths=paths, flows=flows, points=points, seeds=seeds, warnings=said, _text=text)
+
+
+def _group(flow: dict[str, Any]) -> FlowGroup:
+    arrivals = Arrivals(**process) if (process := flow.pop("arrivals")) else None
+    return FlowGroup(quality_class=flow.pop("class"), arrivals=arrivals, **flow)
 
 
 def run(

@@ -379,6 +379,13 @@ class Scenarios(InFolder):
         self.assertEqual([(flow.name, flow.count, flow.quality_class, flow.hint) for flow in plan.flows],
                          [("bulk", 2, "file-transfer", 16), ("audio", 1, "audio", 3)])
 
+    def test_a_plan_has_what_was_generated(self):
+        plan = Scenario.from_file(REPOSITORY / "examples/fat-tree.toml").check()
+        self.assertEqual((plan.hosts, plan.nodes, plan.paths), (16, 36, cutline.sim.HostPaths(2, 6, 4)))
+        [group] = plan.flows
+        self.assertEqual((group.arrivals.load, group.arrivals.from_s, group.arrivals.until_s), (.2, 0, 1))
+        self.assertIsNone(small().check().paths)
+
     def test_a_scenario_is_a_value(self):
         scenario = small(flow__audio__hint=3)
         for other in (pickle.loads(pickle.dumps(scenario)), copy.deepcopy(scenario), small(flow__audio__hint=3)):
