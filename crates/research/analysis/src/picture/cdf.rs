@@ -12,6 +12,11 @@ use std::sync::Arc;
 /// The share of values that a chart shows: a few late packets would press everything else to its edge.
 const SHOWN: f64 = 0.999;
 
+/// Returns the values that a distribution counts.
+fn counted(quantity: &str) -> &'static str {
+    if quantity.starts_with("transfer_") { "transfers" } else { "packets" }
+}
+
 /// One curve for each of the results, points and groups: the packets of all flows and seeds together.
 pub fn panel(sources: &[Source<'_>], selection: &Selection, quantity: &str) -> Result<Panel, AnalysisError> {
     let mut curves: Vec<(Parts, Cdf)> = Vec::new();
@@ -62,10 +67,10 @@ pub fn panel(sources: &[Source<'_>], selection: &Selection, quantity: &str) -> R
         Series::new(parts, "", points)
     });
     Ok(Panel {
-        title: format!("{}: distribution over packets", label.name),
+        title: format!("{}: distribution over {}", label.name, counted(quantity)),
         measure: format!("distribution of {quantity}"),
         x: label.text(),
-        y: "Share of the packets".to_owned(),
+        y: format!("Share of the {}", counted(quantity)),
         names: None,
         from: Some(0.0),
         to: (end > 0.0).then_some(end),

@@ -38,6 +38,10 @@ const NAMES: &[(&str, &str, &str, f64)] = &[
     ("hint", "Delay hint", "", 1.0),
     ("queuing_ms", "Queuing delay", "ms", 1.0),
     ("one_way_ms", "One-way delay", "ms", 1.0),
+    ("transfer_ms", "Time of a transfer", "ms", 1.0),
+    ("transfer_short_ms", "Time of a transfer up to 100 KB", "ms", 1.0),
+    ("transfer_medium_ms", "Time of a transfer of 100 KB to 10 MB", "ms", 1.0),
+    ("transfer_long_ms", "Time of a transfer above 10 MB", "ms", 1.0),
     ("backlog_packets", "Packets waiting", "", 1.0),
     ("average_packets", "Average queue", "packets", 1.0),
     ("target_packets", "Target queue", "packets", 1.0),
@@ -99,6 +103,7 @@ mod tests {
         for (measure, text) in [
             ("queuing_p99_ms", "Queuing delay, 99th percentile, ms"),
             ("one_way_mean_ms", "One-way delay, mean, ms"),
+            ("transfer_short_ms", "Time of a transfer up to 100 KB, ms"),
             ("transfer_p95_ms", "Time of a transfer, 95th percentile, ms"),
             ("backlog_sd_packets", "Backlog, standard deviation, packets"),
             ("packets_sent", "packets sent"),
