@@ -169,15 +169,9 @@ def compare(name: str, ours: list[float], theirs: list[float]) -> dict:
     left, right = stats.estimate(ours), stats.estimate(theirs)
     gap = stats.estimate([one - other for one, other in zip(ours, theirs)])
     tolerance = TOLERANCE[name.rsplit(".", 1)[-1]] * abs(right.mean)
-    if -tolerance <= gap.low and gap.high <= tolerance:
-        verdict = "agrees"
-    elif gap.low <= 0 <= gap.high:
-        verdict = "noise"
-    else:
-        verdict = "small" if abs(gap.mean) <= tolerance else "differs"
     sides = {side: {"mean": e.mean, "low": e.low, "high": e.high, "n": e.n} for side, e in
              (("cutline", left), ("ns3", right), ("difference", gap))}  # fmt: skip
-    return {"measure": name, **sides, "tolerance": tolerance, "verdict": verdict}
+    return {"measure": name, **sides, "tolerance": tolerance, "verdict": stats.verdict(gap, tolerance)}
 
 
 def cost(runs: list[Measured], hops: list[int]) -> dict[str, float]:

@@ -73,15 +73,9 @@ def compare_measure(name: str, peer: str, ours: list[float], theirs: list[float]
     left, right, gap = stats.estimate(ours), stats.estimate(theirs), stats.difference(ours, theirs)
     share, least = TOLERANCE[name.rsplit(".", 1)[-1]]
     tolerance = max(share * abs(right.mean), least)
-    if -tolerance <= gap.low and gap.high <= tolerance:
-        verdict = "agrees"
-    elif gap.low <= 0 <= gap.high:
-        verdict = "noise"
-    else:
-        verdict = "small" if abs(gap.mean) <= tolerance else "differs"
     sides = {side: {"mean": e.mean, "low": e.low, "high": e.high, "n": e.n} for side, e in
              (("cutline", left), (peer, right), ("difference", gap))}  # fmt: skip
-    return {"measure": name, **sides, "tolerance": tolerance, "verdict": verdict}
+    return {"measure": name, **sides, "tolerance": tolerance, "verdict": stats.verdict(gap, tolerance)}
 
 
 def chosen(parser: argparse.ArgumentParser, kind: str, all_of_them: list, names: list[str] | None) -> list:

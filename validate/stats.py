@@ -43,6 +43,15 @@ def difference(left: Sequence[float], right: Sequence[float]) -> Estimate:
     return Estimate(gap, gap - half, gap + half, len(left))
 
 
+def verdict(gap: Estimate, tolerance: float) -> str:
+    """`agrees` if the whole interval of a difference is within the tolerance; `noise` if it contains zero; else `small` or `differs`."""
+    if -tolerance <= gap.low and gap.high <= tolerance:
+        return "agrees"
+    if gap.low <= 0 <= gap.high:
+        return "noise"
+    return "small" if abs(gap.mean) <= tolerance else "differs"
+
+
 def t_quantile(freedom: float) -> float:
     """The 0.975 quantile of Student's t: 2.7764 for 4 degrees of freedom, 2.2622 for 9."""
     return _t_quantile(round(freedom, 2))

@@ -214,6 +214,21 @@ row! {
     }
 }
 
+impl DistributionRow {
+    /// Returns the row of a quantity of a flow with a single value.
+    pub fn single(flow: &str, quantity: &str, value: f64) -> Self {
+        Self {
+            subject_kind: "flow".into(),
+            subject: flow.into(),
+            quantity: quantity.into(),
+            low: value,
+            high: value,
+            count: 1,
+            ..Self::default()
+        }
+    }
+}
+
 impl PointRow {
     /// Returns the rows of one point from its label and its settings, which are paths and values.
     pub fn from_settings(label: &str, settings: &[(String, String)]) -> Vec<Self> {

@@ -16,10 +16,10 @@ use crate::connections::{
 };
 use crate::programs::decoder::{EncodedFilm, pin, processors};
 use crate::reader::{FIRST_PORT, QOS_PORT};
-use crate::routed::{Carried, connected, connection, rate_of, rows, single};
+use crate::routed::{Carried, connected, connection, rate_of, rows};
 use crate::threads::{joined, punctual};
 use cutline_quality::spec::{Interval, Measure, Region, Specification};
-use cutline_results::{RunResult, TimingRow};
+use cutline_results::{DistributionRow, RunResult, TimingRow};
 use cutline_scenario::Scenario;
 use cutline_sim::qos::{QosConnection, QosRecord};
 use cutline_sim::{FlowSpec, SimulationSettings};
@@ -161,8 +161,8 @@ pub fn run(scenario: &Scenario, seed: u64, cancel: &AtomicBool) -> Result<RunRes
         carried.lateness.merge(&measured.lateness);
         carried.measured.push(connected(flow, &settings, &measured.record));
         let inside = share_inside(&connection.send, &measured.record, &settings);
-        carried.extra.push(single(&flow.name, IN_REGION, 100.0 * inside));
-        carried.extra.push(single(&flow.name, DECODED, 100.0 * measured.decoded));
+        carried.extra.push(DistributionRow::single(&flow.name, IN_REGION, 100.0 * inside));
+        carried.extra.push(DistributionRow::single(&flow.name, DECODED, 100.0 * measured.decoded));
         if cancel.load(Ordering::Relaxed) {
             return Err(LabError::Interrupted);
         }

@@ -268,15 +268,7 @@ fn add(result: &mut RunResult, flow: &str, row: &BaselineRow) {
         ..FlowRow::default()
     });
     let mut single = |quantity: &str, value: f64| {
-        result.distributions.push(DistributionRow {
-            subject_kind: "flow".into(),
-            subject: flow.into(),
-            quantity: quantity.into(),
-            low: value,
-            high: value,
-            count: 1,
-            ..DistributionRow::default()
-        });
+        result.distributions.push(DistributionRow::single(flow, quantity, value));
     };
     if let Some(ratio) = row.loss_ratio {
         for (quantity, count) in PLACES {

@@ -10,7 +10,7 @@
 
 use super::control::LinkShapers;
 use super::network::{Ends, Nodes};
-use super::outcome::{Measured, connected, interval_count, single};
+use super::outcome::{Measured, connected, interval_count};
 use crate::LabError;
 use crate::programs::dirm::{Client, Outcome as SlideOutcome, Requests, Server, Slide, Slideshow};
 use crate::programs::netvideo::{Film, Pictures, Receiver, Sender, Viewing, compare, picture};
@@ -397,7 +397,7 @@ fn viewed(flow: &str, viewing: &Viewing, frames: u32) -> Vec<DistributionRow> {
         (PSNR, viewing.source.psnr_db),
         ("longest_freeze_frames", Some(freeze)),
     ];
-    values.into_iter().filter_map(|(name, value)| Some(single(flow, name, value?))).collect()
+    values.into_iter().filter_map(|(name, value)| Some(DistributionRow::single(flow, name, value?))).collect()
 }
 
 /// The name of the share of the frames that a viewer saw, in the table of distributions: one value for each video.

@@ -29,7 +29,7 @@ pub use outcome::OFFERED;
 pub use shares::Shares;
 
 pub(crate) use flows::{Carried, connection, rate_of};
-pub(crate) use outcome::{connected, single};
+pub(crate) use outcome::connected;
 
 use crate::timing::{Bounds, Busy, TimingMeasures};
 use crate::{LabError, congestion};

@@ -177,22 +177,9 @@ pub fn add_offered(
 ) {
     let seconds = settings.window.length().as_secs_f64();
     let row = |(flow, measured): (&FlowSpec, &Measured)| {
-        single(&flow.name, OFFERED, Bytes::new(measured.offered).bits() as f64 / seconds)
+        DistributionRow::single(&flow.name, OFFERED, Bytes::new(measured.offered).bits() as f64 / seconds)
     };
     rows.distributions.extend(flows.iter().zip(measured).map(row));
-}
-
-/// A single value of a flow.
-pub fn single(flow: &str, quantity: &str, value: f64) -> DistributionRow {
-    DistributionRow {
-        subject_kind: "flow".into(),
-        subject: flow.into(),
-        quantity: quantity.into(),
-        low: value,
-        high: value,
-        count: 1,
-        ..DistributionRow::default()
-    }
 }
 
 #[cfg(test)]
