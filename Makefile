@@ -10,11 +10,9 @@ ATTACK ?=
 ATTACK_SEED ?=
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 # Tests at a time. Most of them wait for packets, processes or timers.
-TEST_THREADS ?= $(shell expr 4 '*' $$(nproc))
-# Processes of the tests in Python, which wait less.
-PYTEST_PROCESSES ?= $(shell expr 2 '*' $$(nproc))
+TEST_THREADS ?= $(shell expr 2 '*' $$(nproc))
 # Each test that is skipped is printed with its reason. The tests of a class stay in one process: they share what it has set up.
-PYTEST := -q -rs -p no:cacheprovider -n $(PYTEST_PROCESSES) --dist loadscope
+PYTEST := -q -rs -p no:cacheprovider -n $(TEST_THREADS) --dist loadscope
 INSTALL_WHEEL = target/venv/bin/python -m pip install --quiet --force-reinstall --no-deps --no-index target/wheels/*.whl
 BIN := target/release/cutline
 DAEMON := target/release/cutlined

@@ -77,7 +77,8 @@ fn silent_connections_have_no_threads_and_no_places_and_keep_nobody_out() {
     // Of one address, 128 may wait; those that came first have been reset.
     let strangers = || far.gateway.as_ref().unwrap().document().routes[0].totals.strangers;
     wait_until("the oldest have left", || strangers() >= 300 - 128);
-    assert!(threads() < before + 50, "{} threads, {before} before", threads());
+    // Threads of other tests come and go; those of silent connections would stay.
+    wait_until("they have no threads", || threads() < before + 50);
     for _ in 0..10 {
         assert_eq!(ask(&near), b"!ask");
     }
@@ -138,15 +139,15 @@ fn forged_datagrams_have_no_threads_and_keep_no_program_out() {
     let known = program(&near);
     assert!(is_answered(&known) && is_answered(&known));
     let before = threads();
-    // Each comes from an address of its own.
+    // Each comes from an address of its own. Other tests of this process have threads, too, up to a few hundred.
     let mut most = 0;
-    for number in 0..400_u32 {
+    for number in 0..2000_u32 {
         let from = Ipv4Addr::from_bits(0x7f01_0000 + number);
         let forged = UdpSocket::bind((from, 0)).unwrap();
         forged.send_to(b"forged", near.address()).unwrap();
         most = most.max(threads());
     }
-    assert!(most < before + 60, "{most} threads, {before} before");
+    assert!(most < before + 500, "{most} threads, {before} before");
     // Another program finds a place, and one that was answered before has kept its own.
     assert!(is_answered(&program(&near)));
     let port = known.local_addr().unwrap();

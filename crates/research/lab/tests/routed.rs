@@ -9,7 +9,6 @@ use cutline_scenario::{Scenario, ScenarioFile};
 use cutline_testbed::{in_time, may_make_namespaces, skip, undisturbed};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, PoisonError};
 
 /// Command for the tests that need root.
 const COMMAND: &str = "sudo -E cargo test -p cutline-lab";
@@ -25,11 +24,7 @@ fn case(name: &str, settings: &[(&str, &str)]) -> Scenario {
     file.scenario().unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// One run at a time, so that leftovers are the run's.
-static RUNNING: Mutex<()> = Mutex::new(());
-
 fn run(scenario: &Scenario) -> RunResult {
-    let _alone = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
     let rows = routed::run(scenario, 1, &LabOptions::default(), &AtomicBool::new(false)).unwrap();
     assert_eq!(namespaces(), Vec::<String>::new());
     assert_eq!(rows.timing[0].failed_flows, 0);
@@ -44,7 +39,7 @@ fn line(rows: &RunResult) -> &QueueRow {
     rows.queues.iter().find(|row| &*row.link == "r1->r0").unwrap()
 }
 
-/// The namespaces of this process's runs.
+/// Returns the namespaces of this process's runs. The tests that make some run one after the other ([`undisturbed`]).
 fn namespaces() -> Vec<String> {
     let entries = std::fs::read_dir("/run/netns").into_iter().flatten();
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
@@ -104,11 +99,12 @@ fn more_than_the_line_cannot_be_reserved() {
         return;
     }
     let scenario = case("netvideo-c2", &[("link.line.rate", "800 kbit/s")]);
-    let _alone = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
-    let error =
-        routed::run(&scenario, 1, &LabOptions::default(), &AtomicBool::new(false)).unwrap_err().to_string();
-    assert!(error.contains("rate") && error.contains("to-r0"), "{error}");
-    assert_eq!(namespaces(), Vec::<String>::new());
+    undisturbed(|| {
+        let options = LabOptions::default();
+        let error = routed::run(&scenario, 1, &options, &AtomicBool::new(false)).unwrap_err().to_string();
+        assert!(error.contains("rate") && error.contains("to-r0"), "{error}");
+        assert_eq!(namespaces(), Vec::<String>::new());
+    });
 }
 
 /// The value of a video beside its row.
@@ -130,7 +126,6 @@ fn gateways_of_real_programs_reserve_by_rsvp() {
         let programs = Programs::new(folder.path()).with_pictures(&folder.path().join("pictures"));
         let options =
             LabOptions { programs: Some(programs), signalling: Signalling::Rsvp, ..LabOptions::default() };
-        let _alone = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
         let run = |name| {
             let rows = routed::run(&case(name, &[]), 1, &options, &AtomicBool::new(false)).unwrap();
             assert_eq!(namespaces(), Vec::<String>::new());
