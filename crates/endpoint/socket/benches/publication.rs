@@ -5,9 +5,9 @@
 //! ```
 //!
 //! A process with a hundred pairs of datagram sockets sends messages over each pair at several rates, then none at all; then it closes
-//! all pairs but one, and sends as fast as it can. This is done by processes of their own, with and without publication by turns, and
-//! what they publish is read and forgotten by this one. The differences are the costs of rows; a message costs nothing more, since rows
-//! are made from counters that every socket has.
+//! all pairs but one, and sends as fast as it can. Separate processes do this, with and without publication in turns; this process reads
+//! and discards the rows. The differences are the costs of rows; a message costs nothing more, since rows are made from counters that
+//! every socket has.
 
 use cutline_socket::{Pacing, QosOptions, QosUdpListener, QosUdpSocket};
 use cutline_sys::now;

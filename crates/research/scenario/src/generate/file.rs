@@ -31,7 +31,7 @@ struct FileEdge {
 /// Reads a graph; XML if the text begins with `<`, else JSON.
 ///
 /// # Errors
-/// What is wrong with the text, with its place if that is known.
+/// A message that names the fault of the text, with its place if that is known.
 pub fn parse(text: &str) -> Result<Skeleton, String> {
     let (nodes, edges) = if text.trim_start_matches('\u{feff}').trim_start().starts_with('<') {
         graphml(text)

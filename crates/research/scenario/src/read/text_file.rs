@@ -6,8 +6,8 @@ use std::path::Path;
 /// The largest file, bytes.
 const LARGEST: u64 = 64 << 20;
 
-/// Reads the file that a key names and parses it; `None` without the key. The file is sought beside the scenario file. What is wrong is
-/// reported.
+/// Reads the file that a key names and parses it; `None` without the key. A relative path starts at the
+/// folder of the scenario file. Faults are reported to the reader.
 pub(super) fn optional<T>(
     reader: &TableReader<'_>,
     key: &str,

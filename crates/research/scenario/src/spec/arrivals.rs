@@ -89,7 +89,7 @@ impl SizeTable {
     /// 100 if they are percentages. A line that begins with `#` is a comment.
     ///
     /// # Errors
-    /// What is wrong, with its line.
+    /// A message that names the line and its fault.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut points: Vec<SizePoint> = Vec::new();
         for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| is_content(line)) {
@@ -192,7 +192,7 @@ impl TrafficMatrix {
     /// begins with `#` is a comment.
     ///
     /// # Errors
-    /// What is wrong, with its line.
+    /// A message that names the line and its fault.
     pub fn parse(text: &str, graph: &GraphSpec) -> Result<Self, String> {
         let nodes: BTreeSet<&str> = graph.nodes.iter().map(|node| node.name.as_str()).collect();
         let mut demands = Vec::new();
