@@ -26,7 +26,7 @@
 //!
 //! - The times of the RFC's control law: `the_interval_between_drops_shrinks`, with marks
 //!   `packets_that_can_be_marked_are_marked_at_the_same_times`.
-//! - What its pseudo-code does not drop: `a_queue_that_was_short_within_the_interval_has_no_drops`,
+//! - Packets that its pseudo-code does not drop: `a_queue_that_was_short_within_the_interval_has_no_drops`,
 //!   `one_packet_left_is_none_too_many`.
 //! - The memory of count (section 5.5, delta): `dropping_resumes_near_its_last_count`.
 //! - Against Linux's own, in a virtual machine: `docs/validation/linux.md`.

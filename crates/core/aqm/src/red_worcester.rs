@@ -1,4 +1,4 @@
-//! RED-Worcester: Adaptive RED whose target follows what the traffic's hints ask for.
+//! RED-Worcester: Adaptive RED whose target follows the hints of the traffic.
 //!
 //! Source: the RED-Worcester paper, section 2.3 and figure 5. On the arrival of a packet of P bits that asks for
 //! a delay of D seconds, at a link of C bit/s:
@@ -31,7 +31,7 @@
 //!
 //! - The moving target by hand and at rest: `the_target_moves`, `a_mix_of_hints_settles_at_its_mean`.
 //! - The paper's evaluation: `cutline reproduce redw` measures each of its claims (figures 8 to 14).
-//! - No other engine has it. What it shares with Adaptive RED is compared with ns-2's ([`crate::ared`]).
+//! - No other engine has it. The part that it shares with Adaptive RED is compared with ns-2's ([`crate::ared`]).
 
 use crate::ared::{self, Adaptation, AdaptationParams, AredParams, middle};
 use crate::red::{Core, Steered, Steering};

@@ -188,7 +188,7 @@ macro_rules! registry {
             /// The law in front of a link of rate `rate`; `None` for an AQM that is none, or one of another crate.
             ///
             /// # Errors
-            /// When a parameter was set in code to what is not allowed.
+            /// When a parameter was set in code to a value that is not allowed.
             pub(crate) fn law(&self, rate: Rate) -> Result<Option<AnyAqm>, ParameterError> {
                 match self {
                     $(Self::$variant(params) => Ok(Some(AnyAqm::$variant(<$law>::build(params, rate)?))),)+
@@ -217,7 +217,7 @@ macro_rules! registry {
                 }
             }
 
-            /// Every parameter with what it is set to, but for those of [`below`](Self::below).
+            /// Every parameter with its value, but for those of [`below`](Self::below).
             pub fn values(&self) -> Vec<(&'static str, ParameterValue)> {
                 match self {
                     $(Self::$variant(params) => params.values(),)+
@@ -256,7 +256,7 @@ macro_rules! registry {
             /// An empty queue in front of a link of rate `rate`: a FIFO of the law, TSQ on top of it, or the discipline.
             ///
             /// # Errors
-            /// When a parameter was set in code to what is not allowed, or TSQ is to work on a discipline.
+            /// When a parameter was set in code to a value that is not allowed, or TSQ is to work on a discipline.
             pub(crate) fn build<P: Copy>(
                 &self,
                 tsq: Option<&TsqParams>,

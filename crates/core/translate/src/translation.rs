@@ -87,7 +87,7 @@ impl TranslationRequest {
 /// Translates what an application needs into settings of its host and requests to the network.
 ///
 /// # Errors
-/// When a parameter of the path or of a specification was set in code to what is not allowed.
+/// When a parameter of the path or of a specification was set in code to a value that is not allowed.
 pub fn translate(request: &TranslationRequest) -> Result<Translation, ParameterError> {
     let TranslationRequest { specification, path, .. } = request;
     path.validate()?;

@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 
-/// Returns what to do about a table whose header is there a second time, if that is at `span`.
+/// Returns advice on a table whose header is there a second time, if that is at `span`.
 fn twice(text: &str, span: &Span) -> Option<String> {
     let line = text.get(..span.bytes.start).unwrap_or_default().rfind('\n').map_or(0, |newline| newline + 1);
     let header = text[line..].trim_start().strip_prefix('[')?;
@@ -61,7 +61,7 @@ impl Document {
     /// The document in the file at `path`, which is JSON if the name ends with `.json`, else TOML.
     ///
     /// # Errors
-    /// When the file cannot be read, or is not what its name says.
+    /// When the file cannot be read, or does not have the format of its name.
     pub fn load_toml_or_json(path: &Path) -> Result<Self, Errors> {
         let (name, text) = load(path)?;
         let is_json = path.extension().is_some_and(|extension| extension == "json");
@@ -161,7 +161,7 @@ impl Document {
 
     /// Sets the key at a path such as `flow.audio.hint` or `dumbbell.queue.limit`, making the tables on the way. `true`
     /// leaves a table that is there as it is, so that a sweep can switch it off (`false`) and on (`true`). Another `aqm` takes away
-    /// what the file says of the queue and the new AQM does not have. `key` is where the path was written.
+    /// those keys of the queue in the file that the new AQM does not have. `key` is where the path was written.
     ///
     /// # Errors
     /// When the path names no place for a key: the reason.
@@ -209,7 +209,7 @@ impl Document {
     }
 }
 
-/// The longest document, bytes. The longest that people write by hand have some ten thousand. What never ends, as
+/// The longest document, bytes. The longest documents written by hand have some ten thousand. An endless file, such as
 /// `/dev/zero`, is refused there.
 const LONGEST: u64 = 16 << 20;
 

@@ -140,7 +140,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Returns a text with its tabs and lines, without what a terminal would obey.
+/// Returns a text with its tabs and lines, without control characters for terminals.
 fn excerpt(text: &str) -> Cow<'_, str> {
     Screen { styles: &[] }.escaped(text)
 }

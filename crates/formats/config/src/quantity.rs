@@ -1,7 +1,7 @@
 //! Quantities as people write them: `"15 Mbit/s"`, `"50 ms"`, `"1000 B"`, `"800 packets"`, `"5 %"`, `"170 Hz"`.
 //!
 //! A quantity is a decimal number and a unit, with or without a space between them. The arithmetic is in
-//! integers, so `"0.1 s"` is 100,000,000 ns and not nearly so; what is finer than the smallest unit (1 ns,
+//! integers, so `"0.1 s"` is 100,000,000 ns exactly; a number that is finer than the smallest unit (1 ns,
 //! 1 bit/s, 1 B) is refused instead of rounded. Decimal prefixes are powers of 1000 (`KB`, `MB`), binary ones
 //! of 1024 (`KiB`, `MiB`). `MB/s` is refused because half of those who write it mean bits.
 //!
@@ -293,7 +293,7 @@ fn decimal(number: &str) -> Result<Decimal, QuantityError> {
         return Err(QuantityError::Number);
     }
     let fraction = fraction.trim_end_matches('0');
-    // 38 digits fit u128; what is longer than 25 cannot be a sensible quantity in any unit.
+    // 38 digits fit u128; more than 25 cannot be a sensible quantity in any unit.
     if whole.len() + fraction.len() > 25 {
         return Err(QuantityError::TooLarge);
     }

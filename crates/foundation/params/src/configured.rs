@@ -1,4 +1,4 @@
-//! Registered things, and what their parameters are set to.
+//! Registered things with the values of their parameters.
 
 use crate::{Parameter, ParameterError, ParameterValue, Parameters, Registry, RegistryError, complete};
 use std::fmt;
@@ -67,7 +67,7 @@ impl<A, P: Parameters> Registered for RegisteredType<A, P> {
     }
 }
 
-/// A registered thing with what its parameters are set to. Copies share the values.
+/// A registered thing with the values of its parameters. Copies share the values.
 pub struct Configured<T: ?Sized + 'static> {
     thing: &'static T,
     values: Arc<[(&'static str, ParameterValue)]>,
@@ -79,7 +79,7 @@ impl<T: Registered + ?Sized> Configured<T> {
         self.thing
     }
 
-    /// Every parameter with what it is set to.
+    /// Every parameter with its value.
     pub fn values(&self) -> &[(&'static str, ParameterValue)] {
         &self.values
     }
@@ -114,7 +114,7 @@ impl<T: Registered + ?Sized> Registry<T> {
         self.add(name, &parameters, thing)
     }
 
-    /// The registered thing of that name with its defaults, changed by `values`. `key` is what chooses a name, for the
+    /// The registered thing of that name with its defaults, changed by `values`. `key` is the key that chooses a name, for the
     /// error.
     ///
     /// # Errors

@@ -8,10 +8,10 @@ use std::sync::{PoisonError, RwLock};
 /// A table of things by name: those that other crates add to the ones that a crate has itself.
 ///
 /// A crate has one `static` table for each kind of thing, such as AQMs or sources of traffic, and a trait that is the `T`
-/// of its entries: how a thing is described and built. What the crate has itself stays in an enum of its own, for speed;
+/// of its entries: how a thing is described and built. The crate's own entries stay in an enum, for speed;
 /// the table only knows the names.
 ///
-/// The table is the process's, like a driver table: a program registers what it brings along before it reads its first
+/// The table is the process's, like a driver table: a program registers its own entries before it reads its first
 /// file. Entries are never changed or removed. So a name that has been read means the same for as long as the process
 /// runs, whatever its threads do. [`Registry::all`] lists by name, not in the order of registration.
 ///
@@ -57,7 +57,7 @@ pub enum RegistryError {
 
 impl<T: ?Sized + Sync> Registry<T> {
     /// An empty table. Nothing can be registered under the names in `taken`, and no parameter can have a name in `keys`:
-    /// what else a file says where it sets the parameters.
+    /// the other keys of a file beside the parameters.
     pub const fn new(taken: &'static [&'static str], keys: &'static [&'static str]) -> Self {
         Self { taken, keys, entries: RwLock::new(BTreeMap::new()) }
     }

@@ -43,7 +43,7 @@ impl Distribution {
         Self::Pareto { minimum: mean * (shape - 1.0) / shape, shape, maximum: None }
     }
 
-    /// The parameters that are in the unit of what is drawn: all but shapes.
+    /// The parameters in the unit of the drawn values: all but shapes.
     pub fn quantities(&self) -> impl Iterator<Item = f64> {
         let (first, second) = match *self {
             Self::Fixed(value) => (value, None),

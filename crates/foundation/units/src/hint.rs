@@ -1,7 +1,7 @@
 //! The delay hint (TSQ section 3.1): how much a packet minds waiting, and how it travels in a packet.
 //!
 //! With n bits there are 2^n levels. Level 1 asks for as little delay as possible, level 2^n for throughput
-//! only; the latter is what unmarked traffic gets. The paper's n is 4.
+//! only; unmarked traffic has the latter. The paper's n is 4.
 
 use crate::Dscp;
 use std::fmt;

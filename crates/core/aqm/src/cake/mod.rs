@@ -80,10 +80,10 @@ pub struct CakeParams {
     /// The classes.
     #[param(default = Tins::Besteffort, source = "ours: Linux has diffserv3")]
     pub tins: Tins,
-    /// A full-sized packet: the target is at least one and a half times what it takes on the link.
+    /// A full-sized packet: the target is at least one and a half times its transmission time on the link.
     #[param(default = 1514, range = (1, 1_000_000), unit = "B", source = "Linux: the MTU and the Ethernet header")]
     pub mtu: u64,
-    /// The memory that waiting packets may take: off for four times what the link sends in `rtt`, and at least 4 MiB.
+    /// The memory limit of waiting packets: off for four times the bytes that the link sends in `rtt`, and at least 4 MiB.
     #[param(default = None, range = (1_000, 1 << 40), unit = "B", source = "Linux's memlimit")]
     pub memory_limit: Option<u64>,
 }
@@ -179,7 +179,7 @@ pub struct Cake<P> {
     drain: DrainRate,
     /// Time of the next packet by the link's rate.
     next: Instant,
-    /// The memory that waiting packets may take, and what they take, B.
+    /// The memory limit of waiting packets, and the memory that they use, B.
     memory_limit: u64,
     memory: u64,
     salt: u64,
@@ -277,7 +277,7 @@ impl Tin {
         (self.quantum / i64::from(among.max(1))).max(1)
     }
 
-    /// Changes what a flow is, and the counts that depend on it.
+    /// Changes the state of a flow, and the counts that depend on it.
     fn set(&mut self, flow: usize, state: State) {
         let before = self.flows[flow].state;
         let is_active = |state| matches!(state, State::Sparse | State::SparseWait | State::Bulk);
@@ -378,7 +378,7 @@ impl<P: Copy> Discipline for Cake<P> {
 }
 
 impl CakeParams {
-    /// Four times what the link sends in an interval, at least 4 MiB, unless it is set.
+    /// Four times the bytes that the link sends in an interval, at least 4 MiB, unless it is set.
     fn memory_limit(&self, rate: Rate) -> u64 {
         let usual = (rate.as_bps() as f64 / 8.0 * self.rtt.as_secs_f64() * 4.0) as u64;
         self.memory_limit.unwrap_or(usual.max(4 << 20))

@@ -8,7 +8,7 @@ pub(super) const PLACES: usize = 1024;
 /// Places of a set.
 const WAYS: usize = 8;
 
-/// The place of a hash: `tag_at` answers what has a place, `is_free` whether nobody uses it.
+/// The place of a hash: `tag_at` returns the tag of a place, `is_free` whether it is unused.
 pub(super) fn find(hash: u32, tag_at: impl Fn(usize) -> u32, is_free: impl Fn(usize) -> bool) -> usize {
     let own = hash as usize % PLACES;
     let set = own - own % WAYS;

@@ -1,6 +1,6 @@
 //! Recent rate of each flow, in memory of fixed size.
 //!
-//! A flow's bytes decay: what was sent a time t ago counts e^(-t / tau). So a flow that sends at a steady rate r has r tau
+//! A flow's bytes decay: bytes sent a time t ago count e^(-t / tau). So a flow that sends at a steady rate r has r tau
 //! bytes, and its rate needs no window that moves.
 //!
 //! The table is set-associative. A salted hash of the flow chooses a set of eight cells, in two cache lines, and a
@@ -16,7 +16,7 @@
 //!
 //! An attacker who knows the salt can find flows that share a set, or even a fingerprint in it. With the fingerprint of a victim they count as one
 //! flow with it; with eight flows in its set they take its cell, and it inherits the bytes of the least of them. The [`Salt`] changes
-//! every minute, and flows move with what is known of them. So an attack by a salt that has become known ends with it, and what the victim has inherited is forgotten
+//! every minute, and flows move with their state. So an attack by a salt that has become known ends with it, and the inherited bytes of the victim are forgotten
 //! after 16 tau more (`who_shares_a_cell_by_a_known_salt_does_not_by_the_next`).
 //!
 //! Times are counted in ticks of about a millisecond, in 32 bits, and compared by their difference. They wrap after 52 days: a
@@ -42,7 +42,7 @@ const NEW: u16 = 1 << 15;
 const SURCHARGE_UNITS: f64 = 4096.0;
 /// The largest logarithm of a surcharge.
 pub(super) const LARGEST_SURCHARGE: f64 = 8.0;
-/// After so many times tau nothing is left of what a flow has sent.
+/// Number of times tau after which the bytes of a flow have decayed to nothing.
 const FORGOTTEN: f32 = 16.0;
 
 /// State of one flow.
@@ -149,7 +149,7 @@ impl Rates {
         cells.filter(live).count() as f64 / self.cells() as f64
     }
 
-    /// Counts a packet of `flow`, and answers what is known of the flow. The logarithm of its surcharge falls by `falling` a second.
+    /// Counts a packet of `flow`, and returns the state of the flow. The logarithm of its surcharge falls by `falling` a second.
     #[inline]
     pub(super) fn count(
         &mut self,
@@ -215,7 +215,7 @@ impl Rates {
     pub(super) fn stands(&mut self, seen: &Seen, weight: Instant) {
         let (set, way) = seen.at;
         let cell = &mut self.sets[set as usize].0[usize::from(way)];
-        // Rounded up, and what is rounded already stays: a lane whose packets each weighed a tick more than the one before would run
+        // Rounded up; a rounded value does not change: a lane whose packets each weighed a tick more than the one before would run
         // ahead of the clock, and of the other lanes.
         let weight = ticks(weight.saturating_add(Duration::from_nanos((1 << TICK_BITS) - 1)));
         if weight.wrapping_sub(cell.last_weight).cast_signed() > 0 {
@@ -229,7 +229,7 @@ impl Rates {
         self.salt.draw(now, forgotten, random);
     }
 
-    /// Takes a cell for a flow that is not in its set, with what is known of it by the salt before. Answers also when the flow, or the
+    /// Takes a cell for a flow that is not in its set, with its state under the previous salt. Answers also when the flow, or the
     /// one whose cell it was, came last, ticks, and where the flow was.
     #[cold]
     #[inline(never)]
@@ -382,7 +382,7 @@ fn is_waiting(last_weight: u32, least: Option<Instant>) -> bool {
 /// A surcharge after a change of its logarithm.
 #[inline]
 fn changed(now: Instant, surcharge: u16, change: f64) -> u16 {
-    // Most changes are less than a unit, so what is rounded up or down must be so at random.
+    // Most changes are less than a unit, so rounding up or down must be random.
     let dither = (mix(now.as_nanos()) >> 40) as f64 / f64::from(1 << 24);
     let changed = (f64::from(surcharge) + change * SURCHARGE_UNITS + dither).floor();
     changed.clamp(0.0, (LARGEST_SURCHARGE * SURCHARGE_UNITS).min(f64::from(NEW - 1))) as u16

@@ -5,7 +5,7 @@
 //! within tau, and the one that owes least is given up first.
 //!
 //! The table is set-associative: a salted hash of the flow chooses a set of eight cells. A flow that is not in its set takes a cell
-//! that nobody has used for some seconds; if there is none, that of the flow without waiting packets that owes least, and inherits what it owes
+//! that nobody has used for some seconds; if there is none, that of the flow without waiting packets that owes least, and inherits its debt
 //! (Metwally, Agrawal, El Abbadi 2005, "space saving"). So no flow gains by taking a cell, and a flow that sends much is not forgotten because
 //! many small ones pass by. If packets of all eight wait, the flow shares an account with one of them, as flows do that have the same hash
 //! in other queues. A flow that takes a cell is new for a while, unless it has been here in the last seconds ([`Visitors`]).
@@ -102,7 +102,7 @@ impl Accounts {
         self.cells.iter().filter(live).count() as f64 / self.cells.len() as f64
     }
 
-    /// Brings the finishes that follow from what all new flows have sent nearer to `v`, to `part` of their distance.
+    /// Moves the finishes that follow from the bytes of all new flows by `part` of their distance to `v`.
     #[cold]
     pub(super) fn bring_nearer(&mut self, v: f64, part: f64) {
         for cell in self.cells.iter_mut().filter(|cell| cell.lag > 0) {
@@ -290,7 +290,7 @@ impl Account {
         (self.finish, self.lag) = (finish, (lag * (1.0 / LAG)).ceil() as u16);
     }
 
-    /// Returns whether packets may wait whose place follows from what all new flows have sent.
+    /// Returns whether packets may wait whose place follows from the bytes of all new flows.
     #[inline]
     pub(super) const fn has_lag(&self) -> bool {
         self.lag > 0

@@ -28,7 +28,7 @@ pub(super) struct Entry<P> {
     pub(super) start: f64,
     /// Virtual time by which packets leave, B.
     pub(super) due: f64,
-    /// True if `due` follows from what all new flows have sent.
+    /// True if `due` follows from the bytes of all new flows.
     pub(super) is_new: bool,
     pub(super) owner: Owner,
 }
@@ -274,7 +274,7 @@ impl<P: Copy> Calendar<P> {
             return Some(word * 64 + here.trailing_zeros() as usize);
         }
         let behind = self.words & (u64::MAX << word) & !(1 << word);
-        // What is left of the word of `base` is the end of the ring.
+        // The rest of the word of `base` is the end of the ring.
         let word = match (behind, self.words) {
             (_, 0) => return None,
             (0, words) => words.trailing_zeros(),

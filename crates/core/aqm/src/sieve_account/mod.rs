@@ -1,15 +1,15 @@
 //! Sieve by accounts: a flow that has used less of its share lately goes before others, and its price is its own wait.
 //!
 //! Every flow has one number, the finish of its last packet in virtual time. The order of service follows from it, and so does the price. Nobody is
-//! believed, and no loop estimates a share: what counts is a flow's own lag behind its share.
+//! believed, and no loop estimates a share: the measure is a flow's own lag behind its share.
 //!
 //! ```text
 //! V      = start of the packet in service, as in start-time fair queueing; f = dV/dt over tau is the fair share
-//! F      = max(F, min(V - f tau, what waits)): the floor, below which no packet starts. An unused share is kept for tau
+//! F      = max(F, min(V - f tau, bytes waiting)): the floor, below which no packet starts. An unused share is kept for tau
 //! start  = max(F, finish of the flow),  finish = start + size;  the least finish is served next
 //! w      = (start - V) / f: the wait that the flow's own packets cause, known on arrival
 //! p'     = (w - t - g) / (2 rtt),  t = max(hint / 16 * rtt / 3, size / f);  dropped or marked with p'^2
-//! g      = rtt for two rtt after a drop or a mark, else 0: what a sender cannot have heard of is not held against it
+//! g      = rtt for two rtt after a drop or a mark, else 0: excess that a sender could not yet react to is not counted
 //! ```
 //!
 //! A flow below its share starts at the floor: it waits for the packets of other such flows alone, and its w is 0. A flow above its share
@@ -32,20 +32,20 @@
 //! it. A busy host's call still starts at the floor. New flows of a known host have an account of their own, as one of its flows.
 //!
 //! **A full queue** pushes out the packet with the largest finish. **An idle link** lets V run at the rate of the share, which grows by e in tau up to
-//! the link's rate. V falls to what is served when nothing has reached it for `rtt`: then the flows are below it.
+//! the link's rate. V falls to the served bytes when nothing has reached it for `rtt`: then the flows are below it.
 //!
 //! **Memory** does not grow: 24 B for each of the flows that have sent lately (accounts.rs), and the calendar of packets (calendar.rs). With hosts
 //! before flows, a quarter of `memory` is theirs.
 //!
 //! Worked numbers: three flows that send 3.2, 4.8 and 9.6 Mbit/s over 8 Mbit/s get a third of it each, and lose 17, 44 and 72 %
-//! (`who_sends_more_loses_more`). On a link of 8 Mbit/s with two others, a flow that does not respond waits until p'^2 is what it sends
+//! (`who_sends_more_loses_more`). On a link of 8 Mbit/s with two others, a flow that does not respond waits until p'^2 is the part that it sends
 //! too much: for 72 % at `rtt` = 100 ms, 33 + 100 + 200 * 0.85 = 303 ms.
 //!
 //! # Validation
 //!
 //! - Order within a flow: `a_flow_keeps_its_order`, and every other test; `flows_keep_their_order` of the calendar.
 //! - Order of service: `the_sparse_go_first_whatever_their_hint`, `it_is_a_sorted_list_to_the_width_of_a_slot`.
-//! - Start-time fairness, the largest wait of a sparse flow, and what a lie gains: `backlogged_flows_get_the_same_to_two_packets`,
+//! - Start-time fairness, the largest wait of a sparse flow, and the gain of a lie: `backlogged_flows_get_the_same_to_two_packets`,
 //!   `a_sparse_flow_waits_for_sparse_flows_alone`, `no_claim_gains_a_share`.
 //! - Pulses around tau: `pulses_gain_nothing`.
 //! - Who pays: `who_sends_more_loses_more`, `a_flow_that_does_not_respond_keeps_its_share`, `a_hint_is_a_target`, `marks_are_no_way_to_stay`.
@@ -91,7 +91,7 @@ pub struct SieveAccountParams {
     /// Unit that has a share: a flow, all flows of a host, or first a host and then each of its flows.
     #[param(default = Key::Flow, source = OURS)]
     pub key: Key,
-    /// Memory for what is known of flows.
+    /// Memory for the state of flows.
     #[param(default = 65_536, range = (64, 1 << 30), unit = "B", source = OURS)]
     pub memory: u64,
     /// Age below which a flow counts as new.
@@ -220,7 +220,7 @@ struct Sender {
 }
 
 impl<P: Copy> SieveAccount<P> {
-    /// An unused share that is kept, B: what f is in tau, or four packets.
+    /// An unused share that is kept, B: f in tau, or four packets.
     #[inline]
     fn kept(&self) -> f64 {
         (self.share * self.tau).max(4.0 * MTU)
@@ -461,7 +461,7 @@ impl<P: Copy> Queue<P> for SieveAccount<P> {
             self.advance_virtual(start);
             self.reached = now;
         } else if now.saturating_since(self.reached) > self.params.rtt {
-            // What is served for long is where the flows are.
+            // Buckets that are served for long are those of the flows.
             let x = f64::from(size) / self.link * self.per_tau();
             self.v += (start - self.v) * (x / (1.0 + x));
             self.largest = self.v;

@@ -1,13 +1,13 @@
 //! TSQ, the traffic-sensitive queue: delay-sensitive packets cut in line and pay for it with drops.
 //!
 //! Source: the TSQ paper, section 3 and figure 6. On the arrival at `ta` of a packet of hint `d` (1 = as little
-//! delay as possible, 2^n = throughput only), with `q` waiting, `C` the link's rate, and `p` what the AQM
-//! underneath says:
+//! delay as possible, 2^n = throughput only), with `q` waiting, `C` the link's rate, and `p` the answer of the AQM
+//! underneath:
 //!
 //! ```text
 //! td = q / C                                 drain time (figure 6)
 //! w  = d td / 2^n + ta                       weight; the queue is kept in its order (eq. 2)
-//! q' = what stands ahead of the insertion point, as a delay
+//! q' = backlog ahead of the insertion point, as a delay
 //! p' = min(1, ((l + q) / (l + q'))^2 p)      drop probability (eq. 5)
 //! ```
 //!
@@ -23,11 +23,11 @@
 //! pays 4.5 times p; behind 400 ms, 46 times, which at p = 2 % drops nine packets of ten. A small hint is meant for short
 //! queues, or for sources that send little. `max-ratio` bounds p' / p. Beyond the bound, an untrue hint pays off.
 //!
-//! **No packet waits forever.** No newcomer gets ahead of a packet after `w`, and what is ahead by then drains: a packet
+//! **No packet waits forever.** No newcomer gets ahead of a packet after `w`, and the packets ahead by then drain: a packet
 //! waits at most d td / 2^n + (the limit + a packet in service) / C in all.
 //!
-//! What the paper leaves open:
-//! - td, q and q' count the waiting bytes and what is left of the packet in service. Only then does the weight of one hint
+//! Choices that the paper leaves open:
+//! - td, q and q' count the waiting bytes and the rest of the packet in service. Only then does the weight of one hint
 //!   never fall, which `lanes.rs` depends on.
 //! - Equal weights leave in the order of arrival.
 //! - The draw comes before q'. p' is at most its value at an empty q', so most arrivals pass before q' is needed. The

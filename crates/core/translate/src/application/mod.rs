@@ -96,7 +96,7 @@ macro_rules! applications {
                 match self { $(Self::$variant(_) => <$params>::TITLE),+ }
             }
 
-            /// Every parameter with what it is set to.
+            /// Every parameter with its value.
             pub fn values(&self) -> Vec<(&'static str, ParameterValue)> {
                 match self { $(Self::$variant(params) => params.values()),+ }
             }
@@ -114,7 +114,7 @@ impl ApplicationProfile {
     /// The generic specification, and why each of its parameters has its value.
     ///
     /// # Errors
-    /// When a parameter was set in code to what is not allowed, or the specification cannot have what follows from them.
+    /// When a parameter was set in code to a value that is not allowed, or the specification cannot have what follows from them.
     pub fn specification(&self) -> Result<(Specification, Vec<Decision>), ParameterError> {
         Demand::specification(&self.checked_demands()?)
     }

@@ -184,7 +184,7 @@ impl Sender {
         }
     }
 
-    /// Ends an endless supply with what has been sent.
+    /// Ends an endless supply after the bytes sent so far.
     pub fn end_supply(&mut self) {
         if self.end == u64::MAX {
             self.end = self.high_water;
@@ -192,7 +192,7 @@ impl Sender {
         }
     }
 
-    /// Closes the connection: FIN follows the last byte written. An endless supply ends with what has been sent.
+    /// Closes the connection: FIN follows the last byte written. An endless supply ends after the bytes sent so far.
     pub fn close(&mut self) {
         if self.closed {
             return;

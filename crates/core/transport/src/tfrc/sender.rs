@@ -115,7 +115,7 @@ impl Sender {
         self.queue.write_unlimited();
     }
 
-    /// Ends an endless supply with what has been sent.
+    /// Ends an endless supply after the bytes sent so far.
     pub fn end_supply(&mut self) {
         self.queue.end_supply();
     }

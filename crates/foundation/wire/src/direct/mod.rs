@@ -18,7 +18,7 @@
 //!      20..    payload; in the last frame of a message followed by the checksum, 4 bytes
 //! ```
 //!
-//! Length and checksum do what they do in the trailer of an AAL5 CPCS-PDU (RFC 2684 section 4): they detect lost, foreign and changed
+//! Length and checksum have the same purpose as in the trailer of an AAL5 CPCS-PDU (RFC 2684 section 4): they detect lost, foreign and changed
 //! parts. The checksum has AAL5's generator polynomial in the bit order of Ethernet (IEEE Std 802.3 section 3.2.9), for which processors
 //! have instructions. It covers ports, number and length, and then the payload of the message. Whatever follows is the padding of a short
 //! frame and is ignored.
