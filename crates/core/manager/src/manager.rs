@@ -341,7 +341,7 @@ impl Manager {
         paths.fold(self.resources.deadline(), Instant::min)
     }
 
-    /// Does what is due.
+    /// Handles a due deadline.
     pub fn handle_deadline(&mut self, now: Instant) {
         self.resources.handle_deadline(now);
         for path in self.paths.keys().copied().collect::<Vec<_>>() {

@@ -49,7 +49,7 @@ pub struct SpeechCodec {
 pub struct EModel {
     /// The codec.
     pub codec: SpeechCodec,
-    /// Advantage factor A, 0..=20: what users forgive for being mobile or far away.
+    /// Advantage factor A, 0..=20: the tolerance of users who are mobile or far away.
     pub advantage: f64,
     /// Burst ratio, at least 1: mean length of a loss run over that of random loss.
     pub burst_ratio: f64,

@@ -232,12 +232,12 @@ impl ReplayGuard {
         Self { config, secret, challenges: 0, senders: BTreeMap::new() }
     }
 
-    /// Returns what was set.
+    /// Returns the settings.
     pub const fn config(&self) -> &IntegrityConfig {
         &self.config
     }
 
-    /// Replaces the keys. What is known of the others stays.
+    /// Replaces the keys. The state of other keys stays.
     pub fn set_keys(&mut self, keys: Vec<SecurityKey>) {
         self.senders.retain(|(id, _), _| keys.iter().any(|key| key.id == *id));
         self.config.keys = keys;

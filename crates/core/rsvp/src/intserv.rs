@@ -31,7 +31,7 @@ const MOST_RATE: f32 = 40e12;
 /// The largest bucket that the RFC provides for, bytes.
 const MOST_BUCKET: f32 = 250e9;
 
-/// A token bucket: what a flow sends at most (RFC 2215 section 3.6).
+/// A token bucket: the most that a flow sends (RFC 2215 section 3.6).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tspec {
     /// The token rate r, bytes per second.
@@ -64,7 +64,7 @@ impl Tspec {
         Self { rate, bucket, peak: f32::INFINITY, min_policed: 64, max_packet: 1500 }
     }
 
-    /// Returns the traffic in whole bits and bytes, each rounded up, so that what is installed for it is enough.
+    /// Returns the traffic in whole bits and bytes, each rounded up, so that the installed reservation is enough.
     pub fn traffic(&self) -> TrafficSpec {
         // Saturates; a peak rate of infinity becomes the largest number.
         let bits = |bytes: f32| Rate::from_bps((f64::from(bytes) * 8.0).ceil() as u64);
@@ -386,7 +386,7 @@ pub struct LinkCharacter {
 }
 
 impl Adspec {
-    /// Returns what a sender begins with: nothing crossed, and a receiver may use controlled load.
+    /// Returns the AdSpec of a sender: no hop crossed, and a receiver may use controlled load.
     pub fn new(mtu: u32) -> Self {
         let services = vec![ServicePart { service: CONTROLLED_LOAD, is_broken: false, data: Vec::new() }];
         Self {
@@ -406,7 +406,7 @@ impl Adspec {
         Some(!part.is_broken && !self.is_broken)
     }
 
-    /// Returns what goes out over a link: the values composed with those of the link (RFC 2215 section 3). `after_gap` says that there
+    /// Returns the AdSpec that is sent over a link: the values composed with those of the link (RFC 2215 section 3). `after_gap` says that there
     /// were nodes without RSVP before this one.
     #[must_use]
     pub fn compose(&self, link: &LinkCharacter, after_gap: bool) -> Self {

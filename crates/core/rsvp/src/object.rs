@@ -1,4 +1,4 @@
-//! Objects: what messages consist of (RFC 2205 appendix A, RFC 2747 section 2.1, RFC 2961 sections 4 and 5).
+//! Objects: the parts of messages (RFC 2205 appendix A, RFC 2747 section 2.1, RFC 2961 sections 4 and 5).
 //!
 //! An object has a class, a type within the class and a content. A type here is the content of one class. IPv4 and IPv6 have
 //! types of their own on the wire and none here: an [`IpAddr`] says which it is.
@@ -96,7 +96,7 @@ impl Sender {
 pub struct Hop {
     /// The address.
     pub address: IpAddr,
-    /// The logical interface handle. Only the node that made it knows what it means.
+    /// The logical interface handle. Only the node that made it knows its meaning.
     pub handle: u32,
 }
 
@@ -107,7 +107,7 @@ pub struct ErrorSpec {
     pub node: IpAddr,
     /// A smaller reservation was there before and still is.
     pub in_place: bool,
-    /// This receiver asked for less than what has failed.
+    /// This receiver requested less than the failed reservation.
     pub not_guilty: bool,
     /// Code of the error; see [`code`].
     pub code: u8,

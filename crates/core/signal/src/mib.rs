@@ -1,6 +1,6 @@
 //! The QoS MIB of a connection: everything that its application may want to know of it, as one struct (QoSockets section II).
 //!
-//! It is plain data, a copy of what was known at [`Mib::at`]. What is not known, or not known any more, is `None`.
+//! It is plain data, a copy of the state at [`Mib::at`]. Values that are not known, or no longer known, are `None`.
 
 use crate::clock::ClockEstimate;
 use crate::monitor::{
@@ -104,7 +104,7 @@ pub struct Contract {
 /// Conformance of a direction to its specification.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conformance {
-    /// The region of operation and what was measured in it since the specification holds: on each axis the best and the worst.
+    /// The region of operation and the measurements in it under the present specification: on each axis the best and the worst.
     pub operation: Interval,
     /// The violations under way, each with the worst value and since when.
     pub violations: Vec<Violation>,
@@ -198,7 +198,7 @@ impl Conformance {
 }
 
 impl Residual {
-    /// The least of what pacing and TFRC leave.
+    /// The smaller of the limits of pacing and TFRC.
     fn new(
         holds: &Specification,
         target_rate: Option<f64>,
@@ -213,7 +213,7 @@ impl Residual {
         })
     }
 
-    /// The allowed rate minus what was sent in an interval, where a message counts as a segment at least
+    /// The allowed rate minus the rate sent in an interval, where a message counts as a segment at least
     /// ([`crate::rate_control`]).
     fn of_tfrc(allowed: Rate, size: Option<Bytes>, sent: &SentInterval) -> Self {
         let segment = u64::from(segment(size));

@@ -59,7 +59,7 @@ impl Pacer {
         Self { sustained, peak: spec.peak_rate.map(|rate| bucket(rate, message(rate))), limit: None }
     }
 
-    /// Another specification holds from now on. What has been sent counts on.
+    /// Another specification holds from now on. Messages already sent still count.
     pub fn renegotiate(&mut self, spec: &Specification) {
         let schedule = |bucket: &Option<Bucket>| bucket.as_ref().map(|bucket| bucket.schedule);
         let (sustained, peak) = (schedule(&self.sustained), schedule(&self.peak));
@@ -71,7 +71,7 @@ impl Pacer {
         }
     }
 
-    /// Replaces the highest useful rate by another one, messages/s. What has been sent counts on.
+    /// Replaces the highest useful rate by another one, messages/s. Messages already sent still count.
     pub fn set_rate(&mut self, spec: &Specification, rate: f64) {
         self.renegotiate(&Specification { max_rate: Some(rate), ..spec.clone() });
     }

@@ -1,8 +1,8 @@
 //! Asks for a weaker specification when what was agreed on cannot be had, and for the better one again when it can (QUANTA section 5.2:
 //! flows are lowered gracefully; QoSockets section II: an application can change its request with the MIB's help).
 //!
-//! The application says what it accepts beside its own specification: [`Alternatives`], best first, each of which demands no more
-//! than the one before. The controller never asks for anything else. Each interval it gets what is [seen](Seen):
+//! The application gives the specifications that it accepts beside its own: [`Alternatives`], best first, each of which demands no more
+//! than the one before. The controller never asks for anything else. Each interval it gets [observations](Seen):
 //!
 //! - *Down*: a limit has been violated for [`RenegotiationParams::patience`], and nothing else that the end does can mend it. The next
 //!   alternative is asked for.
@@ -10,8 +10,8 @@
 //!   limit was violated. That one is asked for. Whether the network carries its rate is not known before, so a return is a trial.
 //! - *Back-off*: a return has not lasted if the weaker specification is asked for again within the rest. Then the rest is twice as long,
 //!   up to [`RenegotiationParams::longest_rest`], and as long as at first after a return that has lasted. A return that has not lasted yet is
-//!   taken back after a fifth of the patience. What the other end refuses is not asked for again during the rest, which is twice as long
-//!   the next time, too; what it does not answer, during the patience.
+//!   taken back after a fifth of the patience. An alternative that the other end refuses is not requested again during the rest, which is twice as long
+//!   the next time, too; an unanswered one, during the patience.
 //!
 //! Example: a telephone call of 50 messages/s accepts 25 as well, and the link carries 40 for five minutes. After 5 s it has 25. After
 //! 30 s within all limits it asks for 50, and has 25 again 1 s after the limits are violated; the next times after 60 s and 120 s.
@@ -185,7 +185,7 @@ impl Renegotiation {
         self.ladder.get(self.place.checked_sub(1)?)
     }
 
-    /// Takes an interval. Returns what to ask the other end for: its place among the alternatives, from 1, with 0 for the application's
+    /// Takes an interval. Returns the request for the other end: its place among the alternatives, from 1, with 0 for the application's
     /// own; and the specification.
     pub fn on_interval(&mut self, now: Instant, seen: &Seen) -> Option<(usize, &ConnectionSpecification)> {
         let length = now.saturating_since(self.last);
@@ -211,7 +211,7 @@ impl Renegotiation {
         Some((place, &self.ladder[place]))
     }
 
-    /// Both ends agree, whether this end has asked or the other one; `ours` is what this end asks for now.
+    /// Both ends agree, at the request of this end or of the other one; `ours` is the present request of this end.
     pub fn on_agreed(&mut self, now: Instant, ours: &ConnectionSpecification) {
         let Some(place) = self.ladder.iter().position(|specification| specification == ours) else { return };
         let is_down = place > self.place;
@@ -225,7 +225,7 @@ impl Renegotiation {
     }
 
     /// Returns whether a weaker specification is asked for than the one that holds. Until the other end
-    /// answers, the sender keeps to the lowest rate of what is asked for: the queue that it has filled would
+    /// answers, the sender keeps to the lower one of the requested rates: the queue that it has filled would
     /// drop the question.
     pub fn is_asking_for_less(&self) -> bool {
         self.asked.is_some_and(|place| place > self.place)

@@ -1,20 +1,20 @@
-//! Controller of a path: decides on the cutoff, from what all hosts report.
+//! Controller of a path: decides on the cutoff, from the reports of all hosts.
 //!
 //! - *Lower*: if the worst predicted headroom is below [`FeedbackParams::near`], and at least
 //!   [`FeedbackParams::corroboration`] of the flows are disturbed, the cutoff is raised until flows deliver
-//!   [`FeedbackParams::decrease`] of what they deliver now. What is delivered while a queue grows is the bottleneck's
+//!   [`FeedbackParams::decrease`] of their present deliveries. Deliveries while a queue grows are at the bottleneck's
 //!   rate, so one step comes below it, and the queue empties.
-//! - *Drain*: a queue of Q empties in [`FeedbackParams::drain`] T, if flows are lowered to `1 - Q / T` of what is
+//! - *Drain*: a queue of Q empties in [`FeedbackParams::drain`] T, if flows are lowered to `1 - Q / T` of the rate
 //!   delivered, at least a half.
-//! - *Correct*: what is delivered is known late. As long as there is a queue, it is the bottleneck's rate, so flows are
+//! - *Correct*: deliveries are reported late. As long as there is a queue, it is the bottleneck's rate, so flows are
 //!   lowered further at once if later reports say that it is less than was known.
 //! - *Evidence*: the next decision is made from reports of traffic that was sent after all hosts had followed the last
-//!   one ([`PathFeedback`](super::PathFeedback) takes care of that). So the controller never acts on what it has mended
+//!   one ([`PathFeedback`](super::PathFeedback) takes care of that). So the controller never acts on a fault that it has mended
 //!   already, however long the delays are.
 //! - *Return*: when the queue has emptied, flows get the share of [`FeedbackParams::decrease`] again.
 //! - *Raise*: if nearly all hosts have reports, the headroom is above [`FeedbackParams::inside`] and less than half as
 //!   many flows are disturbed as it takes to lower: half of the way to the ceiling after every
-//!   [`FeedbackParams::rest`]. The ceiling is a step below what was delivered when flows had to be lowered.
+//!   [`FeedbackParams::rest`]. The ceiling is a step below the rate that was delivered when flows had to be lowered.
 //! - *Probe*: at the ceiling, a step after the patience, or half a one up to a rate that has failed before. It has
 //!   failed if flows have to be lowered then, and leads two steps below the bottleneck. After a probe that has not
 //!   failed the next one follows at once.

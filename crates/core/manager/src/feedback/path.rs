@@ -431,7 +431,7 @@ impl PathFeedback {
         self.next_tick
     }
 
-    /// Does what is due: decides, if this host coordinates, and sends a summary.
+    /// Handles a due deadline: decides, if this host coordinates, and sends a summary.
     pub fn handle_deadline(&mut self, now: Instant) {
         if now >= self.next_tick {
             self.next_tick = now.saturating_add(self.params.interval);
@@ -544,7 +544,7 @@ impl PathFeedback {
         Ok(this)
     }
 
-    /// Does at once what would be done at the deadline, at most four times in an interval.
+    /// Handles the next deadline at once, at most four times in an interval.
     fn hurry(&mut self, now: Instant) {
         if now >= self.next_urgent {
             self.next_urgent = now.saturating_add(self.params.interval / 4);

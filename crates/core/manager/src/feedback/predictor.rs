@@ -14,7 +14,7 @@
 //! *Headroom* is the position between the edge and the best delay, or the shortest one that was seen, if that is
 //! longer: a path of 500 ms in a region of up to 700 ms has 200 ms for queues, and headroom 1 if there is none.
 //!
-//! *Backlog*: what waits at the sender takes `backlog / rate` to leave. A message that is sent now has at least this
+//! *Backlog*: the backlog at the sender takes `backlog / rate` to leave. A message that is sent now has at least this
 //! delay, so the same is done for this series, and the later one counts.
 //!
 //! *Loss* has no trend. L messages of the window's n are lost; `100 (L - z sqrt L) / n` per cent is compared with the

@@ -20,7 +20,7 @@ pub enum AllocationCause {
     Request,
 }
 
-/// Change of what a flow may use. Those that take come before those that give, so at any time the rates of all events
+/// Change of a flow's rate. Decreases come before increases, so at any time the rates of all events
 /// together are within the capacities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AllocationEvent {
@@ -48,7 +48,7 @@ pub enum AllocationEvent {
         flow: FlowId,
         /// The rate before.
         from: Rate,
-        /// The rate from now on, at most what it desires.
+        /// The rate from now on, at most the desired rate.
         to: Rate,
         /// Reason.
         cause: AllocationCause,

@@ -1,4 +1,4 @@
-//! Shares of time-shared flows, from the state of the accounts alone: they do not depend on what was before.
+//! Shares of time-shared flows, from the state of the accounts alone, independent of its history.
 
 use super::fill::{Filled, Group, INTERFACES, Member, fill};
 use super::{AllocationCause, Flow, FlowId, ResourceManager};
@@ -82,7 +82,7 @@ impl ResourceManager {
         }
     }
 
-    /// Divides what real-time flows and minima leave.
+    /// Divides the capacity that real-time flows and minima leave.
     fn share_fairly(&mut self, cause: AllocationCause) {
         let (mut groups, mut members, mut slots) = (Vec::new(), Vec::new(), Vec::new());
         for (id, user) in self.users.iter().filter(|(_, user)| !user.sharers.is_empty()) {
@@ -134,7 +134,7 @@ impl ResourceManager {
     }
 }
 
-/// Takes what a flow uses beside its minimum, exactly. Returns false, and takes nothing, if there is not enough.
+/// Takes the amount that a flow uses beside its minimum, exactly. Returns false, and takes nothing, if there is not enough.
 fn take(left: &mut [Option<u64>], flow: &Flow, bps: u64) -> bool {
     let extra = || {
         flow.charges(bps).zip(flow.charges(flow.minimum())).map(|((place, all), (_, had))| (place, all - had))

@@ -348,7 +348,7 @@ impl ResourceManager {
         Ok(())
     }
 
-    /// Reduces rates that exceed the capacities together to what is promised. Those of a snapshot with flows that have
+    /// Reduces rates that exceed the capacities together to the promised ones. Those of a snapshot with flows that have
     /// changed since do, because the shares of the other flows are older.
     fn reduce_rates(&mut self) {
         let mut granted = vec![0; self.ledger.bounds.len()];

@@ -26,12 +26,12 @@
 //! and wrong for an application that the network does not limit: a codec of 64 kbit/s always has a Qt of 0.83. It and a
 //! climber that turns round when quality falls are there to compare the search with: [`HintLaw`].
 //!
-//! - **The limit of the loss** ([`HintControl::set_loss_limit`]) is a constraint, as in the exact penalty method (Zangwill 1967): what
-//!   is judged falls by 1 for each time that the loss exceeds the limit by as much again, which is more than delay can gain. A trial
-//!   of a smaller hint ends with the first interval outside the limit, since TSQ drops more of what has a smaller hint, and so costs
+//! - **The limit of the loss** ([`HintControl::set_loss_limit`]) is a constraint, as in the exact penalty method (Zangwill 1967): the judged
+//!   quality falls by 1 for each time that the loss exceeds the limit by as much again, which is more than delay can gain. A trial
+//!   of a smaller hint ends with the first interval outside the limit, since TSQ drops more packets with a smaller hint, and so costs
 //!   the application one interval. Where the largest hint is outside, too, the least loss is the best.
 //!
-//! The controller sees what a receiver can report and a sender can count, nothing else: see [`DeliveryReport`]. It has no clock
+//! The controller sees only values that a receiver can report and a sender can count: see [`DeliveryReport`]. It has no clock
 //! and no timer; reports drive it.
 //!
 //! The throughput of a TFRC follows its loss with a memory of eight loss intervals (RFC 5348 section 5.4), ten seconds and
@@ -315,7 +315,7 @@ impl HintControl {
         self.hint
     }
 
-    /// The quality of what was received between two reports (TSQ eq. 1), less the cost of loss.
+    /// The quality of the delivery between two reports (TSQ eq. 1), less the cost of loss.
     fn judge(&self, from: &DeliveryReport, to: &DeliveryReport, sent: u64) -> Judged {
         // The totals of a broken receiver may fall.
         let received = to.received.saturating_sub(from.received);

@@ -40,12 +40,12 @@ pub struct Conflict {
 }
 
 impl Agreement {
-    /// Returns the specification of the first end. What it would weaken is not known here.
+    /// Returns the specification of the first end. Parameters that it may weaken are not known here.
     pub fn offered(&self) -> Specification {
         self.asked(|item| item.offered.as_ref())
     }
 
-    /// Returns the specification of the other end. What it would weaken is not known here.
+    /// Returns the specification of the other end. Parameters that it may weaken are not known here.
     pub fn requested(&self) -> Specification {
         self.asked(|item| item.requested.as_ref())
     }

@@ -192,7 +192,7 @@ impl Interval {
         self.outside().next().is_none()
     }
 
-    /// Forgets what was measured.
+    /// Resets the measurements.
     pub fn clear(&mut self) {
         self.seen.fill(None);
     }

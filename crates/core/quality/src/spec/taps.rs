@@ -61,7 +61,7 @@ impl CapacityProfile {
         })
     }
 
-    /// The profile that fits what a stream needs.
+    /// The profile that fits the needs of a stream.
     ///
     /// A stream whose rate is the same throughout is a constant-rate stream. One with a limit of delay is interactive up to
     /// 400 ms, which is the most that people accept in a conversation (ITU-T G.114), and non-interactive beyond. One that
@@ -117,7 +117,7 @@ impl TapsProperties {
         }
     }
 
-    /// Adds to a specification what these properties demand. `size` is the length of the messages by which bit rates
+    /// Adds the requirements of these properties to a specification. `size` is the length of the messages by which bit rates
     /// become rates of messages. A profile adds nothing: it says how, not how much.
     #[must_use]
     pub fn apply_to(&self, spec: &Specification, size: Bytes) -> Specification {

@@ -6,8 +6,8 @@
 //!
 //! Where there is no room, the oldest unconfirmed path ends: of the neighbour if that has too much, of the interface if that has too much, of the
 //! interface that has the most if a session or the node is full. State at interfaces with keys is ended for a newcomer at one only, and comes
-//! after that at interfaces without keys, whose confirmed paths end for an authenticated newcomer if there is nothing else. What
-//! applications here announce is never ended. The previous hop of a path that ends is notified by a `PathErr` message with code 12, the next hops as a
+//! after that at interfaces without keys, whose confirmed paths end for an authenticated newcomer if there is nothing else. Paths that
+//! applications here announce are never ended. The previous hop of a path that ends is notified by a `PathErr` message with code 12, the next hops as a
 //! `PathTear` message. If nothing can end, the newcomer is refused with code 23.
 
 use super::Engine;
@@ -169,7 +169,7 @@ impl Engine {
         if origin.key.is_some() { Newcomer::Authenticated } else { Newcomer::Stranger }
     }
 
-    /// Makes room for a new path of a neighbour, and ends what it conflicts with and outranks.
+    /// Makes room for a new path of a neighbour, and ends conflicting paths that it outranks.
     ///
     /// # Errors
     /// The code and the value of the error with which it is refused.

@@ -232,7 +232,7 @@ impl Engine {
             };
             s.blockades.extend(keys.into_iter().map(|key| (key, Bsb { flowspec, until })));
             self.refresh_upstream(now, s, key, Cause::AfterError);
-            // What was acknowledged is not refreshed by summaries while something is blockaded.
+            // Acknowledged state is not refreshed by summaries while a reservation is blockaded.
             self.arm_resv_refresh(now, s, key);
         }
         let is_concerned = |rsb: &&Rsb| {
@@ -248,7 +248,7 @@ impl Engine {
         let concerned: Vec<Rsb> = s.reservations.iter().filter(is_concerned).cloned().collect();
         for rsb in concerned {
             let is_smaller = failed.is_some_and(|failed| failed.exceeds(&rsb.flowspec));
-            // RFC 2205 section 3.5: what was there stays, so who asks for less has lost nothing.
+            // RFC 2205 section 3.5: the previous reservation stays, so a smaller request loses nothing.
             if is_admission && error.error.in_place && is_smaller {
                 continue;
             }

@@ -2,7 +2,7 @@
 //!
 //! The owner of an [`Engine`] gives it messages ([`Engine::receive`]), calls of applications ([`Engine::send_path`],
 //! [`Engine::reserve`], ...), routes ([`Engine::set_route`]) and the time when [`Engine::deadline`] is due ([`Engine::handle_deadline`]).
-//! After each it takes what is to be done ([`Engine::poll`]) until nothing is left.
+//! After each call it takes outputs ([`Engine::poll`]) until there are none.
 //!
 //! ```text
 //!                 routes    applications
@@ -25,7 +25,7 @@
 //! # Bounds
 //!
 //! Sessions, senders and reservations of a session, neighbours, and the state of a neighbour and of an interface are limited
-//! ([`EngineParams`], `budgets.rs`). What exceeds a limit ends something older that nobody has confirmed, or is refused, and is counted.
+//! ([`EngineParams`], `budgets.rs`). New state beyond a limit replaces older unconfirmed state, or is refused, and is counted.
 //! Everything else that is remembered belongs to one of these.
 
 mod budgets;
@@ -260,12 +260,12 @@ impl Engine {
         self.timers.deadline()
     }
 
-    /// Takes what is to be done next.
+    /// Takes the next output.
     pub fn poll(&mut self) -> Option<EngineOutput> {
         self.outputs.pop_front()
     }
 
-    /// Does what is due.
+    /// Handles a due deadline.
     pub fn handle_deadline(&mut self, now: Instant) {
         while let Some(timer) = self.timers.pop(now) {
             match timer {

@@ -18,7 +18,7 @@ use std::net::IpAddr;
 const LIST_HEADERS: u32 = 8 + 8 + 12;
 /// The bytes of an acknowledgement.
 const ACKNOWLEDGEMENT: u32 = 12;
-/// The most acknowledgements that wait for a neighbour. What is beyond comes again.
+/// The most acknowledgements that wait for a neighbour. The neighbour repeats messages beyond them.
 const MOST_ACKNOWLEDGEMENTS: usize = 10_000;
 
 /// A neighbour that has sent a message.
@@ -222,7 +222,7 @@ impl Engine {
             self.next_number()
         };
         if !sent.is_acknowledged && !self.unacknowledged.contains_key(&id) {
-            // What was given up is sent once with every refresh.
+            // A message that was given up is sent once with every refresh.
             let attempts = if old.is_some() { self.params.rapid_limit } else { 1 };
             self.await_acknowledgement(now, id, neighbour, What::State(installs), attempts);
         }
@@ -272,7 +272,7 @@ impl Engine {
         }
     }
 
-    /// Returns what is remembered of the message that has installed state.
+    /// Returns the record of the message that has installed state.
     fn with_sent(&mut self, installs: Installs, change: impl FnOnce(&mut Sent)) {
         match installs {
             Installs::Path(id, key, interface) => {
@@ -290,7 +290,7 @@ impl Engine {
         }
     }
 
-    /// Notes what a message says of its sender: that it is there, and what it can do.
+    /// Notes the presence and the capabilities of a message's sender.
     pub(super) fn hear(&mut self, now: Instant, key: NeighbourKey, reduces_refreshes: bool, has_udp: bool) {
         if !self.neighbours.contains_key(&key) {
             if !self.has_room_for_neighbour(key.0) && !self.drop_idle_neighbour(key.0) {
@@ -356,7 +356,7 @@ impl Engine {
         removed.map(|mut neighbour| self.timers.cancel(&mut neighbour.summary)).is_some()
     }
 
-    /// Returns what the number of a message means for the state that it is about.
+    /// Returns the order of a message relative to the state that it changes.
     pub(super) fn order(received: Option<Received>, neighbour: NeighbourKey, id: Option<MessageId>) -> Order {
         let (Some(last), Some(id)) = (received, id) else { return Order::New };
         if last.neighbour != neighbour || last.epoch != id.epoch {
@@ -442,7 +442,7 @@ impl Engine {
         }
     }
 
-    /// Handles what a neighbour says of our messages (RFC 2961 sections 4.6 and 5.4).
+    /// Handles a neighbour's acknowledgements of our messages (RFC 2961 sections 4.6 and 5.4).
     pub(super) fn on_acknowledgement(
         &mut self,
         now: Instant,
@@ -518,7 +518,7 @@ impl Engine {
         }
     }
 
-    /// Handles a neighbour's summary: what it names lives on, and what is not known here is asked for again.
+    /// Handles a neighbour's summary: the named state is refreshed, and unknown state is requested again.
     pub(super) fn on_summary(
         &mut self,
         now: Instant,
@@ -529,7 +529,7 @@ impl Engine {
         for IdList { epoch, ids } in lists {
             let numbers: Vec<(u32, bool)> = match ids {
                 Ids::Plain(ids) => ids.iter().map(|id| (*id, true)).collect(),
-                // RFC 2961 section 5.3: of a group, only what this node would forward is asked for.
+                // RFC 2961 section 5.3: of a group, only state that this node would forward is requested.
                 Ids::Sources(ids) => {
                     ids.iter().map(|(id, source)| (*id, self.forwards(*source, destination))).collect()
                 }

@@ -30,7 +30,7 @@ pub struct ArrivedMessage<'b> {
 pub enum EngineOutput {
     /// Send a message.
     Send(Datagram),
-    /// Change what is reserved on an interface.
+    /// Change the reservations on an interface.
     Control(Control),
     /// Say where packets go, and say it again whenever it changes ([`Engine::set_route`](super::Engine::set_route)).
     AskRoute(RouteKey),

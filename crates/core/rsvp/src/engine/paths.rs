@@ -37,12 +37,12 @@ pub struct LocalSender {
     pub interface: InterfaceId,
     /// The next RSVP node, if it is known.
     pub next_hop: Option<IpAddr>,
-    /// True if receivers are to hear what the path offers.
+    /// True if the path's offer is to be reported to receivers.
     pub advertise: bool,
 }
 
 impl Engine {
-    /// Announces what an application here sends, or that it sends something else (RFC 2205 section 3.11.1: SENDER).
+    /// Announces the traffic of an application here, or a change of it (RFC 2205 section 3.11.1: SENDER).
     ///
     /// # Errors
     /// When a value is not allowed, or there are too many sessions or senders.
@@ -67,7 +67,7 @@ impl Engine {
             self.in_session(id, |_, _| {});
             return Err(CallError::Full { what: "senders", most });
         }
-        // The session may have ended with what made room.
+        // The session may have ended with the removed path.
         let id = self.session_id(session);
         self.in_session(id, |this, s| {
             let key = (sender, None);
@@ -101,7 +101,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Ends what an application here sends. Nothing happens if it does not.
+    /// Withdraws the announcement of an application here. Nothing happens if there is none.
     pub fn end_path(&mut self, now: Instant, session: Session, sender: Sender) {
         let Some(id) = self.by_session.get(&session).copied() else { return };
         self.in_session(id, |this, s| {
@@ -144,7 +144,7 @@ impl Engine {
                 && self.is_keyed(old)
                 && !self.speaks_for(&origin, old)
             {
-                // It would move what an authenticated neighbour has announced.
+                // It would move a path of an authenticated neighbour.
                 self.stats.misplaced += 1;
                 return;
             }
@@ -153,7 +153,7 @@ impl Engine {
                     self.stats.out_of_order += 1;
                     return;
                 }
-                // What has the number of the state here and says something else mends it (RFC 2961 section 5.5).
+                // A message with the number of the state here and other contents repairs the state (RFC 2961 section 5.5).
                 Order::Same | Order::New => {}
             }
         }
@@ -228,7 +228,7 @@ impl Engine {
         self.path_is_back(now, s, neighbour);
     }
 
-    /// Reservations follow the paths: what the application here wants, and what is installed for a sender that has changed.
+    /// Reservations follow the paths: the request of the application here, and the reservation for a changed sender.
     fn path_changed(&mut self, now: Instant, s: &mut SessionState, sender: &Sender) {
         self.apply_request(now, s);
         let concerned = s.controls.iter().filter(|control| control.selects(sender));
@@ -237,7 +237,7 @@ impl Engine {
             .collect();
         for (interface, style, first) in concerned {
             let filter = first.filter(|_| style == Style::FixedFilter);
-            // A larger sum of senders that is not admitted leaves what is there.
+            // A larger sum of senders that is not admitted leaves the present state.
             if self.update_control(s, interface, style, filter).is_err() {
                 self.stats.not_admitted += 1;
             }
@@ -252,7 +252,7 @@ impl Engine {
         }
     }
 
-    /// Forgets what was reserved at a previous hop that is not one any more, unless other senders come from there.
+    /// Removes the reservations at a hop that is no longer a previous hop, unless other senders come from there.
     fn leave_hop(&mut self, s: &mut SessionState, hop: (InterfaceId, IpAddr), sender: &Sender) {
         let is_needed = s.paths.values().any(|psb| psb.up_key() == Some(hop));
         if let Some(upstream) = s.upstream.get_mut(&hop) {
@@ -409,7 +409,7 @@ impl Engine {
         self.transmit(now, by, Target::Session(key.0.address, s.session, next_hop), message);
     }
 
-    /// Sets the next refresh: an early one of what is new, a rare one of what summaries refresh.
+    /// Sets the next refresh: early for new state, rare for state that summaries refresh.
     fn arm_next_path_refresh(&mut self, now: Instant, s: &mut SessionState, key: PathKey) {
         let period = self.jittered();
         let Some(psb) = s.paths.get_mut(&key) else { return };
@@ -485,7 +485,7 @@ impl Engine {
         }
     }
 
-    /// Says where packets go: the answer to [`EngineOutput::AskRoute`], and what has changed since.
+    /// Sets the route of packets: the answer to [`EngineOutput::AskRoute`], and later changes.
     pub fn set_route(&mut self, now: Instant, key: RouteKey, route: &Route) {
         let Some(entry) = self.routes.get_mut(&key) else { return };
         entry.route = Some(route.clone());
@@ -622,7 +622,7 @@ impl Psb {
             && self.passed_on == other.passed_on
     }
 
-    /// Takes what a message says, and keeps what this node has added.
+    /// Takes the contents of a message, and keeps the additions of this node.
     fn take(&mut self, fresh: Self) {
         self.from = fresh.from;
         self.tspec = fresh.tspec;

@@ -32,7 +32,7 @@ pub(super) struct SessionState {
     pub cleanup: Slot,
     /// Number of reservations of each neighbour that the budgets have counted.
     pub accounted: Vec<(NeighbourKey, usize)>,
-    /// True if the budgets are to follow what has changed.
+    /// True if the budgets are to be updated after changes.
     pub is_to_account: bool,
 }
 
@@ -118,7 +118,7 @@ impl NextHop {
     }
 }
 
-/// Reservation state block: what a next hop has reserved.
+/// Reservation state block: the reservation of a next hop.
 #[derive(Clone, Debug)]
 pub(super) struct Rsb {
     pub next_hop: NextHop,
@@ -149,7 +149,7 @@ impl Rsb {
     }
 }
 
-/// Traffic control state block: what is reserved on an interface.
+/// Traffic control state block: the reservation on an interface.
 #[derive(Clone, Debug)]
 pub(super) struct Tcsb {
     /// `None` towards an application here, for which nothing is controlled.
@@ -177,7 +177,7 @@ pub(super) enum BlockadeKey {
     Hop(UpKey),
 }
 
-/// Blockade state block: what could not be reserved upstream.
+/// Blockade state block: the reservation that failed upstream.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bsb {
     pub flowspec: Flowspec,

@@ -41,7 +41,7 @@ struct Merged {
 }
 
 impl Engine {
-    /// Sends what is reserved at a previous hop, or that it is no more.
+    /// Sends the reservation to a previous hop, or its end.
     pub(super) fn refresh_upstream(&mut self, now: Instant, s: &mut SessionState, key: UpKey, cause: Cause) {
         let Ok(merged) = self.merge(now, s, key, cause) else { return };
         let hop_handle = s
@@ -111,7 +111,7 @@ impl Engine {
         self.arm_next_resv_refresh(now, s, key);
     }
 
-    /// Tells a previous hop what is not reserved any more.
+    /// Reports the end of reservations to a previous hop.
     fn tear_upstream(
         &mut self,
         now: Instant,
@@ -180,10 +180,10 @@ impl Engine {
         );
     }
 
-    /// Merges what is reserved for the senders behind a previous hop; `Ok(None)` if nothing is.
+    /// Merges the reservations for the senders behind a previous hop; `Ok(None)` if there are none.
     ///
     /// # Errors
-    /// When only what has failed is left, and that is why it was asked for.
+    /// When only failed reservations are left, and the merge was requested because of a failure.
     fn merge(
         &mut self,
         now: Instant,
@@ -272,7 +272,7 @@ impl Engine {
             };
             objects.into_iter().filter(fits).collect()
         };
-        // RFC 2205 section 3.10: the union of what the reservations carry.
+        // RFC 2205 section 3.10: the union of the objects that the reservations carry.
         let passed_on = unique(&|rsb| rsb.passed_on.clone());
         let policy = unique(&|rsb| rsb.policy.clone());
         let scope = needs_scope.then(|| scope.into_iter().collect());
@@ -301,7 +301,7 @@ impl Engine {
         }
     }
 
-    /// Gives a confirmation here if what the reservation asks for is there already, or lets it go on. Returns whether it does.
+    /// Confirms a reservation here if its request is already met, or forwards the request. Returns whether it is forwarded.
     pub(super) fn confirm_or_forward(
         &mut self,
         now: Instant,

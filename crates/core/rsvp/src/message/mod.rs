@@ -1,7 +1,7 @@
 //! Messages: a header and objects (RFC 2205 section 3.1, RFC 2747 section 4.3 as amended by RFC 3097, RFC 2961 sections 3 to 5).
 //!
 //! [`Message::encode`] writes the objects in the recommended order, with a checksum. [`Message::decode`] takes them in any order that is
-//! allowed, and says what becomes of a message that it does not understand: it is [malformed](DecodeError::Malformed) and only
+//! allowed, and returns the treatment of a message that it does not understand: it is [malformed](DecodeError::Malformed) and only
 //! counted, or [refused](DecodeError::Refused) with an error that the node in front should hear of. Objects of unknown classes are
 //! treated as RFC 2205 section 3.10 asks for.
 //!
@@ -129,7 +129,7 @@ pub enum Body {
     Unread(MessageType, Vec<Opaque>),
 }
 
-/// A sender and what it sends (RFC 2205 section 3.1.3).
+/// A sender and its traffic (RFC 2205 section 3.1.3).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Path {
     /// The session.
@@ -365,7 +365,7 @@ impl Message {
         bytes
     }
 
-    /// Returns a hash of the message without what differs between one that installs state and one that refreshes it.
+    /// Returns a hash of the message without the objects that differ between a message that installs state and its refreshes.
     pub(crate) fn content_hash(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.encode_unfinished().hash(&mut hasher);
@@ -388,7 +388,7 @@ impl Message {
     /// Reads a message.
     ///
     /// # Errors
-    /// Says what becomes of a message that is not understood.
+    /// The treatment of a message that is not understood.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let kind = check_header(bytes)?;
         let reduces_refreshes = bytes[0] & REFRESH_REDUCTION != 0;

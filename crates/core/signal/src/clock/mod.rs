@@ -11,8 +11,8 @@
 //!
 //! Example: T1 = 0, T2 = 105, T3 = 106, T4 = 11 (ms) give an offset of 100 ms +- 5 ms and a round trip of 10 ms.
 //!
-//! - [`Exchange`], [`ClockEstimate`]: one exchange, and what follows from it.
-//! - [`OffsetEstimator`]: what follows from all exchanges of a connection, at any time.
+//! - [`Exchange`], [`ClockEstimate`]: one exchange, and its estimate.
+//! - [`OffsetEstimator`]: the estimate from all exchanges of a connection, at any time.
 //! - [`Stamper`]: the times that messages carry, so that messages that are sent anyway make exchanges.
 
 mod estimator;

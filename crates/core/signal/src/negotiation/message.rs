@@ -13,7 +13,7 @@
 //! | 16 | nonce of the other end; zeros in the first offer, when it is not known |
 //! | 1 | answer alone: 1 if the ends agree, 0 if not |
 //! | 1 | offer and answer: capacity profile, 1 to 6 in the order of RFC 9622; 0 for none |
-//! | 2 x (4 to 92) | offer and answer: what this end sends, and what it receives |
+//! | 2 x (4 to 92) | offer and answer: the direction that this end sends, and the one that it receives |
 //! | 32 | with a key: HMAC-SHA-256 of the sender's role (0 initiator, 1 responder) and everything before |
 //!
 //! A specification is a set of the parameters that are not open (2 bytes, the lowest bit is the first parameter), a set of those
@@ -118,7 +118,7 @@ pub enum Framing {
     Part,
     /// So many bytes.
     Whole(usize),
-    /// None: what comes is no message.
+    /// None: the bytes are no message.
     Foreign,
 }
 
@@ -176,7 +176,7 @@ impl NegotiationMessage {
         bytes
     }
 
-    /// Returns the message that the bytes are. The key may depend on what an unauthenticated message says, for the key of a
+    /// Returns the message in the bytes. The key may depend on the contents of an unauthenticated message, for the key of a
     /// session is derived from both nonces.
     ///
     /// # Errors

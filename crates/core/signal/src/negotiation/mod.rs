@@ -1,9 +1,9 @@
-//! Both ends of a connection agree on what it needs (QoSockets section II).
+//! Both ends of a connection agree on its specification (QoSockets section II).
 //!
 //! Each end has a [`ConnectionSpecification`]. The initiator sends an *offer*, the responder an *answer* with its own
-//! specification, the initiator a *confirmation*. Both ends compute what they [agree](ConnectionSpecification::agree) on from
+//! specification, the initiator a *confirmation*. Both ends compute their [agreement](ConnectionSpecification::agree) from
 //! the two specifications, so neither has to believe the other's result; an answer whose verdict is not that result is a
-//! contradiction. Later either end can begin a new *round*. While it is under way, and if it fails, what was agreed on before
+//! contradiction. Later either end can begin a new *round*. While it is under way, and if it fails, the previous agreement
 //! holds. A lost confirmation is made up for by whatever comes next: each message has the number of the round on which its
 //! sender agreed last.
 //!
@@ -20,7 +20,7 @@
 //! ([`Event::OneSided`]): the other one does not speak this protocol, or has gone. If both ends begin the same round, that of
 //! the initiator is the one that counts.
 //!
-//! Every message but the first offer has the nonces of both ends. So who does not see what an end sends cannot take part, not even
+//! Every message but the first offer has the nonces of both ends. So a host that does not see an end's messages cannot take part, not even
 //! with a false address.
 //!
 //! With a key, every message has a tag. The first offer is authenticated by the shared key, everything else by one derived
@@ -28,7 +28,7 @@
 //! one that somebody repeats is answered, but never confirmed, so it changes nothing: a responder has a session only when an
 //! answer has been confirmed, and until then the latest first offer counts.
 //!
-//! What is bounded: one message under way, two to be sent, a few hundred bytes in all.
+//! Bounds: one message under way, two to be sent, a few hundred bytes in all.
 
 pub mod message;
 mod params;
@@ -58,9 +58,9 @@ pub enum Carrier {
 /// Agreement of both ends, as this end sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Agreed {
-    /// For what this end sends. `offered` are this end's values.
+    /// For the direction that this end sends. `offered` are this end's values.
     pub send: Agreement,
-    /// For what this end receives. `offered` are this end's values.
+    /// For the direction that this end receives. `offered` are this end's values.
     pub receive: Agreement,
 }
 
@@ -69,14 +69,14 @@ pub struct Agreed {
 pub enum Event {
     /// Both ends agree.
     Agreed(Box<Agreed>),
-    /// The ends do not agree. What was agreed on in an earlier round holds.
+    /// The ends do not agree. The agreement of an earlier round holds.
     Refused {
         /// Conflicts about the traffic that this end sends.
         send: Option<Conflicts>,
         /// Conflicts about the traffic that this end receives.
         receive: Option<Conflicts>,
     },
-    /// The other end takes no part. What was agreed on in an earlier round holds; otherwise this end's own specification.
+    /// The other end takes no part. The agreement of an earlier round holds; otherwise this end's own specification.
     OneSided(OneSidedReason),
 }
 
@@ -89,7 +89,7 @@ pub enum OneSidedReason {
     OtherVersion(u8),
     /// The other end uses another protocol.
     Foreign,
-    /// Its verdict is not what follows from both specifications.
+    /// Its verdict does not follow from both specifications.
     Contradiction,
 }
 
@@ -245,7 +245,7 @@ impl Negotiation {
         })
     }
 
-    /// Begins a new round with what this end needs from now on. A round of this end that is under way ends without an event.
+    /// Begins a new round with this end's new specification. A round of this end that is under way ends without an event.
     /// While the first round is under way, or one that the other end began, the new one begins after it. A responder that has not been offered anything answers
     /// with `ours` when it is.
     pub fn renegotiate(&mut self, now: Instant, ours: ConnectionSpecification) {
@@ -306,7 +306,7 @@ impl Negotiation {
     }
 
     /// Returns whether something that has come in this session has its tag at its end, if there is a key.
-    /// Returns what comes before.
+    /// Returns the bytes before the tag, if the tag is right.
     pub fn authentic<'b>(&self, bytes: &'b [u8]) -> Option<&'b [u8]> {
         let Some(keys) = &self.keys else { return Some(bytes) };
         let (content, tag) = bytes.split_last_chunk::<TAG>()?;
@@ -329,7 +329,7 @@ impl Negotiation {
         }
     }
 
-    /// Sends again what is due, or gives up the other end.
+    /// Repeats a due message, or gives up the other end.
     pub fn on_deadline(&mut self, now: Instant) {
         let (State::Offered { pending, .. } | State::Answered { pending, .. }) = &mut self.state else {
             return;
@@ -350,7 +350,7 @@ impl Negotiation {
         message::session_of(bytes).is_some_and(|session| self.session != Some(session))
     }
 
-    /// Handles what has come from the other end and should be a message: a datagram, or as much of a stream as [`framing`]
+    /// Handles received bytes that should be a message: a datagram, or as much of a stream as [`framing`]
     /// says.
     pub fn on_message(&mut self, now: Instant, bytes: &[u8]) {
         let has_key = self.keys.is_some();

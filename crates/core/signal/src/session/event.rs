@@ -20,7 +20,7 @@ pub enum Direction {
 pub enum Event {
     /// Both ends agree. The first time, messages have headers from now on.
     Agreed(Box<Agreed>),
-    /// The ends do not agree. What was agreed on before holds.
+    /// The ends do not agree. The previous agreement holds.
     Refused {
         /// Conflicts about the traffic that this end sends.
         send: Option<Conflicts>,
@@ -28,10 +28,10 @@ pub enum Event {
         receive: Option<Conflicts>,
     },
     /// The other end takes no part in the negotiation. After one in which both ends have agreed, it has not answered, perhaps because its
-    /// application leaves messages unread: what was agreed on goes on to hold.
+    /// application leaves messages unread: the agreement still holds.
     OneSided(OneSidedReason),
     /// This end asks by itself for another specification ([`Policies::renegotiate`](super::Policies::renegotiate)): its place among the alternatives, from 1, or 0 for
-    /// the application's own. [`Event::Agreed`], [`Event::Refused`] or [`Event::OneSided`] says what becomes of it.
+    /// the application's own. [`Event::Agreed`], [`Event::Refused`] or [`Event::OneSided`] gives the result.
     Asked(usize),
     /// A measure is outside its limit.
     Violated(Direction, Violation),
@@ -50,7 +50,7 @@ pub enum Event {
     Hint(Hint),
     /// The application should send at this rate from now on, messages/s.
     Rate(f64),
-    /// The connection is broken, or nothing has been heard of the other end for longer than its reports allow. What becomes of the
+    /// The connection is broken, or nothing has been heard of the other end for longer than its reports allow. The fate of the
     /// messages that it has not reported is unknown.
     Lost {
         /// Cause of the loss.
@@ -92,7 +92,7 @@ pub enum Event {
 pub enum Cause {
     /// Nothing has been heard of the other end for so long.
     Silence(Duration),
-    /// Something has failed: this is what.
+    /// A failure, described in words.
     Failed(String),
 }
 

@@ -67,7 +67,7 @@ impl Inbound {
         self.arrivals.take_samples()
     }
 
-    /// A datagram has arrived. Returns what it is for; a message is measured.
+    /// A datagram has arrived. Returns its purpose; a message is measured.
     #[inline]
     pub fn on_datagram(&mut self, arrived: Instant, bytes: &[u8], standing: Standing) -> Purpose {
         let purpose = self.purpose(arrived, bytes, standing);
@@ -80,7 +80,7 @@ impl Inbound {
 
     #[inline]
     fn purpose(&mut self, arrived: Instant, bytes: &[u8], standing: Standing) -> Purpose {
-        // The address may have been that of an earlier connection, whose other end does not know that it is over. What comes before the
+        // The address may have been that of an earlier connection, whose other end does not know that it is over. A datagram before the
         // answer, because the network reorders, is not plain either.
         if standing == Standing::Joining && frame::token_of(bytes).is_some() {
             return Purpose::Nothing;

@@ -1,10 +1,10 @@
-//! One end of a QoS connection, without IO: it negotiates, measures what is sent and received, exchanges reports, watches what was
+//! One end of a QoS connection, without IO: it negotiates, measures the traffic sent and received, exchanges reports, watches what was
 //! agreed on, and adapts.
 //!
 //! It has three parts, so that a socket may protect each by a lock of its own and the two directions never wait for each other:
 //!
-//! - [`Outbound`]: what the application sends: numbers, pacing, rate control, counters.
-//! - [`Inbound`]: what it receives: counters, delays, jitter.
+//! - [`Outbound`]: the sent direction: numbers, pacing, rate control, counters.
+//! - [`Inbound`]: the received direction: counters, delays, jitter.
 //! - [`Session`]: everything else, which is needed a few times a second.
 //!
 //! ```text
@@ -14,7 +14,7 @@
 //! ```
 //!
 //! With an end that does not speak this protocol a session is *alone*: its messages are those of a plain connection, and only
-//! what one end sees is measured.
+//! measures of one end exist.
 
 mod activity;
 mod contact;
@@ -94,7 +94,7 @@ struct Side {
 const CHECKED: &str = "the session has checked its parameters";
 /// Number of intervals without a report that count as silence.
 const MISSED: u64 = 3;
-/// The most events that wait to be read. Older ones are forgotten: what holds now is in the [`Mib`].
+/// The most events that wait to be read. Older ones are dropped: the present state is in the [`Mib`].
 const MOST_EVENTS: usize = 256;
 
 impl Side {
@@ -206,7 +206,7 @@ impl Session {
         (out, Inbound::new(now, monitor, recorder()))
     }
 
-    /// Records an input and what was done then.
+    /// Records an input and the session's actions after it.
     fn note(&mut self, at: Instant, input: impl FnOnce() -> Input) {
         if let Some(recorder) = &self.recorder {
             recorder.note(at, input(), std::mem::take(&mut self.outputs));

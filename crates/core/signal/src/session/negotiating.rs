@@ -11,7 +11,7 @@ use cutline_quality::spec::{ConnectionSpecification, Measure, Region, Specificat
 use cutline_units::Instant;
 
 impl Session {
-    /// Returns what this end demands at present.
+    /// Returns the present specification of this end.
     pub fn specification(&self) -> ConnectionSpecification {
         match &self.negotiation {
             Some(negotiation) => negotiation.ours().clone(),
@@ -190,7 +190,7 @@ impl Session {
             DEPENDENT.into_iter().filter_map(position).reduce(f64::min)
         };
         let is_violated = sides.iter().any(|(side, _)| side.watch.violations().next().is_some());
-        // Up to the best rate that holds, it is known what the network carries.
+        // Up to the best rate that holds, the network's capacity is known.
         let least = better.and_then(|better| better.send.min_rate);
         let is_slow = self
             .operation
@@ -224,7 +224,7 @@ impl Session {
         }
     }
 
-    /// Takes what has become of a negotiation.
+    /// Takes the result of a negotiation.
     pub(super) fn settle(&mut self, now: Instant, out: &mut Outbound, inbound: &mut Inbound) {
         while let Some(event) = self.negotiation.as_mut().and_then(Negotiation::event) {
             match event {

@@ -210,7 +210,7 @@ impl Outbound {
         self.departures.release(now);
     }
 
-    /// Records an input, and what it says of a message that leaves now.
+    /// Records an input, and its answer about a message that leaves now.
     #[inline]
     fn note(&self, at: Instant, input: impl FnOnce() -> Input) {
         if let Some(recorder) = &self.recorder {

@@ -10,7 +10,7 @@ use crate::renegotiation::Renegotiation;
 use cutline_units::{Duration, Instant};
 
 impl Session {
-    /// Goes on alone because the other end has not answered so far. What it answers later changes nothing.
+    /// Goes on alone because the other end has not answered so far. A later answer changes nothing.
     pub fn on_silence(&mut self, now: Instant, out: &mut Outbound, inbound: &mut Inbound) {
         if let Some(negotiation) = &mut self.negotiation {
             negotiation.on_silence(now);
@@ -86,7 +86,7 @@ impl Session {
         }
     }
 
-    /// Does what is due: sends again what was not answered, ends intervals, reports.
+    /// Handles due deadlines: repeats unanswered messages, ends intervals, reports.
     pub fn advance(&mut self, now: Instant, out: &mut Outbound, inbound: &mut Inbound) {
         self.do_due(now, out, inbound);
         self.note(now, || Input::Advance);

@@ -178,7 +178,7 @@ pub struct Assessment {
 #[derive(Clone, Debug)]
 pub struct Watch {
     params: WatchParams,
-    /// The region of operation, and what has been measured in it.
+    /// The region of operation, and the measurements in it.
     operation: Interval,
     loss: RecentLoss,
     states: [State; Measure::ALL.len()],
@@ -237,7 +237,7 @@ impl Watch {
     }
 
     /// Another specification holds from now on. A violation of a measure that has no limit any more is over; others are, when
-    /// intervals are within the new limit. What was measured in the old region is forgotten.
+    /// intervals are within the new limit. Measurements in the old region are forgotten.
     pub fn renegotiate(&mut self, now: Instant, effective: &Specification) {
         self.operation = Interval::new(Region::new(effective));
         for measure in Measure::ALL {
@@ -249,8 +249,8 @@ impl Watch {
         self.assessment = Assessment::default();
     }
 
-    /// Takes an interval. `delay_error` is the largest error of its delays because of the clocks. `demand` is what the
-    /// sender's application offered, as the sender knows; if that is unknown, what sequence numbers show of it.
+    /// Takes an interval. `delay_error` is the largest error of its delays because of the clocks. `demand` is the traffic that the
+    /// sender's application offered, as the sender knows; if that is unknown, as far as sequence numbers show it.
     pub fn on_interval(
         &mut self,
         delivery: &Delivery,
@@ -299,7 +299,7 @@ impl Watch {
         &self.assessment
     }
 
-    /// The region of operation, and what has been measured in it since the specification holds.
+    /// The region of operation, and the measurements in it under the present specification.
     pub const fn operation(&self) -> &Interval {
         &self.operation
     }
@@ -349,7 +349,7 @@ impl Watch {
                 let (limit, allowed) = (axis.worst, self.params.lost_messages);
                 self.loss.add(sent, lost, limit, allowed);
                 let position = self.loss.position(limit, allowed);
-                // The loss of earlier intervals does not get better by what the sender does now.
+                // A sender cannot reduce the loss of earlier intervals.
                 let now = if lost > 0 { position } else { 1.0 };
                 Judged { value: self.loss.percent(), position: now, is_violated: position < 0.0 }
             }
