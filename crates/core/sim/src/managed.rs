@@ -2,7 +2,7 @@
 //!
 //! A [`SimulatedHost`] is the manager of a node. QoS connections whose source is there may be managed
 //! ([`QosConnection::managed`](crate::qos::QosConnection::managed)): they ask it for a flow, keep to the rate that it
-//! grants, and report what they deliver. The managers of a path are agents that send each other summaries through the
+//! grants, and report their deliveries. The managers of a path are agents that send each other summaries through the
 //! network, where these wait in queues and may be lost.
 //!
 //! ```text

@@ -40,7 +40,7 @@ pub(crate) struct QueuedLink {
     open: QueueInterval,
 }
 
-/// An impairment and what it has done.
+/// An impairment and its counters.
 pub(crate) struct Impaired {
     model: Impairment,
     /// Cells, if they are the unit of loss.

@@ -1,4 +1,4 @@
-//! Watching links packet by packet: what a capture on a router's interface would show, as plain values.
+//! Watching links packet by packet: packets as a capture on a router's interface shows them, as plain values.
 //!
 //! [`Network::watch`](crate::Network::watch) selects the links. After each step the caller takes the [`Observation`]s with
 //! [`Simulation::take_observations`](crate::Simulation::take_observations), so memory is bounded by the observations of one

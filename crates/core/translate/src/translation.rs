@@ -84,7 +84,7 @@ impl TranslationRequest {
     }
 }
 
-/// Translates what an application needs into settings of its host and requests to the network.
+/// Translates the needs of an application into settings of its host and requests to the network.
 ///
 /// # Errors
 /// When a parameter of the path or of a specification was set in code to a value that is not allowed.

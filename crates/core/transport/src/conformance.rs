@@ -86,7 +86,7 @@ enum Event {
     Completed(Instant, Completion),
 }
 
-/// An application over a path that delivers what is written 50 ms later.
+/// An application over a path that delivers written data 50 ms later.
 #[derive(Clone)]
 struct Run {
     name: &'static str,

@@ -11,9 +11,9 @@ use serde::Serialize;
 pub enum EventKind {
     /// Both ends agree.
     Agreed = 1,
-    /// The ends do not agree. What was agreed on before holds.
+    /// The ends do not agree. The previous agreement holds.
     Refused = 2,
-    /// The other end takes no part, or does not answer: what was agreed on before holds.
+    /// The other end takes no part, or does not answer: the previous agreement holds.
     OneSided = 3,
     /// A measure is outside its limit.
     Violated = 4,
@@ -47,7 +47,7 @@ pub enum Side {
     Receive = 2,
 }
 
-/// Something that has happened to a connection. What does not belong to its kind is 0.
+/// An event of a connection. Fields that do not belong to its kind are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
 pub struct Event {

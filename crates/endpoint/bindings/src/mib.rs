@@ -174,7 +174,7 @@ pub struct Details {
     pub requested: Requirements,
     /// The requirements that hold and may be weakened: bit 1 << place for each, `min_rate` being the first one.
     pub coerced: i64,
-    /// The region of operation, and what was measured in it: rate, delay, gap, jitter, loss, recovery.
+    /// The region of operation, and the measurements in it: rate, delay, gap, jitter, loss, recovery.
     pub operation: [Axis; MEASURES],
     /// Begin of the last interval of measurement, by the monotonic clock of the receiving end, ns; -1 before
     /// the first.
@@ -327,7 +327,7 @@ pub struct Mib {
     pub negotiation: Negotiation,
     /// Reports of the other end that were not newer than one before.
     pub reports_stale: i64,
-    /// Reports that contradict themselves, earlier ones, or what was sent.
+    /// Reports that contradict themselves, earlier ones, or the sent traffic.
     pub reports_refused: i64,
     /// Number of times that one of the two clocks was set.
     pub clock_steps: i64,

@@ -124,7 +124,7 @@ pub struct Reservation {
     pub receive: DirectionReservation,
 }
 
-/// Something that has happened to a reservation. What does not belong to its kind is 0, -1 or empty.
+/// An event of a reservation. Fields that do not belong to its kind are 0, -1 or empty.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
 pub struct ReservationEvent {
@@ -206,7 +206,7 @@ impl DirectionReservation {
         };
         Self {
             standing: standing as i64,
-            // What a service asks nobody for was not asked for.
+            // A service without requests has requested nothing.
             asked: asked.filter(|_| standing != Standing::NotAsked).into(),
             reserved: reserved.into(),
             refusal: refusal.into(),

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt::Write as _;
 
-/// A program that ran under `cutline exec`: what was set on its sockets, and what was delivered.
+/// A program that ran under `cutline exec`: the settings of its sockets, and its traffic.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ExecDocument {
     /// The program.

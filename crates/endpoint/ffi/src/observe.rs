@@ -18,7 +18,7 @@ pub unsafe extern "C" fn cutline_next_event(
     timeout_ms: c_int,
 ) -> c_int {
     call(-1, || {
-        // SAFETY: the caller of a function of C promises what its arguments are.
+        // SAFETY: the caller of a function of C guarantees that its arguments are valid.
         let socket = unsafe { borrow(socket, "socket") }?;
         // Before the event is taken, so that none is lost.
         // SAFETY: as above.
@@ -106,8 +106,8 @@ pub unsafe extern "C" fn cutline_next_reservation_event(
     })
 }
 
-/// Asks the other end for something else: the specification of these options. The outcome is an event. Until then, what was agreed
-/// on holds.
+/// Requests another specification from the other end: that of these options. The outcome is an event. Until then, the agreement
+/// holds.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_renegotiate(socket: *mut Socket, options: *const Options) -> c_int {
     call(-1, || {
@@ -137,8 +137,8 @@ unsafe fn room<T>(to: *const T, what: &str) -> Result<usize, Failure> {
     Ok(size)
 }
 
-/// Fills a struct of the caller, which may be that of an earlier or a later version: as much as both have. Its size becomes what
-/// was filled.
+/// Fills a struct of the caller, which may be that of an earlier or a later version: as much as both have. Its size becomes the number of
+/// bytes filled.
 ///
 /// # Safety
 /// As [`room`].

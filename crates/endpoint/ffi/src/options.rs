@@ -35,7 +35,7 @@ pub unsafe extern "C" fn cutline_options_new(class: *const c_char) -> *mut Optio
     call(ptr::null_mut(), || {
         let mut options = Options::default();
         if !class.is_null() {
-            // SAFETY: the caller of a function of C promises what its arguments are.
+            // SAFETY: the caller of a function of C guarantees that its arguments are valid.
             let class = unsafe { text(class, "class") }?;
             options.set("class", class).map_err(Failure::argument)?;
         }
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn cutline_options_set(
     })
 }
 
-/// Reads all options from a document, TOML or JSON. It replaces what was set before, but for the key.
+/// Reads all options from a document, TOML or JSON. It replaces earlier options, except the key.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_options_read(options: *mut Options, document: *const c_char) -> c_int {
     call(-1, || {

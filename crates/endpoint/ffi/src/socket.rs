@@ -54,7 +54,7 @@ pub unsafe extern "C" fn cutline_connect(
     options: *const Options,
 ) -> *mut Socket {
     handle(|| {
-        // SAFETY: the caller of a function of C promises what its arguments are.
+        // SAFETY: the caller of a function of C guarantees that its arguments are valid.
         let (address, options) = unsafe { (address::read(address, length)?, or_default(options)) };
         connect(r#type, address, &options)
     })
@@ -275,7 +275,7 @@ pub unsafe extern "C" fn cutline_shutdown(socket: *mut Socket, how: c_int) -> c_
     })
 }
 
-/// Closes a socket and frees its handle. No other call on it may be under way. A null pointer is allowed. It does not wait: what a stream
+/// Closes a socket and frees its handle. No other call on it may be under way. A null pointer is allowed. It does not wait: data that a stream
 /// has sent is delivered in the background, as the option linger says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_close(socket: *mut Socket) -> c_int {

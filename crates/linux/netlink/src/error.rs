@@ -75,7 +75,7 @@ impl Error {
 
     /// The kernel's error in something that needs `CAP_NET_ADMIN`.
     pub(crate) fn refused(failure: String, source: io::Error, explanation: Option<String>) -> Self {
-        // EACCES, which is permission denied as well, is what a prohibited route answers.
+        // A prohibited route answers EACCES, which also means permission denied.
         if Errno::from_io_error(&source) == Some(Errno::PERM) {
             return SysError::privileged(failure, "CAP_NET_ADMIN", source).into();
         }

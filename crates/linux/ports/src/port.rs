@@ -22,7 +22,7 @@ pub trait InterfacePort: Port<Error = PortError> + AsFd {
         self.largest_frame().saturating_sub((ETHERNET + TAG) as u32)
     }
 
-    /// Returns what has been counted.
+    /// Returns the counters.
     ///
     /// # Errors
     /// When the kernel does not say.

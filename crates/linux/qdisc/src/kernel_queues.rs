@@ -95,7 +95,7 @@ impl KernelQueues {
     ) -> Result<QdiscStatus, QdiscError> {
         let interface = &Interface::named(name)?;
         let queue = settings.kernel_queue()?;
-        // What is not allowed is refused before anything is loaded, and also where nothing can be loaded.
+        // Values that are not allowed are refused before anything is loaded, and also where nothing can be loaded.
         settings.config(interface.header, 0, 0)?;
         let _guard = self.lock()?;
         let added = self.add_locked(interface, settings, queue, replace, instances);

@@ -1,4 +1,4 @@
-//! Layouts of what the kernel's programs and their loader share: `bpf/include/cutline/qdisc.h`, field by field.
+//! Layouts shared by the kernel's programs and their loader: `bpf/include/cutline/qdisc.h`, field by field.
 //!
 //! Every field is aligned to its size, and there is no padding, so a value is the bytes of its fields one after another. A test of `bpf-parity`
 //! compares sizes and places with those of the C compiler.

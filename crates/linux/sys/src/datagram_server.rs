@@ -52,7 +52,7 @@ impl DatagramServer {
         SO_RCVBUFFORCE.set(&self.0, bytes).or_else(|_| SO_RCVBUF.set(&self.0, bytes))
     }
 
-    /// Receives a datagram. What does not fit in the buffer is lost. Returns its length in the buffer, and its two ends.
+    /// Receives a datagram. Bytes that do not fit in the buffer are lost. Returns its length in the buffer, and its two ends.
     ///
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] when there is none; another one when the socket has an error.

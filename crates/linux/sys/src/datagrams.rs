@@ -67,7 +67,7 @@ pub enum Wait {
 pub struct Inbox {
     /// Room for the first bytes of a datagram.
     room: usize,
-    // Vectors, not boxes: a box that is moved may not be referred to by pointers. What no datagram has needed is not initialised, so
+    // Vectors, not boxes: a box that is moved may not be referred to by pointers. Memory that no datagram has needed is not initialised, so
     // that it takes no memory, also where the allocator uses a former block again.
     heads: Vec<MaybeUninit<u8>>,
     names: Vec<[u8; NAME]>,
@@ -244,7 +244,7 @@ impl Inbox {
     /// [`io::ErrorKind::WouldBlock`] when none has arrived in time; another one when the socket has an error.
     pub fn fill(&mut self, socket: impl AsFd, wait: Wait) -> io::Result<usize> {
         let most = self.next;
-        // The queue has an order, so what comes next came later.
+        // The queue has an order, so later entries arrived later.
         self.names_senders &= self.latest <= self.settled;
         for message in &mut self.messages[..most] {
             message.msg_hdr.msg_namelen = if self.names_senders { NAME as libc::socklen_t } else { 0 };
@@ -260,7 +260,7 @@ impl Inbox {
         let places = self.messages.iter().zip(&self.controls).zip(&mut self.ancillaries);
         for ((message, control), (ancillary, at)) in places.take(count) {
             *ancillary = Ancillary::read(&control.0[..message.msg_hdr.msg_controllen.min(CONTROL)]);
-            // What the kernel has not stamped arrived now, as far as anybody knows.
+            // A datagram without a stamp of the kernel counts as received now.
             *at = ancillary.stamp.map_or(now, |(seconds, nanos)| {
                 clock::from_wall_clock(seconds as u32, nanos as u32, offset, now)
             });
@@ -280,7 +280,7 @@ impl Inbox {
             Wait::ForOne => 0,
         };
         let message = &mut self.messages[0];
-        // With MSG_TRUNC the length returned is that of the datagram, not of what was copied.
+        // With MSG_TRUNC the length returned is that of the datagram, not that of the copied part.
         // SAFETY: the message points to a part, a name and a control buffer of its own, of the lengths given; all are the inbox's,
         // which is borrowed for the call.
         let length = unsafe {

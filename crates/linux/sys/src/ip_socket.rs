@@ -36,7 +36,7 @@ const IPV6_HOPOPTS: i32 = 54;
 const ROUTER_ALERT_V4: [u8; 4] = [0x94, 4, 0, 0];
 /// The hop-by-hop options of IPv6: RSVP is in the packet (RFC 2711), and two bytes of padding. The next header is the kernel's to set.
 const ROUTER_ALERT_V6: [u8; 8] = [0, 0, 5, 2, 0, 1, 1, 0];
-/// The room for what waits to be read, bytes. A small message takes some 400 B of it, so this is for 80,000: those of ten thousand
+/// The room for unread messages, bytes. A small message takes some 400 B of it, so this is for 80,000: those of ten thousand
 /// reservations that are set up at once, with repetitions.
 const RECEIVE_BUFFER: i32 = 32 << 20;
 /// The instruction of classic BPF that ends a socket filter; with 0, nothing of the packet is kept (linux/filter.h).
@@ -245,7 +245,7 @@ impl IpSocket {
     /// # Errors
     /// When the kernel cannot be asked.
     pub fn receive_buffer(&self) -> io::Result<(usize, usize)> {
-        // The kernel doubles what is asked for, and returns the double.
+        // The kernel doubles the requested value, and returns the double.
         let given = SO_RCVBUF.get(&self.fd)?;
         Ok((usize::try_from(given).unwrap_or_default() / 2, RECEIVE_BUFFER as usize))
     }
@@ -296,7 +296,7 @@ impl IpSocket {
         Ok(())
     }
 
-    /// Receives a message, without waiting; `None` when there is none. What is no whole packet of the protocol is passed over.
+    /// Receives a message, without waiting; `None` when there is none. Anything but a whole packet of the protocol is skipped.
     ///
     /// # Errors
     /// When the socket has an error, such as one that a message of ours has caused.

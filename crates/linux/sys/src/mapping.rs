@@ -1,6 +1,6 @@
 //! Memory that is shared with the kernel: the rings of packet sockets, and the rings and frames of `AF_XDP` sockets.
 //!
-//! Every access is checked against the mapping's bounds. What cannot be checked here is who may touch which bytes at a
+//! Every access is checked against the mapping's bounds. The right to access bytes cannot be checked here at any
 //! moment: the owner of a [`Mapping`] follows the protocol that the kernel documents for it, and the accesses that
 //! depend on that are `unsafe`.
 #![expect(unsafe_code, reason = "memory that is shared with the kernel")]
@@ -39,7 +39,7 @@ impl Mapping {
         Ok(Self::new(start.cast(), length))
     }
 
-    /// Maps what a socket shares at `offset`.
+    /// Maps the memory that a socket shares at `offset`.
     ///
     /// # Errors
     /// When it shares nothing there.
@@ -127,7 +127,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: this is a mapping of this very length, and what was borrowed from it has ended with `self`.
+        // SAFETY: this is a mapping of this very length, and borrows from it have ended with `self`.
         let unmapped = unsafe { munmap(self.start.as_ptr().cast(), self.length) };
         debug_assert!(unmapped.is_ok(), "a mapping that was made can be unmapped: {unmapped:?}");
     }

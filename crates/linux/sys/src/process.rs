@@ -12,7 +12,7 @@ static AT_EXIT: PerProcess<Mutex<Calls>> = PerProcess::new();
 type Calls = Vec<fn()>;
 
 /// Calls `act` when the process ends by `exit`, or by returning from `main`; not when a signal ends it, nor after `_exit` and `abort`. It is
-/// called after the functions of `atexit` and after the destructors of what uses this library. A function that is registered twice is called
+/// called after the functions of `atexit` and after the destructors of the users of this library. A function that is registered twice is called
 /// once.
 pub fn at_exit(act: fn()) {
     let mut calls = lock(AT_EXIT.get());

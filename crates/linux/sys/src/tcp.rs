@@ -68,7 +68,7 @@ const TCP_INFO: SocketOption<[u8; ROOM]> = SocketOption::new(libc::IPPROTO_TCP, 
 /// Room for more than any kernel's struct so far, bytes.
 const ROOM: usize = 512;
 
-/// Returns what the kernel knows of a connection.
+/// Returns the kernel's state of a connection.
 ///
 /// # Errors
 /// When it is not a TCP socket.

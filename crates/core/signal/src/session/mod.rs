@@ -1,5 +1,5 @@
-//! One end of a QoS connection, without IO: it negotiates, measures the traffic sent and received, exchanges reports, watches what was
-//! agreed on, and adapts.
+//! One end of a QoS connection, without IO: it negotiates, measures the traffic sent and received, exchanges reports, watches the
+//! agreement, and adapts.
 //!
 //! It has three parts, so that a socket may protect each by a lock of its own and the two directions never wait for each other:
 //!

@@ -1,5 +1,5 @@
-//! A session with its two directions, and what follows from what it tells. An agent drives it; [`replay`] gives it what another session
-//! was given.
+//! A session with its two directions, and the actions that follow from its outputs. An agent drives it; [`replay`] gives it the inputs of another
+//! session.
 
 use cutline_params::ParameterError;
 use cutline_quality::spec::Specification;

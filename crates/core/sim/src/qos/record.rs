@@ -91,7 +91,7 @@ impl Passage {
 }
 
 impl QosRecord {
-    /// Returns what was sent and what arrived in a part of the run.
+    /// Returns the sent and the received traffic in a part of the run.
     pub fn passed(&self, window: Window) -> Passed {
         let mut passed = Passed::default();
         let (mut bytes, mut delays) = (0, Duration::ZERO);

@@ -82,7 +82,7 @@ impl RsvpAgent {
     }
 
     fn act(&mut self, now: Instant, action: HostAction) {
-        // What an application does wrong is an error in the actions.
+        // A mistake of an application is an error in the actions.
         const ALLOWED: &str = "the actions have values that are allowed";
         match action {
             HostAction::Send { session, sender, tspec } => {

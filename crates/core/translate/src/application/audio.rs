@@ -134,7 +134,7 @@ fn conversation() -> [Demand; 3] {
     ]
 }
 
-/// The delay of what is played from a server.
+/// The delay of media that a server plays.
 fn from_a_server() -> Demand {
     let why = "nobody answers: the play-out may begin so late, and hides jitter";
     Demand::new(SpecParameter::MaxDelay, Duration::from_secs(10), "ITU-T G.1010 table I.1", why)

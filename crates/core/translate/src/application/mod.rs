@@ -1,6 +1,6 @@
 //! The application translators: from the words of a class of applications to the generic specification (QUANTA section 5).
 //!
-//! Each class has a file: its parameters, in the words of the application, and what follows from them. With the defaults, the
+//! Each class has a file: its parameters, in the words of the application, and the requirements that follow from them. With the defaults, the
 //! specification of a class is that of [`Preset`](cutline_quality::spec::Preset).
 
 mod audio;
@@ -114,7 +114,7 @@ impl ApplicationProfile {
     /// The generic specification, and why each of its parameters has its value.
     ///
     /// # Errors
-    /// When a parameter was set in code to a value that is not allowed, or the specification cannot have what follows from them.
+    /// When a parameter was set in code to a value that is not allowed, or the specification does not allow the values that follow from them.
     pub fn specification(&self) -> Result<(Specification, Vec<Decision>), ParameterError> {
         Demand::specification(&self.checked_demands()?)
     }

@@ -8,7 +8,7 @@
 //! Then slow start ends, and congestion avoidance goes on from the same window. Below 16 segments nothing is looked for. A timeout
 //! begins again with nothing.
 //!
-//! This is what Linux does without pacing. `HyStart++` (RFC 9406), which goes on slowly after the delay's sign, is another algorithm.
+//! Linux behaves like this without pacing. `HyStart++` (RFC 9406), which goes on slowly after the delay's sign, is another algorithm.
 
 use super::congestion::Acknowledgement;
 use cutline_units::{Duration, Instant};

@@ -54,7 +54,7 @@ impl RttEstimator {
         self.rto
     }
 
-    /// Adds a sample. This ends a backoff: the timeout is again what the samples give.
+    /// Adds a sample. This ends a backoff: the timeout is again the one that the samples give.
     pub fn sample(&mut self, sample: Duration, params: &Params) {
         let r = rounded(sample, params.clock_granularity);
         if self.srtt.is_zero() {

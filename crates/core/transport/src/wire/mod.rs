@@ -17,7 +17,7 @@
 //! change a sender's rate with reports. It is not encrypted: a host on the path can read it.
 //!
 //! Nothing that arrives is trusted. A reader returns `None` if the magic number, the kind or the length is not one of
-//! these, or a value is out of its range. An end refuses what another transport has sent. Unknown flags are ignored.
+//! these, or a value is out of its range. An end refuses packets of another transport. Unknown flags are ignored.
 
 pub use cutline_wire::{LONGEST_TIME, Reader, Writer};
 
@@ -85,7 +85,7 @@ pub trait DatagramTransport: Transport {
     /// Reads a reply. Returns `None` if it has an impossible value.
     fn read_reply(from: &mut Reader<'_>) -> Option<Self::Reply>;
 
-    /// Writes what a capture of a simulation shows of a packet beyond its sequence number and its sending time. The default
+    /// Writes the fields of a packet in a capture of a simulation beyond its sequence number and its sending time. The default
     /// writes nothing.
     fn write_captured(_data: &Self::Data, _to: &mut Vec<u8>) {}
 }
@@ -161,7 +161,7 @@ impl Data {
         bytes
     }
 
-    /// Reads the header of a datagram and ignores what follows it. Returns `None` if it is not a data header.
+    /// Reads the header of a datagram and ignores the bytes after it. Returns `None` if it is not a data header.
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let mut reader = Reader::new(bytes);
         if reader.take()? != MAGIC {
@@ -384,7 +384,7 @@ macro_rules! datagram_transports {
                 }
             }
 
-            /// Writes what a capture of a simulation shows of the header: the sequence number, the sending time, and
+            /// Writes the fields of the header in a capture of a simulation: the sequence number, the sending time, and
             /// [`DatagramTransport::write_captured`]. Writes nothing if the transport has no wire format here.
             pub fn write_captured(&self, to: &mut Vec<u8>) {
                 match self {
@@ -408,7 +408,7 @@ macro_rules! datagram_transports {
                 }
             }
 
-            /// Writes what a capture of a simulation shows of the header: its fields as on the wire. Writes nothing if the
+            /// Writes the fields of the header in a capture of a simulation: its fields as on the wire. Writes nothing if the
             /// transport has no wire format here.
             pub fn write_captured(&self, to: &mut Vec<u8>) {
                 match self {

@@ -155,7 +155,7 @@ pub struct Counters {
     pub backlog: u32,
     /// Packets that wait.
     pub waiting: u32,
-    /// Packets, segments of offloaded ones counted as one, that left as excess: with what others did not use.
+    /// Packets, segments of offloaded ones counted as one, that left as excess: with bandwidth that others did not use.
     pub excess: u32,
 }
 

@@ -1,6 +1,6 @@
 //! A share of an interface's rate for each reservation.
 //!
-//! # What is installed
+//! # Installed classes and filters
 //!
 //! ```text
 //! htb c071:                       the mark by which a later process knows it
@@ -16,8 +16,8 @@
 //!
 //! Each class has two token buckets: one filled at its rate, one at its ceiling. As long as the first is not empty, the class is served
 //! before all that have to borrow. When it is empty and the second is not, the class may borrow from its parent, if that has
-//! tokens. Each packet takes tokens from its class and from the parent, also if it was not borrowed, so what the reservations
-//! use is not there to be borrowed. Borrowers of the same priority take turns, each with as many bytes in its turn as its quantum. A
+//! tokens. Each packet takes tokens from its class and from the parent, also if it was not borrowed, so bandwidth that the reservations
+//! use cannot be borrowed. Borrowers of the same priority take turns, each with as many bytes in its turn as its quantum. A
 //! quantum below the size of a packet still lets one packet leave, so a smaller share than another's takes a larger quantum there.
 //!
 //! So a flow that keeps to its token bucket gets its rate, whatever the others send. It waits for the packet of another class that
@@ -26,7 +26,7 @@
 //!
 //! HTB does not check that the rates of the classes fit into the link. [`HtbShaper::add`] does.
 //!
-//! # What exceeds a reservation
+//! # Packets that exceed a reservation
 //!
 //! It is not dropped: it becomes best effort (RFC 2211 section 7), since a class whose bucket is empty borrows. It stays in the fifo of
 //! its flow, so a flow's packets do not overtake each other, and all packets of a flow that sends too much wait alike, as the
@@ -40,15 +40,15 @@
 //! none of 200 packets and had no excess; of the one that sent twice its rate, 210 packets were within the reservation and 33 excess,
 //! while 494 of best effort passed (`tests/shaper.rs`).
 //!
-//! # What a packet's size is
+//! # Size of a packet
 //!
-//! HTB counts what it queues: the IP packet, with 14 B of Ethernet header where the interface has one. A `TSpec` counts IP packets.
+//! HTB counts queued bytes: the IP packet, with 14 B of Ethernet header where the interface has one. A `TSpec` counts IP packets.
 //! So rate and bucket of a class grow by the header, as much as needed for the smallest packets that are policed
-//! ([`TrafficSpec::on_link`]). What a link adds and the kernel does not see, such as 24 B of preamble, checksum and gap between frames,
+//! ([`TrafficSpec::on_link`]). Overhead that a link adds and the kernel does not see, such as 24 B of preamble, checksum and gap between frames,
 //! goes into [`ShaperOptions::overhead`]; the kernel adds it to each packet before it takes tokens (`overhead` of `struct tc_ratespec`). Its
 //! counters do not have it.
 //!
-//! With segmentation offload, and on a host that forwards with receive aggregation, what is queued may be 64 KiB of segments in one. It
+//! With segmentation offload, and on a host that forwards with receive aggregation, a queued packet may be 64 KiB of segments in one. It
 //! leaves as one, which takes 350 ms at 1.5 Mbit/s, and a smaller fifo drops it as a whole. On slow links, turn both off before
 //! ([`cutline_sys::Offloads`]), on all interfaces that packets come from.
 
@@ -90,7 +90,7 @@ const SHARE: u64 = 100;
 const LEAST_RATE: Rate = Rate::from_kbps(64);
 /// The smallest fifo, packets of the largest size: TCP begins with as many (RFC 6928).
 const LEAST_QUEUE: u64 = 10;
-/// The burst of the link itself: what may leave at once after a pause, beside one packet.
+/// The burst of the link itself: the bytes that may leave at once after a pause, beside one packet.
 const LINK_BURST: Duration = Duration::from_millis(1);
 
 /// Packets' protocols (`linux/if_ether.h`).
@@ -104,7 +104,7 @@ const UDP: u32 = 17;
 /// The ports of RSVP over UDP (RFC 2205 appendix C).
 const RSVP_PORTS: [u32; 2] = [1698, 1699];
 
-/// A request for what is not there yet.
+/// A request for an object that does not exist yet.
 const NEW: u16 = NLM_F_CREATE | NLM_F_EXCL;
 
 /// A list of filters for a protocol: its priority, which is its number, and the table of 256 buckets in it.
@@ -225,7 +225,7 @@ pub struct HtbShaper {
 }
 
 impl HtbShaper {
-    /// Checks what [`HtbShaper::install`] would be given, without an interface.
+    /// Checks arguments for [`HtbShaper::install`], without an interface.
     ///
     /// # Errors
     /// When the rate or an option is not allowed.
@@ -293,7 +293,7 @@ impl HtbShaper {
         Ok(shaper)
     }
 
-    /// Returns how much can be reserved on the wire: all but what control and best effort keep.
+    /// Returns how much can be reserved on the wire: all but the shares of control and best effort.
     pub fn reservable(&self) -> Rate {
         Rate::from_bps(self.rate.as_bps() - 2 * self.kept().as_bps())
     }
@@ -303,7 +303,7 @@ impl HtbShaper {
         Rate::from_bps(self.reserved_bps)
     }
 
-    /// Adds a class for a reservation, and what leads packets to it. If a filter cannot be added, there is no class either.
+    /// Adds a class for a reservation, and the filters that lead packets to it. If a filter cannot be added, there is no class either.
     ///
     /// # Errors
     /// When a value is not allowed, a filter is in use, there is not enough left of the link, or the kernel refuses.
@@ -445,7 +445,7 @@ impl HtbShaper {
         })
     }
 
-    /// Takes places for the filters of a class, and adds what is to be done for them.
+    /// Takes places for the filters of a class, and adds the changes for them.
     fn place(
         &mut self,
         class: ClassId,
@@ -498,7 +498,7 @@ impl HtbShaper {
         Ok(())
     }
 
-    /// Removes what was done of an addition that has failed. The first error says what is wrong; one of this would only repeat it.
+    /// Reverts the parts of a failed addition. The first error describes the fault; an error of this call would only repeat it.
     fn undo(&mut self, placed: &[(FlowSelector, u32)], failed: &Failed) {
         for (filter, node) in placed.iter().rev() {
             let _its_links_are_among_what_was_done = self.tables_of(List::of(filter)).remove(*node);
@@ -524,7 +524,7 @@ impl HtbShaper {
         let name = &self.name;
         let mut refused = match self.channel.batch(&messages, |at| whats[at].failure(name)) {
             Ok(refused) => refused,
-            // Nobody knows what was done.
+            // The result of the request is unknown.
             Err(first) => return Err(Failed { first, done: whats, refused: Vec::new() }),
         };
         refused.retain(|at, error| !(whats[*at].is_removal() && is_gone(error)));
@@ -595,7 +595,7 @@ impl HtbShaper {
             Root::Default | Root::Other { .. } => {}
         }
         self.is_installed = false;
-        // By the same socket, so that what is done is known as ours.
+        // By the same socket, so that the changes are recognised as our own.
         let channel = std::mem::replace(&mut self.channel, Channel::open()?);
         *self = Self::install_by(channel, &interface, self.rate, self.options)?;
         Ok(true)
@@ -657,7 +657,7 @@ impl HtbShaper {
         }
     }
 
-    /// The fifo of a reservation: its bucket, and what may wait as excess.
+    /// The fifo of a reservation: its bucket, and the excess that may wait.
     fn fifo_of(&self, reservation: &TrafficSpec) -> Bytes {
         let wire = self.on_link(reservation);
         let excess = wire.rate.bytes_in(self.options.excess_delay);
@@ -829,7 +829,7 @@ impl Drop for HtbShaper {
     }
 }
 
-/// Removes what an earlier process has left on an interface, if that is ours. Returns whether there was anything.
+/// Removes the remains of an earlier Cutline process from an interface. Returns whether there was anything.
 ///
 /// # Errors
 /// When the kernel cannot be asked, or refuses.

@@ -76,7 +76,7 @@ pub trait TransmitQueue {
     /// entry.
     fn push(&mut self, frame: &[u8]) -> bool;
 
-    /// Shows the kernel what was pushed.
+    /// Publishes the pushed entries to the kernel.
     fn submit(&mut self);
 
     /// Takes back the chunks of frames that have been sent.
@@ -91,7 +91,7 @@ pub trait TransmitQueue {
     /// Returns the index behind the last frame that the kernel has taken.
     fn taken(&self) -> u32;
 
-    /// Returns whether the kernel must be woken to take what was submitted.
+    /// Returns whether the kernel must be woken to take submitted entries.
     fn needs_wakeup(&self) -> bool;
 
     /// Wakes the kernel. Without zero copy, this is when it takes frames, at most 32.
@@ -184,7 +184,7 @@ impl Socket {
 
     /// Wakes a driver that has run out of chunks.
     fn wake_receiver(&self) {
-        // The call alone wakes it. What it returns, the next look at the ring shows as well.
+        // The call alone wakes it. The next look at the ring shows its result as well.
         let mut polled = [PollFd::new(&self.fd, PollFlags::IN)];
         let _ready = poll(&mut polled, Some(&timespec(Duration::ZERO)));
     }

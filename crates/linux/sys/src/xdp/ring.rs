@@ -33,14 +33,14 @@ struct Ring<E> {
 /// A ring that we put entries into.
 pub(super) struct Producer<E> {
     ring: Ring<E>,
-    /// The index behind what we have put in, published or not.
+    /// The index behind our last entry, published or not.
     next: u32,
 }
 
 /// A ring that we take entries out of.
 pub(super) struct Consumer<E> {
     ring: Ring<E>,
-    /// The index behind what we have taken, released or not.
+    /// The index behind the last entry that we have taken, released or not.
     next: u32,
     /// The producer's index when we last read it.
     end: u32,
@@ -108,13 +108,13 @@ impl<E: Plain> Producer<E> {
         if self.waiting() >= self.ring.size {
             return false;
         }
-        // SAFETY: the consumer has passed what was in this place (acquire), and does not know of what is put there now.
+        // SAFETY: the consumer has passed the previous entry of this place (acquire), and does not know of the new one.
         unsafe { self.ring.memory.write(self.ring.entry(self.next), entry) };
         self.next = self.next.wrapping_add(1);
         true
     }
 
-    /// Shows the other side what has been put in.
+    /// Publishes new entries to the other side.
     #[inline]
     pub(super) fn publish(&mut self) {
         self.ring.producer().store(self.next, Ordering::Release);
@@ -126,13 +126,13 @@ impl<E: Plain> Producer<E> {
         self.next.wrapping_sub(self.taken())
     }
 
-    /// The index behind what the other side has taken.
+    /// The index behind the last entry that the other side has taken.
     #[inline]
     pub(super) fn taken(&self) -> u32 {
         self.ring.consumer().load(Ordering::Acquire)
     }
 
-    /// The index behind what has been put in.
+    /// The index behind the last entry.
     #[inline]
     pub(super) const fn next(&self) -> u32 {
         self.next
@@ -177,7 +177,7 @@ impl<E: Plain> Consumer<E> {
         Some(entry)
     }
 
-    /// Gives the places of what has been taken back.
+    /// Returns the places of taken entries.
     #[inline]
     pub(super) fn release(&mut self) {
         self.ring.consumer().store(self.next, Ordering::Release);

@@ -57,7 +57,7 @@ impl Umem {
     /// The frame's chunk must be ours, and remain so for as long as the bytes are borrowed.
     #[inline]
     pub(super) unsafe fn frame(&self, address: u64, length: u32) -> Option<&[u8]> {
-        // SAFETY: what the caller says.
+        // SAFETY: as the caller guarantees.
         unsafe { self.0.bytes(usize::try_from(address).ok()?, length as usize) }
     }
 
