@@ -11,7 +11,7 @@ fn main() {
 
 /// `commit 0123456789 of 2026-01-31`; `-changed` behind the commit if files differ from it.
 fn commit() -> Option<String> {
-    // What a commit, a checkout and `git add` change.
+    // Files that a commit, a checkout and `git add` change.
     for file in ["HEAD", "index"] {
         let path = git(&["rev-parse", "--git-path", file])?;
         if Path::new(&path).exists() {

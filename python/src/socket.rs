@@ -208,7 +208,7 @@ impl Socket {
     /// Accepts a connection: waits so many seconds, or as long as it takes. The listener itself must not wait.
     fn accept(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Self> {
         let timeout = timeout.map(|timeout| seconds("timeout", timeout)).transpose()?;
-        // A listener of datagrams has to be called now and then: it sends again what was lost.
+        // A listener of datagrams has to be called now and then: it repeats lost messages.
         let accept = || self.socket.accept().map(|(socket, _)| Self::new(socket));
         if timeout == Some(Duration::ZERO) {
             return py.detach(accept).map_err(failed_io);
@@ -325,7 +325,7 @@ impl Socket {
         Ok(())
     }
 
-    /// Shows the collector of garbage what this object holds: a handler often holds the connection.
+    /// Shows the references of this object to the garbage collector: a handler often holds the connection.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         // It is locked for a moment only, by a thread that has the interpreter, as this one has.
         match self.handler.try_lock() {

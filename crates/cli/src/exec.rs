@@ -134,7 +134,7 @@ fn run(args: &Args, settings: MarkSettings) -> Result<(), Failure> {
     }
 }
 
-/// Marks what runs already, until it ends or a signal comes.
+/// Marks running programs, until it ends or a signal comes.
 fn mark_running(target: &MarkingTarget, settings: &MarkSettings, is_quiet: bool) -> Result<(), Failure> {
     cutline_exec::cgroup::available()
         .map_err(|why| Failure::Code(OWN, format!("control groups do not work: {why}")))?;

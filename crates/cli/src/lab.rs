@@ -35,9 +35,9 @@ pub struct Args {
 enum Command {
     Run(Box<RunArgs>),
     Shell(Box<ShellArgs>),
-    /// Check a scenario: print what `lab run` would run, or all of its errors
+    /// Check a scenario: print the runs that `lab run` would make, or all of its errors
     ///
-    /// Refuses what `cutline lab run` refuses, with the same messages. Root is not required.
+    /// Refuses the same files as `cutline lab run`, with the same messages. Root is not required.
     #[command(after_help = CHECK_EXAMPLES)]
     Check(check::Args),
     /// Remove the namespaces of laboratories that were killed. Every `lab run` does that first, too

@@ -1,4 +1,4 @@
-//! `cutline spec`: QoS specifications: the classes, files, and what two ends agree on.
+//! `cutline spec`: QoS specifications: the classes, files, and the agreement of two ends.
 
 use crate::catalogue::{CatalogueItem, ParameterDocument, Setting};
 use crate::exit::Failure;
@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Show what applications need: QoS specifications by class or from files
+/// Show the needs of applications: QoS specifications by class or from files
 ///
 /// A specification says for each direction of a connection which rates, delays, jitter and losses are acceptable
 /// (docs/guide/specification.md). It is a file, TOML or JSON, or the name of a class of application.
@@ -70,7 +70,7 @@ enum Command {
         #[arg(long, requires = "figure")]
         force: bool,
     },
-    /// Show what two ends agree on; exit code 1 if they do not agree
+    /// Show the agreement of two ends; exit code 1 if they do not agree
     Agree {
         /// This end: a class or a file
         ours: String,

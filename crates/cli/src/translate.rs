@@ -279,7 +279,7 @@ struct NetworkDocument {
     reserve_receive: Option<TrafficSpec>,
 }
 
-/// A setting, and what decided it.
+/// A setting, and the reason for it.
 #[derive(Serialize, JsonSchema)]
 struct DecisionDocument {
     /// Layer of the setting: `application`, `selection`, `end system` or `network`.

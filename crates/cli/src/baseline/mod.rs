@@ -1,4 +1,4 @@
-//! `cutline baseline`: measures what this host and a path can do, as a table for `cutline translate`.
+//! `cutline baseline`: measures the performance of this host and a path, as a table for `cutline translate`.
 
 #[cfg(feature = "charts")]
 mod picture;
@@ -24,7 +24,7 @@ use cutline_units::{Duration, Rate};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-/// Measure what this host and a path can do, as a table for `cutline translate`
+/// Measure the performance of this host and a path, as a table for `cutline translate`
 ///
 /// Sends blocks of several sizes over TCP and UDP at several rates, with the buffers of the kernel and with larger ones, and measures
 /// throughput, loss and its place, delay, round-trip time, retransmissions and processor time (QUANTA section 4.1,

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// Print the statistics of a running router
 ///
-/// Without a path it asks the only router that runs. The statistics are of each direction: its rate, its queue with parameters, what
+/// Without a path it asks the only router that runs. The statistics are of each direction: its rate, its queue with parameters, the frames
 /// was received, sent, dropped and marked, and each hint. `--watch` prints a line for each direction at each interval.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -46,7 +46,7 @@ pub struct ConfigArgs {
 /// List the routers that run on this machine
 ///
 /// They are found by their sockets in /run/cutline and the folders in it. Others, whose sockets were put elsewhere, are not listed. Each is
-/// listed with its rate, its queue and what waits, both directions.
+/// listed with its rate, its queue and its backlog, both directions.
 #[derive(clap::Args)]
 #[command(after_help = STATUS_EXAMPLES)]
 pub struct StatusArgs {}

@@ -205,7 +205,7 @@ fn row(of: &LoadedDirection) -> [Option<f64>; 8] {
     ]
 }
 
-/// Returns what both directions together mean, and the grade.
+/// Returns the result of both directions together, and the grade.
 fn verdict(document: &ResponsivenessDocument) -> String {
     let titles = ["class", "idle round trip ms", "under load ms", "added ms", "round trips per minute"];
     let mut table = Table::new(1, &titles);

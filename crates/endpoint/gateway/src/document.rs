@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::net::SocketAddr;
 
-/// The most connections that a document lists. Of others, the totals have what was delivered.
+/// The most connections that a document lists. The traffic of others is in the totals.
 pub const MOST_LISTED: usize = 1000;
 
 /// Traffic that a gateway has carried.
@@ -119,7 +119,7 @@ impl ConnectionDocument {
         }
     }
 
-    /// Adds what the MIB says.
+    /// Adds the values of the MIB.
     pub(crate) fn measured(&mut self, mib: &Mib, elapsed: Duration) {
         let clock = mib.clock.as_ref();
         let violations = |counts: &[u64]| counts.iter().sum();
@@ -143,7 +143,7 @@ impl ConnectionDocument {
         self.retransmissions = mib.tcp.map(|tcp| tcp.retransmissions.into());
     }
 
-    /// Adds what the network has reserved, or why not. The end of a connection ends reservations, so events say what there was.
+    /// Adds the reservations of the network, or the reason of their absence. The end of a connection ends reservations, so past ones are in events.
     pub(crate) fn reserved(
         &mut self,
         status: Option<&ReservationStatus>,
@@ -199,7 +199,7 @@ impl DeliveredDocument {
             has_delay.then(|| of.delay.as_millis_f64() / of.messages as f64)
         };
         Self {
-            // The other end's report of what it has sent may be older than what has arrived since.
+            // The other end's report of its sent traffic may be older than later arrivals.
             sent_messages: sent.messages.max(received.expected),
             sent_bytes: sent.bytes.max(received.bytes),
             received_messages: received.messages,

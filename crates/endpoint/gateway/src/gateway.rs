@@ -21,7 +21,7 @@ pub struct Gateway {
     listeners: Vec<JoinHandle<()>>,
 }
 
-/// A listener, and what goes on there.
+/// A listener, and the traffic of its connections.
 enum Entry {
     NearTcp(TcpListener),
     NearUdp(DatagramServer),
@@ -121,7 +121,7 @@ impl Gateway {
         self.shared.book.document()
     }
 
-    /// Ends all connections. Returns what was delivered.
+    /// Ends all connections. Returns the record of the deliveries.
     pub fn stop(mut self) -> GatewayDocument {
         self.end();
         self.document()

@@ -44,7 +44,7 @@ struct PendingStream {
 pub struct PendingStreams(VecDeque<PendingStream>);
 
 impl PendingStreams {
-    /// Accepts what has come. Returns the system's error if it refuses to.
+    /// Accepts waiting connections. Returns the system's error if it refuses.
     pub fn accept(&mut self, shared: &Shared, route: usize, listener: &QosTcpListener) -> Option<io::Error> {
         for _ in 0..TURN {
             match listener.accept() {
@@ -125,7 +125,7 @@ impl PendingStreams {
     pub fn wait(&mut self, shared: &Shared, listener: &QosTcpListener) {
         let timeout = (!self.0.is_empty()).then_some(LOOK_EVERY);
         let guests = self.0.iter().map(|guest| guest.stream.as_fd());
-        // What an error hides is looked at in its time.
+        // Connections hidden by an error are accepted later.
         let Ok(ready) = shared.stop.poll_all(std::iter::once(listener.as_fd()).chain(guests), timeout) else {
             return;
         };

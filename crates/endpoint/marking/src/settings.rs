@@ -10,7 +10,7 @@ pub const VARIABLE: &str = "CUTLINE_EXEC";
 /// The environment variable that has the path of the table of counters.
 pub const TABLE_VARIABLE: &str = "CUTLINE_EXEC_TABLE";
 
-/// Settings of every socket. What is `None` is left to the program.
+/// Settings of every socket. Settings that are `None` are left to the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MarkSettings {
     /// The code point of every packet.

@@ -1,6 +1,6 @@
 //! The counters that a program, its children and `cutline exec` share: a file of 64-bit numbers, mapped by each process.
 //!
-//! Words 0..32 are the head: what the file is, then totals. After them each socket has a record of 16 words, up to
+//! Words 0..32 are the head: kind of file, then totals. After them each socket has a record of 16 words, up to
 //! [`RECORDS`]; further sockets are in the totals alone. Every word is an atomic, so a process that ends at any moment
 //! leaves a table that can be read.
 
@@ -211,8 +211,8 @@ impl<'m> SocketTable<'m> {
         }
     }
 
-    /// Stores what the kernel has counted of a connection so far; `is_complete` says that nothing will follow. Of a connection with a record,
-    /// only what is new is added to the totals, so two processes that share it count it once.
+    /// Stores the kernel's counters of a connection so far; `is_complete` says that nothing will follow. Of a connection with a record,
+    /// only the increase is added to the totals, so two processes that share it count it once.
     pub fn sample(self, record: Option<u32>, now: &TcpCounters, is_complete: bool) {
         let counters = [
             (Field::SentBytes, Total::TcpSent, now.sent),

@@ -193,7 +193,7 @@ pub unsafe extern "C-unwind" fn fdopen(fd: c_int, mode: *const c_char) -> *mut F
     stream
 }
 
-/// The stream's descriptor is about to be closed. What the stream holds is written first, so that it is in the counters.
+/// The stream's descriptor is about to be closed. The stream's buffer is written first, so that it is in the counters.
 ///
 /// # Safety
 /// It must be an open stream.
@@ -202,10 +202,10 @@ unsafe fn closing_stream(stream: *mut FILE) {
         return;
     }
     let errno = state::Errno::save();
-    // SAFETY: what the caller says. It is -1 for a stream without a descriptor.
+    // SAFETY: as the caller guarantees. It is -1 for a stream without a descriptor.
     let fd = unsafe { libc::fileno(stream) };
     if matches!(state::file(fd), File::Socket(..) | File::Inherited) {
-        // SAFETY: what the caller says. If it fails, so does libc's function, which returns the error.
+        // SAFETY: as the caller guarantees. If it fails, so does libc's function, which returns the error.
         unsafe { libc::fflush(stream) };
         socket::closing(fd);
     }
@@ -247,7 +247,7 @@ pub unsafe extern "C-unwind" fn recvmmsg(
 /// # Safety
 /// The message must be filled in by the kernel.
 unsafe fn note_passed(message: *const msghdr) {
-    // SAFETY: what the caller says; the macros of cmsg(3) stay within the message's control buffer.
+    // SAFETY: as the caller guarantees; the macros of cmsg(3) stay within the message's control buffer.
     unsafe {
         let mut header = libc::CMSG_FIRSTHDR(message);
         while let Some(control) = header.as_ref() {

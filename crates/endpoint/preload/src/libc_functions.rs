@@ -40,7 +40,7 @@ macro_rules! system_calls {
                 let function = unsafe {
                     transmute::<*mut c_void, unsafe extern "C-unwind" fn($($type),*) -> $result>(function)
                 };
-                // SAFETY: what the caller says.
+                // SAFETY: as the caller guarantees.
                 unsafe { function($($argument),*) }
             }
         )*

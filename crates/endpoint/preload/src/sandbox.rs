@@ -40,7 +40,7 @@ pub(crate) fn strict() {
 /// # Safety
 /// The pointer must be that of a complete program, or null.
 pub(crate) unsafe fn filtered(program: *const libc::sock_fprog) {
-    // SAFETY: what the caller says.
+    // SAFETY: as the caller guarantees.
     let Some(program) = (unsafe { program.as_ref() }) else { return };
     if program.filter.is_null() {
         return;

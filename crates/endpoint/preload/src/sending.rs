@@ -367,7 +367,7 @@ unsafe fn total_length(parts: *const iovec, count: usize) -> usize {
     if parts.is_null() {
         return 0;
     }
-    // SAFETY: what the caller says.
+    // SAFETY: as the caller guarantees.
     let parts = unsafe { from_raw_parts(parts, count) };
     parts.iter().fold(0, |sum: usize, part| sum.saturating_add(part.iov_len))
 }

@@ -118,7 +118,7 @@ fn kind(fd: c_int) -> SocketKind {
     }
 }
 
-/// Sets what the settings say, after the program has set what it wants.
+/// Applies the settings, after the program has set its own options.
 fn set(fd: c_int, is_v6: bool, settings: &MarkSettings) {
     if settings.dscp.is_some() {
         let level =
@@ -215,7 +215,7 @@ pub(crate) fn replace_option(level: c_int, name: c_int, value: &[u8]) -> Option<
     }
 }
 
-/// Counts that an option of the program was replaced, and sets what the kernel has changed along with it.
+/// Counts that an option of the program was replaced, and sets the options again that the kernel has changed with it.
 pub(crate) fn mark_replaced(fd: c_int) {
     let Some(settings) = state::settings() else { return };
     let errno = Errno::save();
@@ -347,7 +347,7 @@ pub(crate) fn written_by_libc(fd: c_int) {
     errno.restore();
 }
 
-/// Reads what the kernel has counted of a socket. `is_complete` says that it is counted to its end.
+/// Reads the kernel's counters of a socket. `is_complete` says that it is counted to its end.
 pub(crate) fn sample(fd: c_int, is_complete: bool) {
     let File::Socket(kind, record) = state::file(fd) else { return };
     let Some(table) = state::table() else { return };

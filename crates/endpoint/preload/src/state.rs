@@ -186,7 +186,7 @@ pub(crate) fn add(total: Total, count: u64) {
     }
 }
 
-/// Returns what a file descriptor is.
+/// Returns the kind of a file descriptor.
 pub(crate) fn file(fd: c_int) -> File {
     let Some(word) = entry(fd).map(|entry| entry.load(Ordering::Relaxed)) else { return File::Other };
     match (word, SocketKind::from_number(word >> KIND_SHIFT)) {
@@ -197,7 +197,7 @@ pub(crate) fn file(fd: c_int) -> File {
     }
 }
 
-/// Notes what a file descriptor is.
+/// Notes the kind of a file descriptor.
 pub(crate) fn set_file(fd: c_int, file: File) {
     let word = match file {
         File::Unknown => 0,

@@ -1,4 +1,4 @@
-//! Publication: a process tells the monitor of its host what its sockets deliver.
+//! Publication: a process reports the traffic of its sockets to the monitor of its host.
 //!
 //! The monitor listens at a local socket, [`DEFAULT_SOCKET`], to which every user may write. A process that has QoS sockets
 //! connects to it and sends [rows](SocketRow): one for each socket, at most once a second, and only those that have changed. The

@@ -111,7 +111,7 @@ impl Publisher {
         Ok(Some(Turn(self)))
     }
 
-    /// Reads what the monitor has sent, into `to`. Returns the number of bytes; 0 if there is nothing now.
+    /// Reads data from the monitor into `to`. Returns the number of bytes; 0 if there is nothing now.
     ///
     /// # Errors
     /// When the connection has ended.
@@ -136,7 +136,7 @@ impl Publisher {
         self.pending.push(b'\n');
     }
 
-    /// Sends what waits, as far as the kernel takes it. Returns whether nothing waits any more; otherwise the descriptor becomes
+    /// Sends waiting data, as far as the kernel takes it. Returns whether all was sent; otherwise the descriptor becomes
     /// writable when the monitor has read some of it.
     ///
     /// # Errors

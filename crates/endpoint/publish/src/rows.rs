@@ -64,7 +64,7 @@ record! {
         receive: DirectionRow, part, "The direction in which this end receives.";
     }
 
-    /// A direction of a QoS socket: what was asked for, and what is delivered.
+    /// A direction of a QoS socket: the request, and the delivery.
     #[derive(Deserialize)]
     #[serde(default)]
     pub struct DirectionRow {

@@ -122,7 +122,7 @@ impl<S: Connect> Connecting<S> {
         Self { options, addresses, attempts, next: now, deadline, due: now, silent: None, failure: None }
     }
 
-    /// Does what can be done now. Returns the socket, or why there is none; `None` while that is unknown. It does not wait.
+    /// Takes the next steps, without waiting. Returns the socket, or the reason of a failure; `None` while that is unknown.
     pub fn advance(&mut self) -> Option<Result<S, QosError>> {
         loop {
             let now = now();

@@ -136,7 +136,7 @@ impl Connection {
         self.managed.is_some()
     }
 
-    /// Returns what this end should demand after a request of a manager; `None` if the request is not allowed, or changes nothing.
+    /// Returns this end's specification after a request of a manager; `None` if the request is not allowed, or changes nothing.
     pub fn managed_specification(&self, request: &ManagerRequest) -> Option<ConnectionSpecification> {
         let original = self.managed.as_deref()?;
         let present = lock(&self.session).specification();
@@ -202,8 +202,8 @@ impl Connection {
         }
     }
 
-    /// Notes the time since which data have waited for the application, which does not read; `None` without data: what seemed to wait
-    /// was a control message.
+    /// Notes the time since which data have waited for the application, which does not read; `None` without data: the waiting bytes
+    /// were a control message.
     pub fn note_unread(&self, since: Option<Instant>) {
         match since {
             Some(since) if !self.is_unread.swap(true, Ordering::Relaxed) => self.inbound().on_unread(since),
@@ -265,15 +265,15 @@ impl Connection {
         self.allocate_again();
     }
 
-    /// Asks the network for what both ends have agreed on.
+    /// Requests a reservation for the agreement from the network.
     fn reserve(&self, agreed: Option<&Agreed>) {
         if let (Some(reserver), Some(agreed)) = (&self.reserver, agreed) {
-            // What was agreed on can be translated: the ends have done so with it before.
+            // The agreement can be translated: the ends have done so with it before.
             let _translated = reserver.on_agreed(&agreed.send.effective, &agreed.receive.effective);
         }
     }
 
-    /// Tells the application what has happened.
+    /// Queues an event for the application.
     pub fn tell(&self, new: impl IntoIterator<Item = Event>) {
         let mut events = lock(&self.events);
         for event in new {
@@ -295,7 +295,7 @@ impl Connection {
         std::mem::take(&mut lock(&self.control))
     }
 
-    /// Notes what the layers below say.
+    /// Notes feedback of the layers below.
     pub fn feed_back(&self, note: impl FnOnce(&mut LocalFeedback)) {
         note(&mut lock(&self.feedback));
     }

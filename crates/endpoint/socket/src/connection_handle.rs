@@ -20,7 +20,7 @@ use std::time;
 
 /// Parts of the shared calls that differ between the kinds of socket.
 pub trait SharedCalls: KeptConnection {
-    /// Returns what every kind of socket has.
+    /// Returns the connection, which every kind of socket has.
     fn connection(&self) -> &Connection;
 
     /// Returns the name of the transport: `tcp` or `udp`.
@@ -147,7 +147,7 @@ impl ConnectionHandle {
         Some(self.0.connection().allocator.as_ref()?.gate()?.stats())
     }
 
-    /// Asks the other end for something else. The outcome is an [`Event`]. Until then, what was agreed on holds.
+    /// Requests another specification from the other end. The outcome is an [`Event`]. Until then, the agreement holds.
     pub fn renegotiate(&self, specification: ConnectionSpecification) {
         if !self.0.connection().is_inherited() {
             self.0.renegotiate(specification);

@@ -84,7 +84,7 @@ fn because(reason: OneSidedReason) -> String {
 }
 
 impl QosError {
-    /// Returns a function that converts a system's error; `doing` says what could not be done.
+    /// Returns a function that converts a system's error; `doing` describes the failed action.
     pub(crate) fn system<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E) -> Self {
         move |error| Self::System { doing, source: error.into() }
     }

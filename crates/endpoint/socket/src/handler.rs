@@ -49,7 +49,7 @@ impl Handling {
             state = self.returned.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         drop(state);
-        // What the application has put into it may do anything when it goes.
+        // The destructors of the application's values may do anything.
         drop(before);
     }
 
@@ -92,7 +92,7 @@ impl Handling {
             state.is_called = true;
             let changes = state.changes;
             drop(state);
-            // The default hook has printed what it says.
+            // The default hook has printed its message.
             let _panicked = catch_unwind(AssertUnwindSafe(|| handler(event)));
             let mut state = lock(&self.state);
             state.is_called = false;

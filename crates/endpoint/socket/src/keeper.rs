@@ -17,13 +17,13 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
 /// A connection that the service thread serves.
 pub trait KeptConnection: Send + Sync {
-    /// Does what is due and returns when something is due again.
+    /// Handles due deadlines, and returns the next one.
     fn serve(&self, now: Instant) -> Instant;
 
     /// Calls the application's handler of events with those that it has not seen.
     fn call_handler(&self) {}
 
-    /// Returns what is seen of the connection without making its row; `None` if it is not published.
+    /// Returns a brief view of the connection without making its row; `None` if it is not published.
     fn glance(&self) -> Option<ConnectionGlance> {
         None
     }

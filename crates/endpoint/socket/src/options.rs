@@ -20,8 +20,8 @@ use std::net::SocketAddr;
 /// Expectation about the other end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Peer {
-    /// Nothing: find out whether it is a QoS socket. One that is not is served as by a plain socket, and only what this end
-    /// can see is measured.
+    /// Nothing: find out whether it is a QoS socket. A plain end is served as by a plain socket, and only values that this end
+    /// can see are measured.
     #[default]
     Detect,
     /// A QoS socket is expected; another peer is an error. Nothing is sent to find out, which saves a round
@@ -55,7 +55,7 @@ pub enum Marking {
     Fixed(Hint),
     /// With one code point, which need be none of a hint.
     Dscp(Dscp),
-    /// With the hint that gives the best quality, judged for this class of application by what the other end reports. Without
+    /// With the hint that gives the best quality, judged for this class of application by the other end's reports. Without
     /// reports it stays at its first value.
     Adaptive(Class, HintParams),
 }
@@ -125,12 +125,12 @@ impl QosOptions {
         Self { specification, ..Self::default() }
     }
 
-    /// Returns the options of an end that needs something of what it sends.
+    /// Returns the options of an end with requirements on the traffic that it sends.
     pub fn sending(send: Specification) -> Self {
         Self::new(ConnectionSpecification { send, ..ConnectionSpecification::default() })
     }
 
-    /// Returns the options of an end that needs something of what it receives.
+    /// Returns the options of an end with requirements on the traffic that it receives.
     pub fn receiving(receive: Specification) -> Self {
         Self::new(ConnectionSpecification { receive, ..ConnectionSpecification::default() })
     }
@@ -140,19 +140,19 @@ impl QosOptions {
         Self::new(ConnectionSpecification { send: each.clone(), receive: each, profile: None })
     }
 
-    /// Says what is known of the other end.
+    /// Sets the knowledge of the other end.
     #[must_use]
     pub fn peer(self, peer: Peer) -> Self {
         Self { peer, ..self }
     }
 
-    /// Says what a UDP socket does when the application sends too fast.
+    /// Sets the behaviour of a UDP socket when the application sends too fast.
     #[must_use]
     pub fn pacing(self, pacing: Pacing) -> Self {
         Self { pacing, ..self }
     }
 
-    /// Says whether a UDP socket keeps to a rate that is fair to TCP, beside what was agreed on ([`RateControl::Tfrc`]). Sending too
+    /// Sets whether a UDP socket keeps to a rate that is fair to TCP, beside the agreement ([`RateControl::Tfrc`]). Sending too
     /// fast for it is as sending too fast for the agreement ([`Pacing`]). It needs feedback, so another end that is a plain
     /// socket is an error, as with a key. The other end needs no option. For streams it is an error: TCP controls its rate.
     #[must_use]
@@ -169,7 +169,7 @@ impl QosOptions {
     /// Demands that the other end shows that it has this key, of 32 to 4096 bytes. One that does not is refused.
     ///
     /// # Errors
-    /// When the key is shorter or longer; the error says what is allowed.
+    /// When the key is shorter or longer; the error gives the allowed lengths.
     pub fn key(self, content: &[u8]) -> Result<Self, String> {
         let key = Key::new(content, PURPOSE).map_err(|allowed| format!("key: {allowed}"))?;
         Ok(Self { key: Some(key), ..self })
@@ -180,7 +180,7 @@ impl QosOptions {
         self.key.is_some()
     }
 
-    /// Says what is known of the path, which decides buffers and marks.
+    /// Sets the known properties of the path, which decide buffers and marks.
     #[must_use]
     pub fn path(self, path: Path) -> Self {
         Self { path, ..self }
@@ -193,9 +193,9 @@ impl QosOptions {
         Self { operation: Some(operation), ..self }
     }
 
-    /// Says what else is acceptable, best first. When a limit stays violated and nothing else helps, the socket asks the other end for the
+    /// Sets the acceptable alternatives, best first. When a limit stays violated and nothing else helps, the socket asks the other end for the
     /// next of these, and for the better one when that can be had again: [`Event::Asked`](crate::Event::Asked), then
-    /// [`Event::Agreed`](crate::Event::Agreed) with what holds.
+    /// [`Event::Agreed`](crate::Event::Agreed) with the specification that holds.
     #[must_use]
     pub fn alternatives(self, alternatives: Alternatives) -> Self {
         Self { alternatives: Some(alternatives), ..self }
@@ -285,9 +285,9 @@ impl QosOptions {
 
     /// Sets how long a stream that the application has closed waits for the other end to acknowledge something more: 60 s unless set.
     ///
-    /// Closing a stream delivers what was written before. The call does not wait; a thread of the library keeps the descriptor until the other
+    /// Closing a stream delivers data written before. The call does not wait; a thread of the library keeps the descriptor until the other
     /// end's system has everything, or until it has acknowledged nothing more for this time. After that, a report of the other end may reset the
-    /// connection, and what it has not received is lost. When the process ends by `exit` or by returning from `main`, its end waits in the same
+    /// connection, and data that it has not received is lost. When the process ends by `exit` or by returning from `main`, its end waits in the same
     /// way. A process that is killed, or ends by `_exit` or `abort`, delivers nothing more. At most a quarter of the
     /// descriptors that the process may have, and 4096, are kept for closed streams; of more, the oldest are given up.
     #[must_use]
@@ -321,7 +321,7 @@ impl QosOptions {
         Self { negotiation, ..self }
     }
 
-    /// Sets how what is delivered is judged.
+    /// Sets the rules by which the delivery is judged.
     #[must_use]
     pub fn monitor(self, monitor: MonitorParams) -> Self {
         Self { monitor, ..self }
@@ -366,7 +366,7 @@ impl QosOptions {
         Some(Allocator::new(self.allocation.clone()?, transport, addresses))
     }
 
-    /// Asks a service of the network for what both ends agree on: `mark`, `local`, `rsvp`, or one that was registered
+    /// Requests a reservation for the agreement from a service of the network: `mark`, `local`, `rsvp`, or one that was registered
     /// ([`cutline_provision`]). Connecting then waits until the network has answered. The other end should ask the same service.
     ///
     /// # Errors

@@ -6,7 +6,7 @@
 //!                                               `--------------------------- time is over ---> over
 //! ```
 //!
-//! Nothing here waits but calls of the application: [`Recovery::serve`] does what can be done at once, and is called by the thread
+//! Nothing here waits but calls of the application: [`Recovery::serve`] takes the steps that are possible at once, and is called by the thread
 //! that serves connections.
 
 use crate::error::QosError;
@@ -44,14 +44,14 @@ pub trait Reconnect {
     /// An attempt to connect.
     type Attempt;
 
-    /// Keeps what has been received, tells the application of the loss, and gives the socket's connection up. Returns whether it has:
+    /// Keeps received data, reports the loss to the application, and gives the socket's connection up. Returns whether it has:
     /// it does nothing while a call is in the kernel.
     fn take_down(&self, cause: &Cause) -> bool;
 
     /// Begins to connect again.
     fn attempt(&self, options: &QosOptions) -> Result<Self::Attempt, QosError>;
 
-    /// Goes on with it. Returns what has become of it; `None` while it is under way.
+    /// Continues the attempt. Returns its result; `None` while it is under way.
     fn advance(&self, attempt: &mut Self::Attempt, options: &QosOptions) -> Option<Result<(), QosError>>;
 
     /// Goes on with the new connection, after so long without one. Returns it while a call looks whether there is one.
@@ -211,7 +211,7 @@ impl<A> Recovery<A> {
     /// Returns the permission of a call of a direction.
     ///
     /// # Errors
-    /// Once after each loss: what was under way is not whole. Always when the connection was given up.
+    /// Once after each loss: data under way is incomplete. Always when the connection was given up.
     pub fn admit(&self, direction: Direction) -> io::Result<Admission> {
         let mut state = self.lock();
         if let Phase::Over { after, cause } = &state.phase {
@@ -259,7 +259,7 @@ impl<A> Recovery<A> {
         }
     }
 
-    /// Does what is due of a connection that is broken. Returns when something is due again; `None` if the connection is whole.
+    /// Handles due deadlines of a broken connection. Returns the next one; `None` if the connection is whole.
     pub fn serve(&self, link: &impl Reconnect<Attempt = A>) -> Option<Instant> {
         if self.is_up() {
             return None;

@@ -90,7 +90,7 @@ struct State {
     /// Refusal at once, or an impossible request.
     refused: Option<Refusal>,
     grant: Option<Grant>,
-    /// The events of what was refused at once.
+    /// The events of immediate refusals.
     events: VecDeque<GrantEvent>,
     /// Time of the request to the network.
     asked: Option<Instant>,

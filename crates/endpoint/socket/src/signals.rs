@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 /// The longest wait until a call returns that looks for signals.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The longest wait for what another thread notes.
+/// The longest wait for a note of another thread.
 const LONGEST_WAIT: Duration = Duration::from_millis(500);
 
 /// A call that returns [`io::ErrorKind::Interrupted`] when a signal handler has run, or may have run, while it has waited. It has then done

@@ -36,7 +36,7 @@ impl QosUdpSocket {
         Watched::new(socket).map(Self)
     }
 
-    /// Sends a message. If the application sends faster than was agreed on, [`Pacing`] says what happens; waiting is a timer of the
+    /// Sends a message. If the application sends faster than was agreed on, [`Pacing`] gives the behaviour; waiting is a timer of the
     /// runtime. Safe to cancel: then the message was not sent.
     ///
     /// # Errors
@@ -51,13 +51,13 @@ impl QosUdpSocket {
         }
     }
 
-    /// Receives a message. What does not fit in the buffer is lost. Returns its length in the buffer. Safe to cancel: then no message
+    /// Receives a message. Bytes that do not fit in the buffer are lost. Returns its length in the buffer. Safe to cancel: then no message
     /// was taken.
     ///
     /// # Errors
     /// As [`cutline_socket::QosUdpSocket::recv`].
     pub async fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        // What was received already, the descriptor does not show.
+        // The descriptor does not report data that was received already.
         self.0.call(Interest::READABLE, |socket| socket.recv(buffer)).await
     }
 

@@ -57,7 +57,7 @@ fn poll_read(
         Ok(())
     };
     loop {
-        // What was received already, the descriptor does not show.
+        // The descriptor does not report data that was received already.
         match read(buffer) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -240,7 +240,7 @@ macro_rules! reads {
 macro_rules! writes {
     ($writer:ty, $stream:tt, $pause:tt) => {
         /// A write that is dropped has sent nothing; `write_all` may have sent a part. A message that the kernel has begun to take
-        /// goes on with what is written next.
+        /// continues with the data of the next call.
         impl AsyncWrite for $writer {
             fn poll_write(
                 self: Pin<&mut Self>,
@@ -296,7 +296,7 @@ impl QosTcpListener {
         watched.map(Self).map_err(|error| system("cannot watch the socket", error))
     }
 
-    /// Waits for the next stream. Whether its other end is a QoS socket is found out with what is read or written first. Safe to
+    /// Waits for the next stream. Whether its other end is a QoS socket is found out with the first read or write. Safe to
     /// cancel: then no stream was taken.
     ///
     /// # Errors

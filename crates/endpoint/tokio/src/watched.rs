@@ -150,7 +150,7 @@ impl<T: Connected> Watched<T> {
             });
             if let Some(guard) = guard.await {
                 let mut guard = guard?;
-                // Only the kernel's refusal ends what the descriptor has said.
+                // Only the kernel's refusal resets the descriptor's readiness.
                 match call(&self.socket) {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => guard.clear_ready(),
                     outcome => return outcome,

@@ -139,7 +139,7 @@ impl Clients {
     pub fn ready(&mut self, id: ClientId, flags: EventFlags) -> bool {
         self.touched.insert(id);
         let Some(connection) = self.connections.get_mut(&id) else { return true };
-        // What it has asked for ends with it, so what it has sent before it went is worth nothing.
+        // Its requests end with its connection, so its unread lines are dropped.
         if flags.intersects(EventFlags::HUP | EventFlags::ERR) {
             return false;
         }
@@ -236,7 +236,7 @@ impl Clients {
         }
     }
 
-    /// Sends what waits. Returns the clients that have gone, or leave too much unread.
+    /// Sends waiting replies. Returns the clients that have disconnected, or leave too much unread.
     pub fn flush(&mut self, reactor: &Reactor) -> Vec<ClientId> {
         let mut ended = Vec::new();
         let mut waiting: Vec<(usize, ClientId)> = Vec::new();

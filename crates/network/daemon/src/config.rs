@@ -165,7 +165,7 @@ impl DaemonConfig {
         )]
     }
 
-    /// Returns what cannot change while it runs and differs in `other`.
+    /// Returns the settings that cannot change while it runs and differ in `other`.
     pub fn fixed_differences(&self, other: &Self) -> Vec<&'static str> {
         let pairs = || self.interfaces.iter().zip(&other.interfaces);
         let any = |differs: fn(&InterfaceSpec, &InterfaceSpec) -> bool| pairs().any(|(a, b)| differs(a, b));

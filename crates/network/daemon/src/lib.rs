@@ -14,7 +14,7 @@
 //! monitor    the monitor of the host
 //! daemon     single-threaded event loop: messages, deadlines, clients, routes, signals
 //!   node          this host in the protocol
-//!   applications  what becomes of requests
+//!   applications  requests and their results
 //!   topology      interfaces and routes that change
 //!   statuses      documents of the state
 //! requests   requests of applications

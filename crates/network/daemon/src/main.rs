@@ -22,7 +22,7 @@ use std::sync::atomic::AtomicBool;
 #[derive(Parser)]
 #[command(name = "cutlined", version, after_help = EXAMPLES)]
 struct Args {
-    /// The file that says what to do
+    /// The configuration file
     #[arg(long, value_name = "FILE", default_value = "/etc/cutline/cutlined.toml")]
     config: PathBuf,
     /// Check the file, and do nothing

@@ -108,7 +108,7 @@ impl MonitorSpec {
 }
 
 impl MonitorServices {
-    /// Returns what is known of the host.
+    /// Returns the state of the host.
     pub const fn host(&self) -> &Arc<MonitoredHost> {
         self.monitor.host()
     }

@@ -29,7 +29,7 @@ struct Socket {
     carrier: Carrier,
 }
 
-/// The sockets that send at one interface. No other interface shares them: what waits there for a neighbour that does not answer, or for a slow
+/// The sockets that send at one interface. No other interface shares them: a message that waits there for a neighbour that does not answer, or for a slow
 /// link, takes room in the socket's buffer, and a host at that link could keep messages at all others from leaving.
 #[derive(Debug)]
 struct Exit {

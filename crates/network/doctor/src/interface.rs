@@ -1,4 +1,4 @@
-//! Findings about an interface: whether a router can use it, and what would interfere.
+//! Findings about an interface: its suitability for a router, and obstacles.
 
 use crate::finding::Finding;
 use crate::probe::{InterfaceProperties, Offload};

@@ -4,7 +4,7 @@
 //! functions, which are tested with made-up answers. System calls are in `cutline-sys`.
 //!
 //! ```text
-//! probe         probes: what this machine offers
+//! probe         probes: capabilities of this machine
 //! survey        the answers of all probes
 //! finding       findings: state, text, remedy
 //!   host        kernel, privileges, tools, timers

@@ -182,7 +182,7 @@ impl ManagerSpec {
         Some(this)
     }
 
-    /// Returns what cannot change while the manager runs and differs in `other`.
+    /// Returns the settings that cannot change while the manager runs and differ in `other`.
     pub fn fixed_differences(&self, other: &Self) -> Vec<&'static str> {
         let differ = [
             ("manager.socket", self.socket != other.socket),

@@ -220,7 +220,7 @@ impl Service {
         }
     }
 
-    /// Handles some of what clients have sent, a few requests of each in turn.
+    /// Handles requests of clients, a few of each in turn.
     fn serve_requests(&mut self) {
         let until = now() + TURN;
         while let Some((id, mut session, requests)) = self.connections.next_requests() {
@@ -277,7 +277,7 @@ impl Service {
         self.connections.send_status(id, &AllocationReply::Status { status: Box::new(status) });
     }
 
-    /// Takes the manager's outputs. Replies leave when what they say is in the journal.
+    /// Takes the manager's outputs. Replies leave when their state is in the journal.
     fn settle(&mut self, at: Instant) {
         self.host.settle(at);
         self.host.commit(at);

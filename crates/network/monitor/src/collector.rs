@@ -1,4 +1,4 @@
-//! Collection of what processes publish, and answers to clients of the local socket: one thread, no waiting for anybody.
+//! Collection of the published rows, and answers to clients of the local socket: one thread that never waits for a client.
 
 use crate::host::MonitoredHost;
 use crate::registry::{Process, PublicationLimits, PublishedLine, PublisherId, Viewer};
@@ -29,7 +29,7 @@ pub struct CollectorOptions {
     pub publish: PathBuf,
     /// Path of the socket that answers readers. Every user may ask, and sees the rows of its own processes.
     pub query: PathBuf,
-    /// Limits of what processes may publish.
+    /// Limits of publications by processes.
     pub limits: PublicationLimits,
     /// True if every user of this host sees the rows of all users.
     pub readers_see_all: bool,
@@ -140,7 +140,7 @@ impl Collector {
         })
     }
 
-    /// Returns what is known of the host, which other threads may read.
+    /// Returns the state of the host, which other threads may read.
     pub fn host(&self) -> Arc<MonitoredHost> {
         Arc::clone(&self.host)
     }
@@ -262,7 +262,7 @@ impl Collector {
         }
     }
 
-    /// Answers what a reader has asked.
+    /// Answers a reader's request.
     ///
     /// # Errors
     /// When it has gone.
@@ -341,7 +341,7 @@ fn is_later(error: &io::Error) -> bool {
 }
 
 impl Publisher {
-    /// Takes some of what has come.
+    /// Reads some of the received data.
     ///
     /// # Errors
     /// When the connection has ended, or something else was sent than the protocol allows.
@@ -363,7 +363,7 @@ impl Publisher {
 }
 
 impl Client {
-    /// Sends what waits, without waiting. Returns whether nothing waits any more.
+    /// Sends pending data without waiting. Returns whether all was sent.
     ///
     /// # Errors
     /// When the reader has gone.

@@ -1,4 +1,4 @@
-//! The document of a host: what its processes deliver, and its routers.
+//! The document of a host: the delivery of its processes, and its routers.
 
 use cutline_provision::status::Status;
 use cutline_publish::{ProgramRow, SocketRow};

@@ -30,7 +30,7 @@ pub enum Viewer {
     Nobody,
 }
 
-/// Limits of what processes may publish.
+/// Limits of publications by processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublicationLimits {
     /// The most publishers.

@@ -127,7 +127,7 @@ fn namespace() -> io::Result<u64> {
     std::fs::metadata("/proc/thread-self/ns/net").map(|file| file.ino())
 }
 
-/// Turns on again what killed routers have turned off in this network namespace, by their notes in this process's folder and
+/// Turns the offloads on again that killed routers have turned off in this network namespace, by their notes in this process's folder and
 /// in those directly below it.
 pub fn restore() -> Vec<Restored> {
     let folder = folder();

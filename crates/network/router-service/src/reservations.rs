@@ -188,7 +188,7 @@ impl Registrar {
     /// Carries out some orders. Returns when to look again at the latest; `usual` if there are none.
     pub fn look(&mut self, now: Instant, duplex: &mut DuplexShaper, usual: Instant) -> Instant {
         for _ in 0..BATCH {
-            // A client that has come again may reserve what the ended lease had: the end comes first.
+            // A client that has reconnected may reserve the same as its ended lease: the end is handled first.
             if let Some(owner) = self.ending {
                 let [forward, reverse] =
                     [&mut duplex.forward, &mut duplex.reverse].map(|shaper| shaper.end_owner(owner, BATCH));

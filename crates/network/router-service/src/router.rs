@@ -171,7 +171,7 @@ impl Router {
         self.seed
     }
 
-    /// Returns what its user should know about its start, a line each.
+    /// Returns the notices about its start for the user, a line each.
     pub fn notices(&self) -> &[String] {
         &self.notices
     }

@@ -17,7 +17,7 @@ struct ClientSession {
     lease: Option<Lease>,
 }
 
-/// Returns what receives clients: their requests are answered from the board, and with a desk they may reserve.
+/// Returns the reception of clients: requests are answered from the board, and with a registrar they may reserve.
 pub fn reception(board: Arc<StatsSnapshots>, desk: Option<ReservationHandler>) -> Arc<Reception> {
     let desk = desk.map(Arc::new);
     Arc::new(move || Box::new(ClientSession { board: Arc::clone(&board), desk: desk.clone(), lease: None }))

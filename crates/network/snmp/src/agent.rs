@@ -169,7 +169,7 @@ fn retries() -> Retry {
     retry.unwrap_or_default()
 }
 
-/// Returns the communities that may read, each with what it sees. Other hosts need a user.
+/// Returns the communities that may read, each with its view. Other hosts need a user.
 fn communities(options: &SnmpOptions) -> Result<Vec<(String, Views)>, SnmpError> {
     if options.is_open() {
         return Ok(Vec::new());
@@ -233,10 +233,10 @@ const fn view_name(views: Views) -> &'static str {
     }
 }
 
-/// Name of the view of what may be set.
+/// Name of the view of writable objects.
 const LIMITS: &str = "limits";
 
-/// Adds who may read and set what (VACM, RFC 3415).
+/// Adds the rights to read and to set objects (VACM, RFC 3415).
 fn views(
     vacm: VacmBuilder,
     options: &SnmpOptions,

@@ -1,4 +1,4 @@
-//! CUTLINE-QOS-MIB over SNMP: what the applications and routers of a host demand and deliver.
+//! CUTLINE-QOS-MIB over SNMP: the requirements and the delivery of a host's applications and routers.
 //!
 //! The rows are those of the monitor ([`cutline_monitor`]), and the objects are made from their described fields, so documents, metrics
 //! and the MIB say the same. An agent of its own answers SNMPv2c at this host and SNMPv3 elsewhere ([`Agent`](async_snmp::Agent)
@@ -11,7 +11,7 @@
 //! mib           CUTLINE-QOS-MIB: its tables, and its text
 //! standard      modules of others: the group `system`, RSVP-MIB, INTSRV-MIB
 //! notification  violations and refused reservations since the second before
-//! objects       the objects of a host: what a request for a name is answered with
+//! objects       the objects of a host: answers to requests for a name
 //! options       settings, from a table of a file
 //! engine        identity of the agent, which outlives a restart
 //! front         the socket that managers ask, and the fair turns of those who ask

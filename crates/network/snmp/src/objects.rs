@@ -1,4 +1,4 @@
-//! The objects of a host: what a request for a name is answered with.
+//! The objects of a host: the answers to requests for a name.
 
 use crate::mib;
 use crate::options::SystemTexts;

@@ -187,7 +187,7 @@ async fn answer(front: Option<&Front>, agent: Option<&Agent>, say: &Say) {
     std::future::pending::<()>().await;
 }
 
-/// Compares the rows each second, and sends notifications of what has changed.
+/// Compares the rows each second, and sends notifications of changes.
 async fn watch(
     objects: &HostObjects,
     sender: &broadcast::Sender<Notification>,

@@ -34,7 +34,7 @@ struct Guest {
     flow: usize,
     /// Host at the sources, and host at the sinks.
     hosts: [Ipv4Addr; 2],
-    /// The hint of packets whose code point says nothing; `None`: what such packets have anywhere.
+    /// The hint of packets whose code point has no meaning; `None`: the usual hint of such packets.
     hint: Option<Hint>,
 }
 
@@ -86,7 +86,7 @@ impl FrameReader {
             let hint =
                 guest.hint.filter(|_| ip.dscp().get() == 0).unwrap_or_else(|| self.hints.hint(ip.dscp()));
             let role = match from {
-                // All of it counts as data, as nothing is known of what it carries.
+                // All of it counts as data, as its contents are unknown.
                 NetworkSide::Sources => PacketRole::Datagram { len: size },
                 NetworkSide::Sinks => PacketRole::Return,
             };
@@ -98,7 +98,7 @@ impl FrameReader {
         let hint = self.hints.hint(ip.dscp());
         if is_connection {
             let TransportSlice::Udp(datagram) = &transport else { return None };
-            // What arrives is known from the connection.
+            // Arrivals are known from the connection.
             let role = if from == NetworkSide::Sources { PacketRole::Control } else { PacketRole::Return };
             if from == NetworkSide::Sources {
                 *flow.hints.entry(hint).or_default() += 1;

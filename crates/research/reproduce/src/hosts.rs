@@ -6,7 +6,7 @@
 //! | name | load | buffers |
 //! | --- | --- | --- |
 //! | `udp-free`, `udp-free-large` | as fast as the socket takes the blocks | the kernel's; 4 MiB |
-//! | `udp-50`, `udp-50-large` | half of what the receiver got without a limit | the kernel's; 4 MiB |
+//! | `udp-50`, `udp-50-large` | half of the rate received without a limit | the kernel's; 4 MiB |
 //! | `udp-requested-110` | the application's rate, into a requested bandwidth of 110 % of it | the kernel's |
 //!
 //! and so for `tcp` and `direct`. The size of blocks is that of the flows' applications, and the duration of a measurement the scenario's.
@@ -110,7 +110,7 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), String> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LoadKind {
     Free,
-    /// Per cent of what the protocol carried without a limit.
+    /// Per cent of the protocol's rate without a limit.
     Share(u32),
     /// Requested bandwidth, per cent of the load with headers.
     Requested(u32),

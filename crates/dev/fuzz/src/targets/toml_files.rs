@@ -1,4 +1,4 @@
-//! Files that people write: scenarios with what `--set` puts on top, flows of the generator, routers.
+//! Files that people write: scenarios with changes by `--set`, flows of the generator, routers.
 //!
 //! - An error names the file, and a problem with a place names line, column and key; both can be shown, and hold nothing that a
 //!   terminal would obey.

@@ -12,7 +12,7 @@ use cutline_signal::monitor::{Delivery, Received, Sent, Spread};
 use cutline_signal::session::Standing;
 use cutline_units::{Duration, Histogram, Instant};
 
-/// Returns what is seen of a connection without making its row; `None` if it is not published.
+/// Returns a brief view of a connection without making its row; `None` if it is not published.
 pub fn glance(of: &(impl SharedCalls + ?Sized)) -> Option<ConnectionGlance> {
     let connection = of.connection();
     if !connection.is_published() || connection.is_inherited() {

@@ -175,7 +175,7 @@ impl Step {
 }
 
 impl Inner {
-    /// Negotiates with what has come. Returns until when to wait for more; `None` when it is known whether the other end takes part.
+    /// Continues the negotiation with received messages. Returns until when to wait for more; `None` when it is known whether the other end takes part.
     pub(super) fn join_now(&self) -> Result<Option<Instant>, QosError> {
         self.negotiate_until(&mut cutline_sys::lock(&self.inlet), self.since.saturating_add(self.patience))
     }

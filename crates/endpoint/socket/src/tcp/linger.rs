@@ -1,9 +1,9 @@
 //! Closing without loss.
 //!
-//! The kernel resets a connection, and drops what it has not delivered, when a socket is closed with unread input, and when
+//! The kernel resets a connection, and drops undelivered data, when a socket is closed with unread input, and when
 //! input arrives after that. Reports of the other end are such input. So a stream that the application closes first ends its own
-//! direction; then the thread that serves connections reads and discards what comes, until the other end's kernel has acknowledged
-//! everything. A reset after that takes nothing away: Linux delivers what it has received, and the end of the stream behind it.
+//! direction; then the thread that serves connections reads and discards incoming data, until the other end's kernel has acknowledged
+//! everything. A reset after that loses nothing: Linux delivers received data, and the end of the stream after it.
 //!
 //! At the end of the process there is no such thread. A function that runs then ([`close_all`]) does the same for all streams, closed or not.
 
@@ -39,7 +39,7 @@ const MOST: u64 = 4096;
 /// Number of attempts of the end of the process to take a lock that another thread holds.
 const TRIES: u32 = 1000;
 
-/// A stream that the application has closed, until the other end has what was sent.
+/// A stream that the application has closed, until the other end has received all data.
 struct Closing {
     socket: Arc<TcpStream>,
     /// Time without a new acknowledgement after which delivery ends.
@@ -115,7 +115,7 @@ impl Closing {
         })
     }
 
-    /// Discards what has come, and returns whether the socket can be closed.
+    /// Discards received data, and returns whether the socket can be closed.
     fn is_over(&self, now: Instant) -> bool {
         if discard(&self.socket) == Input::Ended {
             // Nothing comes any more that could reset the connection: the kernel delivers the rest.
@@ -184,7 +184,7 @@ enum Input {
     Ended,
 }
 
-/// Discards what was received.
+/// Discards received data.
 fn discard(socket: &TcpStream) -> Input {
     let mut buffer = [0; PIECE];
     for _ in 0..PIECES {
@@ -216,7 +216,7 @@ fn close_all() {
         std::thread::sleep(std::time::Duration::from_nanos(pause.as_nanos()));
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
-    // What other threads do with the sockets until the process is gone goes on as before.
+    // Other threads may use the sockets as before until the process ends.
     std::mem::forget(open);
 }
 

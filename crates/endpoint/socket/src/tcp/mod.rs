@@ -2,7 +2,7 @@
 //!
 //! Each call that writes is a message. Between two QoS sockets a message has a header with its length and the time when it was sent
 //! ([`cutline_signal::frame`]), and control messages come between messages. The application reads the bytes that the other one has
-//! written, as from any stream. What it writes is in the kernel when the call returns; nothing waits here.
+//! written, as from any stream. Written bytes are in the kernel when the call returns; nothing waits here.
 
 mod dial;
 #[cfg(test)]
@@ -185,7 +185,7 @@ impl QosTcpStream {
 
     /// Returns whether it is still unknown if the other end is a QoS socket. Then a stream that was accepted
     /// and does not wait ([`QosTcpStream::set_nonblocking`]) refuses to write, unless the other end is a
-    /// plain one for certain: what it waits for is no room, and comes from the other end.
+    /// plain one for certain: it does not wait for room, but for the other end.
     pub fn is_joining(&self) -> bool {
         self.0.connection.standing() == Standing::Joining
     }
@@ -216,7 +216,7 @@ impl QosTcpStream {
         self.0.socket.local_addr()
     }
 
-    /// Ends a direction, or both. A connection that breaks then is not made again. What was written before is delivered. A call of another
+    /// Ends a direction, or both. A connection that breaks then is not made again. Data written before is delivered. A call of another
     /// thread that reads returns when the next message or report of the other end comes, or when the other end has everything that was
     /// written, if no more is.
     ///
@@ -345,7 +345,7 @@ impl Inner {
         due
     }
 
-    /// Lets the kernel pace what is sent. It counts our headers as well.
+    /// Lets the kernel pace sent data. It counts our headers as well.
     fn pace(&self, out: &Outbound) {
         let length = out.longest().map_or(f64::INFINITY, |length| length as f64);
         let on_wire =
@@ -362,7 +362,7 @@ impl Inner {
         if let Ok(mut outlet) = self.outlet.try_lock()
             && self.is_up()
         {
-            // What cannot be sent now goes with the next message, or when the keeper comes by.
+            // Data that cannot be sent now is sent with the next message, or when the keeper serves the connection.
             let sent = outlet.send_control(&self.socket, &self.connection);
             self.notice(sent.err().as_ref(), Met::ByControl);
         }
@@ -440,7 +440,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Negotiates with what has come. What has begun like a message of a negotiation has to be whole at `until`. Returns until when to wait
+    /// Continues the negotiation with received messages. A begun message of a negotiation has to be complete at `until`. Returns until when to wait
     /// for more; `None` when it is known whether the other end takes part.
     fn negotiate_until(&self, inlet: &mut Inlet, until: Instant) -> Result<Option<Instant>, QosError> {
         loop {
@@ -492,7 +492,7 @@ impl Inner {
             recovery.serve(self);
             {
                 let mut inlet = lock(&self.inlet);
-                // What came before the loss comes first.
+                // Data received before the loss comes first.
                 let left = inlet.take_left(buffer);
                 if left > 0 {
                     return Ok(left);
@@ -724,7 +724,7 @@ impl KeptConnection for Inner {
         if let Some(due) = self.recovery.as_ref().and_then(|recovery| recovery.serve(self)) {
             return due;
         }
-        // While the application reads, it reads what comes.
+        // While the application reads, it reads control messages, too.
         if let (Standing::Joined(token), Ok(mut inlet)) = (self.connection.standing(), self.inlet.try_lock())
         {
             loop {
@@ -737,7 +737,7 @@ impl KeptConnection for Inner {
                     }
                 }
             }
-            // Control messages were taken, so that what is left is for the application.
+            // Control messages were taken, so that the rest is for the application.
             // They may have come only just now.
             let is_unread = inlet.has_payload(token) || self.has_unread_in_kernel();
             self.connection.note_unread(is_unread.then_some(now));

@@ -178,7 +178,7 @@ impl Outlet {
         self.is_shut_down
     }
 
-    /// This direction was shut down. What waited for the kernel is forgotten.
+    /// This direction was shut down. Data that waited for the kernel is dropped.
     pub fn shut_down(&mut self) {
         self.is_shut_down = true;
         self.pending = Vec::new();

@@ -81,7 +81,7 @@ impl Question {
         self.socket.try_clone().map_err(QosError::system("cannot open a socket"))
     }
 
-    /// Asks if it is time to, and takes what has come. Returns the answer; `None` while there is none.
+    /// Sends a due request, and handles received messages. Returns the answer; `None` while there is none.
     pub fn advance(&mut self) -> Option<bool> {
         loop {
             let mut bytes = [0; LONGEST + 1];

@@ -163,7 +163,7 @@ impl Inner {
         }
     }
 
-    /// Goes on with a negotiation. Returns what has become of it; `None` while it is under way.
+    /// Continues a negotiation. Returns its result; `None` while it is under way.
     fn negotiate_again(&self, negotiating: &mut Negotiating) -> Option<Result<(), QosError>> {
         let failed = || QosError::system("cannot reach the other end");
         let Negotiating { candidate, inlet, pending } = negotiating;

@@ -197,7 +197,7 @@ impl DatagramCarrier {
     }
 
     /// Receives nothing more from the peer, and keeps the port: a socket that is connected to nobody would take datagrams away from the
-    /// listener. What is in its queue stays there.
+    /// listener. Datagrams in its queue stay there.
     pub fn let_go(&self) -> io::Result<()> {
         match self {
             Self::Udp(socket) => Ok(socket.connect(socket.local_addr()?)?),

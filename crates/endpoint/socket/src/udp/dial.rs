@@ -95,7 +95,7 @@ impl Attempt for Joining {
 }
 
 impl Inner {
-    /// Negotiates with what has come. Returns until when to wait for more; `None` when it is known whether the other end takes part.
+    /// Continues the negotiation with received messages. Returns until when to wait for more; `None` when it is known whether the other end takes part.
     fn join_now(&self, options: &QosOptions, until: Instant) -> Result<Option<Instant>, QosError> {
         loop {
             let due = self.act(|session, out, inbound| {

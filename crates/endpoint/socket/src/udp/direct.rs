@@ -68,7 +68,7 @@ impl QosDirectSocket {
         self.0.try_send(message)
     }
 
-    /// Receives a message. What does not fit in the buffer is lost. Returns its length in the buffer.
+    /// Receives a message. Bytes that do not fit in the buffer are lost. Returns its length in the buffer.
     ///
     /// # Errors
     /// As [`QosUdpSocket::recv`].

@@ -66,7 +66,7 @@ impl Errors {
         }
     }
 
-    /// Makes a call that sends, and again if it has failed because of what an earlier datagram has met.
+    /// Makes a call that sends, and again if it has failed because of an error of an earlier datagram.
     pub fn retry<T>(
         &self,
         (socket, connection): (&DatagramCarrier, &Connection),

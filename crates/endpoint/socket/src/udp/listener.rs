@@ -99,7 +99,7 @@ impl Joining {
 
 /// Number of datagrams that one system call returns.
 const BATCH: usize = 16;
-/// The most ends that negotiate at a time, and the most connections that wait to be accepted. What comes beyond is dropped, as
+/// The most ends that negotiate at a time, and the most connections that wait to be accepted. Further ones are dropped, as
 /// the kernel does with TCP's.
 const BACKLOG: usize = 128;
 /// Number of bytes that are sent unasked to an address for each byte received from it, since it may be false
@@ -175,7 +175,7 @@ impl QosUdpListener {
     }
 
     /// Sets whether [`QosUdpListener::accept`] waits. One that does not wait has to be called when a datagram has come, and
-    /// now and then besides: it also sends again what was lost.
+    /// now and then besides: it also repeats lost messages.
     ///
     /// # Errors
     /// As [`UdpSocket::set_nonblocking`].
@@ -199,11 +199,11 @@ impl QosUdpListener {
         let here = listener.local_addr()?;
         let here = to.map_or(here, |to| to.with_port(here.port()));
         let socket = listener.accept(here, peer);
-        // What came for it before is in this listener's queue; nothing will be any more.
+        // Earlier datagrams for it are in this listener's queue; later ones are not.
         arrivals.receive(listener, listener, options, None)?;
         if let Ok(socket @ DatagramCarrier::Udp(_)) = &socket {
-            // Until it was connected, the kernel took it for another listener: datagrams of any end may be in its queue. What comes there
-            // even later, because another processor was about to put it there, its reader passes on.
+            // Until it was connected, the kernel took it for another listener: datagrams of any end may be in its queue. A datagram may arrive there
+            // even later, because another processor was about to put it there. The reader passes it on.
             arrivals.receive(socket, listener, options, to)?;
         }
         let place = arrivals.ready.iter().position(|ready| ready.peer == peer);
@@ -300,8 +300,8 @@ impl Entrance {
 }
 
 impl Arrivals {
-    /// Takes all datagrams that have come to a socket. Answers are sent by the listener's. What does not say which address of this host it
-    /// has come to, has come to `here`.
+    /// Takes all datagrams that have come to a socket. Answers are sent by the listener's. A datagram without information on the address of this host that it
+    /// was sent to counts as sent to `here`.
     fn receive(
         &mut self,
         from: &DatagramCarrier,
@@ -439,7 +439,7 @@ impl Arrivals {
         true
     }
 
-    /// Sends what a session has to send. One that both ends agree in can be accepted; one that is refused is forgotten.
+    /// Sends the messages of a session. A session with an agreement can be accepted; a refused one is dropped.
     fn answer(&mut self, socket: &DatagramCarrier, peer: SocketAddr, is_asked: bool) {
         let Some(Joining { to, session, received, sent, .. }) = self.joining.get_mut(&peer) else { return };
         while let Some(message) = session.transmit() {
@@ -456,7 +456,7 @@ impl Arrivals {
         }
     }
 
-    /// Does what is due. Returns when something is due again.
+    /// Handles due deadlines. Returns the next one.
     fn advance(&mut self, socket: &DatagramCarrier, options: &QosOptions) -> Instant {
         let now = now();
         let due: Vec<SocketAddr> =

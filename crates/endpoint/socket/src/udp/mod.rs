@@ -179,7 +179,7 @@ impl QosUdpSocket {
         Ok(Self(Arc::clone(&inner), ConnectionHandle::new(inner)))
     }
 
-    /// Sends a message. If the application sends faster than was agreed on, [`Pacing`] says what happens.
+    /// Sends a message. If the application sends faster than was agreed on, [`Pacing`] gives the behaviour.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] when the message is longer than was agreed on; `ENOBUFS` when the interface's queue has no room for
@@ -201,7 +201,7 @@ impl QosUdpSocket {
         self.0.pacing
     }
 
-    /// Receives a message. What does not fit in the buffer is lost. Returns its length in the buffer.
+    /// Receives a message. Bytes that do not fit in the buffer are lost. Returns its length in the buffer.
     ///
     /// # Errors
     /// As [`UdpSocket::recv`]; [`QosError::Silent`] when nothing has been heard of the other end, which is a QoS socket, for the specification's
@@ -435,7 +435,7 @@ impl KeptConnection for Inner {
         if let Some(due) = self.recovery.as_ref().and_then(|recovery| recovery.serve(self)) {
             return due;
         }
-        // While the application waits for messages it reads what comes.
+        // While the application waits for messages it reads control messages, too.
         if let Ok(mut reader) = self.reader.try_lock() {
             self.take_early(&mut reader);
             self.hear(&mut reader);

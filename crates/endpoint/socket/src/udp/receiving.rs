@@ -34,7 +34,7 @@ pub enum Filled {
 }
 
 impl Inner {
-    /// Takes what has come while the application does not receive. Returns whether it took something. An error is the application's
+    /// Takes received datagrams while the application does not receive. Returns whether there were any. An error is the application's
     /// to see, with its next call.
     pub(super) fn hear(&self, reader: &mut DatagramReader) -> bool {
         if !reader.is_empty() {
@@ -53,7 +53,7 @@ impl Inner {
     }
 
     /// Keeps an error for the next call that finds no datagram: the kernel reports it once. Returns whether it is kept: a
-    /// connection that is made again is lost by it, and what ends a wait is of the call alone.
+    /// connection that is made again is lost by it, and an error that ends a wait belongs to the call alone.
     fn put_off(&self, error: &io::Error) -> bool {
         let is_of_call = matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted);
         match error.raw_os_error() {
@@ -98,7 +98,7 @@ impl Inner {
         if self.recovery.is_none() {
             return self.recv_until(&mut lock(&self.reader), buffer, &until);
         }
-        // What came before the loss comes first.
+        // Messages received before the loss come first.
         if let Some(message) = lock(&self.reader).take(buffer) {
             return Ok(message);
         }
@@ -305,7 +305,7 @@ impl Inner {
         self.has_early.store(!early.is_empty(), Ordering::SeqCst);
     }
 
-    /// Takes what was handed over into the reader.
+    /// Takes datagrams that were handed over into the reader.
     pub(super) fn take_early(&self, reader: &mut DatagramReader) {
         if !self.has_early.swap(false, Ordering::SeqCst) {
             return;
@@ -336,14 +336,14 @@ impl Inner {
         }
     }
 
-    /// Takes what the kernel has in its queue.
+    /// Takes the datagrams in the kernel's queue.
     pub(super) fn remaining(&self) -> Vec<Stranger> {
         let at_peer = |bytes: &[u8]| Stranger { from: self.peer, at: now(), bytes: bytes.to_vec() };
         let mut left = Vec::new();
         match &self.socket {
             DatagramCarrier::Udp(socket) => {
                 let (mut buffer, mut errors) = (vec![0; LONGEST], 0);
-                // An error that the kernel has kept comes once, before what waits.
+                // An error that the kernel has kept comes once, before waiting datagrams.
                 while errors < 2 {
                     match recv(socket, &mut buffer[..], RecvFlags::DONTWAIT) {
                         Ok((length, _)) => left.push(at_peer(&buffer[..length])),

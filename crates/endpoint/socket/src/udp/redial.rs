@@ -55,7 +55,7 @@ impl Inner {
         is_lost
     }
 
-    /// Takes what has come for a new session.
+    /// Takes received datagrams for a new session.
     fn receive_for(&self, candidate: &mut Candidate) -> Result<(), QosError> {
         let failed = || QosError::system("cannot reach the other end");
         // A call looks whether there is a connection.
@@ -96,7 +96,7 @@ impl Reconnect for Inner {
                     reader.keep();
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // Each takes what is queued of errors.
+                // Each call takes a queued error.
                 Err(error) => drop(self.errors.judge(&self.socket, error)),
             }
         }
@@ -120,7 +120,7 @@ impl Reconnect for Inner {
 
     fn advance(&self, candidate: &mut Box<Candidate>, _: &QosOptions) -> Option<Result<(), QosError>> {
         if !candidate.session.is_joining() {
-            // What comes from now on is the application's.
+            // Later datagrams are the application's.
             return candidate.outcome();
         }
         if let Err(error) = self.receive_for(candidate) {
@@ -132,7 +132,7 @@ impl Reconnect for Inner {
                 Err(error) if is_hard(&error) => {
                     return Some(Err(QosError::system("cannot reach the other end")(error)));
                 }
-                // What is lost is sent again.
+                // Lost messages are sent again.
                 Ok(_) | Err(_) => {}
             }
         }

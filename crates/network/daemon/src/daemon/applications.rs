@@ -1,4 +1,4 @@
-//! The requests of applications: which are taken up, what becomes of them, and when they end.
+//! The requests of applications: their start, their results, and their end.
 
 use super::TURN;
 use super::node::Node;
@@ -103,7 +103,7 @@ impl Applications {
             Ask::Shape(shaped) => ("flow.source", shaped.flow.source.ip()),
             Ask::Reserve(wanted) => ("destination", wanted.session.destination),
         };
-        // What other hosts send or receive is theirs to ask for.
+        // Other hosts make requests for their own traffic.
         let is_group = field == "destination" && address.is_multicast();
         if !is_group && !node.is_local(address) {
             let allowed = if field == "destination" { " or a group" } else { "" };
@@ -146,7 +146,7 @@ impl Applications {
         self.clients.send(client, &Reply::Failed { id, refusal, in_place: false });
     }
 
-    /// Reserves what all applications want of a session.
+    /// Makes the reservation of a session for the requests of all applications.
     fn reserve(&self, node: &mut Node, session: Session) -> Result<(), CallError> {
         if let Some((wanted, flowspecs)) = self.requests.merged(session) {
             return node.engine.reserve_each(now(), session, wanted, flowspecs);
@@ -227,7 +227,7 @@ impl Applications {
                 node.engine.end_path(now(), announced.session, announced.sender);
             }
             Some(Ask::Reserve(wanted)) => {
-                // What others of the session have was allowed before.
+                // The reservations of others of the session were allowed before.
                 let _allowed = self.reserve(node, wanted.session);
             }
             Some(Ask::Shape(Shaped { place: Some((interface, handle)), .. })) => {

@@ -1,4 +1,4 @@
-//! Causes of the bad delivery of a socket: its own rows, and what the routers of the host say of its packets.
+//! Causes of the bad delivery of a socket: its own rows, and the rows of the host's routers about its packets.
 
 use super::interval::{Delivered, FEW_LOSSES, FlowInterval, Interval, Way};
 use super::queues::{BUSY, too_long};
@@ -17,7 +17,7 @@ const CLOCK_LEAD_MS: f64 = 100.0;
 /// The fewest messages for the comparison of delays with the round-trip time.
 const FEW_MESSAGES: u64 = 20;
 
-/// Returns the causes of what sockets get, in no order. `found` are the causes that routers show.
+/// Returns the causes of the sockets' delivery, in no order. `found` are the causes that routers show.
 pub fn findings(interval: &Interval<'_>, found: &[DeliveryFinding]) -> Vec<DeliveryFinding> {
     let mut findings = Vec::new();
     for delivered in &interval.delivered {
@@ -166,7 +166,7 @@ fn network(
     found: &[DeliveryFinding],
 ) -> Option<DeliveryFinding> {
     let passed = interval.way_of(delivered);
-    // What the routers' counters show is the cause of what passes them.
+    // Faults in the routers' counters are causes for the traffic that passes them.
     let is_shown = |it: &&DeliveryFinding| match passed {
         Some((way, _)) => {
             it.rests_on.iter().any(|field| field.starts_with(&way.path) || field.starts_with(&way.input_path))
@@ -192,7 +192,7 @@ fn network(
     Some(unexplained(delivered))
 }
 
-/// Returns the cause of long delays: the wait in a queue of this host, or what is left.
+/// Returns the cause of long delays: the wait in a queue of this host, or the rest.
 fn delay(
     delivered: &Delivered<'_>,
     interval: &Interval<'_>,

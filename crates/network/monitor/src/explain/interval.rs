@@ -34,7 +34,7 @@ pub struct Way<'e> {
     /// Name of the interface at which frames leave.
     pub output_name: &'e str,
     pub seconds: f64,
-    /// Bytes sent, as a share of what the rate allows.
+    /// Bytes sent, as a share of the rate.
     pub utilisation: f64,
     pub sent_bps: f64,
     pub sent_packets: u64,
@@ -118,7 +118,7 @@ impl<'e> Interval<'e> {
         self.ways.iter().find_map(|way| Some((way, way.flow_of(delivered)?)))
     }
 
-    /// Returns what a probe says of an interface.
+    /// Returns a probe's result about an interface.
     pub fn interface(&self, name: &str) -> Option<&'e InterfaceEvidence> {
         self.interfaces.iter().find(|interface| interface.name == name)
     }

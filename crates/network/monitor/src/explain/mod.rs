@@ -1,6 +1,6 @@
 //! The likely cause of bad delivery on a host, in one sentence with the numbers. No IO.
 //!
-//! [`explain`] compares two documents of a host, some seconds apart, and what is known of its interfaces. Delivery is *bad* in a direction
+//! [`explain`] compares two documents of a host, some seconds apart, and the state of its interfaces. Delivery is *bad* in a direction
 //! of a socket if one of its limits is violated, or if it has no limit of loss and loses 3 % or more. For each bad direction the times and
 //! losses in the routers' queues are compared with those from end to end. Some causes need no socket: the counters of a router show them.
 //!
@@ -221,7 +221,7 @@ fn summary(findings: &[DeliveryFinding], interval: &Interval<'_>) -> String {
     format!("nothing is wrong: in {:.1} s, {sockets} and {routers}", interval.seconds)
 }
 
-/// Returns what could not be examined.
+/// Returns the parts that could not be examined.
 fn not_examined(evidence: &HostEvidence<'_>, interval: &Interval<'_>) -> Vec<String> {
     let HostDocument { sockets, routers, hidden_rows, .. } = evidence.after;
     let mut lines = Vec::new();

@@ -7,7 +7,7 @@ use cutline_router_service::HostStatistics;
 
 /// The fewest frames of a kind that are a fault: a host sends single ones of them by itself, such as requests of DHCP without checksums.
 const FEW_FRAMES: u64 = 10;
-/// The least share of an interface's frames that is a fault: a thousandth is what a full ring loses once in a while.
+/// The least share of an interface's frames that is a fault: a full ring occasionally loses a thousandth.
 const SHARE_OF_FRAMES: f64 = 0.001;
 /// Utilisation from which a link is busy. It is below the doctor's 0.95, because headers of the link are not counted here: 24 B of
 /// Ethernet are 14 % of a datagram of 172 B, and 2 % of a full one.
@@ -16,7 +16,7 @@ pub const BUSY: f64 = 0.85;
 const LONG_WAIT_MS: f64 = 100.0;
 /// The fewest frames for a statement about a queue or a flow: at 10 % loss the standard error is 3 %.
 const FEW_PACKETS: u64 = 100;
-/// Share of the arrivals from which a flow is called large: it takes what three other flows would share with it.
+/// Share of the arrivals from which a flow is called large: it takes the share of three other flows.
 const LARGE_FLOW: f64 = 0.25;
 /// Loss from which a flow may be unresponsive: a responsive one has a window of 3.9 segments or less then.
 const UNRESPONSIVE_LOSS: f64 = 0.1;
@@ -37,7 +37,7 @@ const TCP: u8 = 6;
 const MANY_FLOWS: u64 = 8;
 /// Share of a link from which a host has most of it, with another host beside it.
 const MOST_OF_LINK: f64 = 0.6;
-/// Rate from which a host takes part in the traffic, bit/s: that of speech by G.729. What a host sends to find its neighbours and routers is
+/// Rate from which a host takes part in the traffic, bit/s: that of speech by G.729. Messages that find neighbours and routers are
 /// less. Without it such a host was named as the one that suffers.
 const TAKES_PART_BPS: u64 = 8000;
 /// Loss of another host that shows that it gets too little, per cent; ours: a third of the loss from which delivery is bad.

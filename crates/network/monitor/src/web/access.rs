@@ -26,7 +26,7 @@ pub enum AccessError {
 }
 
 impl AccessError {
-    /// Returns the reason in words, and what to do.
+    /// Returns the reason in words, and a remedy.
     pub const fn in_words(self) -> &'static str {
         match self {
             Self::OtherHost => {
@@ -49,7 +49,7 @@ impl Access {
         Self { options }
     }
 
-    /// Returns what the sender of a request may see.
+    /// Returns the view that the sender of a request may see.
     ///
     /// # Errors
     /// When the request is refused.

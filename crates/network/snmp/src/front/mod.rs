@@ -1,7 +1,7 @@
 //! The socket that managers ask, before the agent's own.
 //!
 //! The agent answers requests in the order in which its socket receives them, so that a manager that asks without pause would fill the
-//! receive buffer, and the requests of others would find no room. So a thread receives everything and drops what exceeds the bound of
+//! receive buffer, and the requests of others would find no room. So a thread receives everything and drops requests beyond the bound of
 //! its source, and the agent gets one request at a time, by turns ([`turns`]). Its own socket is on loopback and connected to this
 //! module, so that the kernel drops whatever else is sent to it.
 

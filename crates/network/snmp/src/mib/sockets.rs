@@ -1,4 +1,4 @@
-//! QoS sockets: what their ends demand, and what is delivered.
+//! QoS sockets: the requirements of their ends, and the delivery.
 
 use super::buckets::{self, BucketWords};
 use super::index;

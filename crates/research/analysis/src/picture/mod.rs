@@ -54,7 +54,7 @@ impl PictureRequest {
     /// Returns the picture of the results in these folders.
     ///
     /// # Errors
-    /// When results cannot be read, have nothing of this kind, or have nothing of what is selected.
+    /// When results cannot be read, have nothing of this kind, or nothing of the selection.
     pub fn picture(&self, results: &[PathBuf]) -> Result<Picture, AnalysisError> {
         let sources: Vec<PictureSource<'_>> =
             results.iter().map(|path| PictureSource::Folder(path)).collect();

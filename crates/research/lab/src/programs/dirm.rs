@@ -141,7 +141,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Waits for its end. Returns what became of each picture.
+    /// Waits for its end. Returns the result of each picture.
     ///
     /// # Errors
     /// When it fails, or takes too long.

@@ -95,7 +95,7 @@ impl Agents {
                 .map_err(|error| LabError::Agent { error: error.to_string() })?;
             // The thread stays in this namespace.
             let thread = std::thread::spawn(move || {
-                // What it cannot do shows as a reservation that fails.
+                // A failure shows as a reservation that fails.
                 let _ended = agent.run(&[&stop], None);
             });
             Ok::<_, LabError>(thread)

@@ -29,7 +29,7 @@ pub struct Spoke {
     pub worst: String,
 }
 
-/// Band on the spokes from one position to another. 0 is the worst acceptable value, 1 the best; what is not
+/// Band on the spokes from one position to another. 0 is the worst acceptable value, 1 the best; a value that is not
 /// acceptable is below 0.
 #[derive(Clone, Debug)]
 struct Band {
@@ -60,7 +60,7 @@ impl Radar {
         Self { subtitle: Some(text.into()), ..self }
     }
 
-    /// Adds what lies on each spoke from the first position to the second, in the order of the spokes.
+    /// Adds the part of each spoke from the first position to the second, in the order of the spokes.
     ///
     /// # Panics
     /// When there are more or fewer positions than spokes.
@@ -150,7 +150,7 @@ impl Radar {
         for (slot, band) in self.bands.iter().enumerate() {
             svg.open_series(&band.name);
             let edge = |pick: fn((f64, f64)) -> f64| self.ring(centre, |spoke| band.ends[spoke].map(pick));
-            // The two edges in one path: what lies between them is filled (even-odd), for the second one runs inside.
+            // The two edges in one path: the area between them is filled (even-odd), for the second one runs inside.
             let (outer, inner) = (edge(|(_, best)| best), edge(|(worst, _)| worst));
             svg.between(&format!("{outer}{inner}"), Colour::Series(slot), 0.3);
             svg.path(&outer, Colour::None, 1.0, outline(slot));

@@ -133,7 +133,7 @@ fn section_html(section: &Section, statement_heading: &str) -> String {
     html += "<div class=\"statements\">\n";
     for (heading, text) in [(statement_heading, &section.paper_says), (SEEN, &section.we_see)] {
         if !text.trim().is_empty() {
-            // What we see is the figures' text alternative.
+            // Our findings are the figures' text alternative.
             let id = if heading == SEEN {
                 format!(" id=\"{}\"", escape(&seen_id(section)))
             } else {

@@ -221,17 +221,17 @@ impl Run<'_> {
                 done.store(sends && !receives, Ordering::Relaxed);
                 (sent, host)
             });
-            // It receives what is in flight until the receiver has reported.
+            // It receives packets in flight until the receiver has reported.
             let meter = receives.then(|| scope.spawn(|| meter.run(zero, Duration::MAX, &close)));
             let end = zero.saturating_add(duration);
             let watched = watch(line, end.saturating_since(now()), stop, &done);
-            // At the end of the run the generator ends by itself, and measures what its kernel still sends.
+            // At the end of the run the generator ends by itself, and measures packets that its kernel still sends.
             let is_early = stop.load(Ordering::Relaxed) || !matches!(watched, Ok(Watched::Over));
             halt.store(is_early, Ordering::Relaxed);
             let elapsed = now().saturating_since(zero).min(duration);
             let mut beat = Beat::new();
             while !generator.is_finished() {
-                // What the receiver says meanwhile is read below.
+                // Messages of the receiver meanwhile are read below.
                 beat.send(line);
                 thread::park_timeout(std(LOOK));
             }

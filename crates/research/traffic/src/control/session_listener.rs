@@ -94,7 +94,7 @@ impl SessionListener {
         let _ready = wait(&mut fds, time);
     }
 
-    /// Accepts connections and reads what guests have sent. Returns a sender that may have a session; all are refused as long
+    /// Accepts connections and reads the messages of guests. Returns a sender that may have a session; all are refused as long
     /// as another one has it.
     ///
     /// # Errors

@@ -150,7 +150,7 @@ impl Connection {
         }
         let written = self.write_out(run, report);
         if was_empty && self.outbox.has_waiting() {
-            // What finds an empty buffer mostly leaves at once.
+            // Data that finds an empty buffer mostly leaves at once.
             self.ask(run, report);
         }
         written

@@ -76,7 +76,7 @@ impl Datagrams {
             sender: Sender::new(&params.clone().tolerating_lateness(), start),
             flow: plan.id,
             dscp: plan.dscp,
-            // A transport that does not adapt its rate sends only what the application has just written. On a short
+            // A transport that does not adapt its rate sends only data that the application has just written. On a short
             // path one that does may allow more than the machine can send; the rest is due at once.
             turn: if params.adapts() { TURN } else { usize::MAX },
             counts_timeouts: params.adapts(),

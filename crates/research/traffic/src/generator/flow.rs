@@ -1,4 +1,4 @@
-//! A flow at its sender. The application decides what to write, and the carrier writes it to the socket.
+//! A flow at its sender. The application decides on the data, and the carrier writes it to the socket.
 
 use super::connection::Connection;
 use super::datagrams::Datagrams;

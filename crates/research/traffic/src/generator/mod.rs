@@ -252,7 +252,7 @@ impl Work {
             }
             let next = now().saturating_add(time);
             while now() < next {
-                // What the other end says after the end is of no interest.
+                // Messages of the other end after the end are ignored.
                 let ready = self.reactor.wait(next);
                 ready.map_err(|error| TrafficError::system("cannot poll the sockets")(error))?.for_each(drop);
             }

@@ -181,7 +181,7 @@ impl Gathering {
             let proof = Proof::read(&bytes[..count]);
             let reply = proof.filter(|_| self.is_peer(from)).and_then(|proof| self.reply(&proof, from));
             match reply {
-                // What is lost is asked for again.
+                // Lost messages are requested again.
                 Some(reply) => drop(self.datagrams.send_to(&reply.write(), from)),
                 None => self.strangers += 1,
             }
