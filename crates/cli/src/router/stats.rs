@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// Print the statistics of a running router
 ///
 /// Without a path it asks the only router that runs. The statistics are of each direction: its rate, its queue with parameters, the frames
-/// was received, sent, dropped and marked, and each hint. `--watch` prints a line for each direction at each interval.
+/// received, sent, dropped and marked, and each hint. `--watch` prints a line for each direction at each interval.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

@@ -339,7 +339,7 @@ registry! {
         Abe,
         /// Flows below their fair share are served before others.
         Sieve,
-        /// A flow that has used less of its share lately goes before others.
+        /// A flow that has recently used less of its share is served before others.
         SieveAccount,
     }
 }

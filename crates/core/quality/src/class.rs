@@ -48,7 +48,7 @@ impl Class {
     /// The class of that name, with its usual parameters.
     ///
     /// # Errors
-    /// When there is none of that name; the error tells the names.
+    /// When there is none of that name; the error lists the names.
     pub fn parse(name: &str) -> Result<Self, UnknownName> {
         let found = Self::ALL.into_iter().find(|class| class.name() == name);
         found.ok_or_else(|| UnknownName {

@@ -36,7 +36,7 @@ use cutline_wire::{ETHERNET, Headers, Ip, Version};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
 
-/// The number of a reservation: who made it, and which of the owner's it is.
+/// The number of a reservation: its owner, and its number among the owner's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReservationId {
     /// The owner. All reservations of an owner can be removed together.

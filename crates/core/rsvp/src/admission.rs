@@ -62,7 +62,7 @@ struct Charge {
     bytes: u64,
 }
 
-/// The reservable share of a link and who has it.
+/// The reservable share of a link and its holders.
 #[derive(Clone, Debug)]
 pub struct Share {
     overhead: u32,

@@ -27,7 +27,7 @@ pub enum Carrier {
 /// Capabilities of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encapsulation {
-    /// Raw messages; hosts on its link that send by UDP are answered by UDP, once they have been heard.
+    /// Raw messages; hosts on its link that send by UDP are answered by UDP, once a message from them has arrived.
     Raw,
     /// Raw messages, and by UDP as well from the beginning, because a host on its link needs it and sends no Path messages.
     RawAndUdp,

@@ -1,6 +1,6 @@
-//! A table of a thousand places in sets of eight: who belongs where, by hash.
+//! A table of a thousand places in sets of eight: the place of each key, by hash.
 //!
-//! Source: "Piece of CAKE", section III-A. A thing that is in its set has its place there; a new one takes any place of its set that nobody uses.
+//! Source: "Piece of CAKE", section III-A. A key that is in its set has its place there; a new one takes any unused place of its set.
 //! Only when all eight are in use do two share a place.
 
 /// Number of places.

@@ -33,11 +33,11 @@ struct Portion {
     of_share: f32,
     /// Bytes that its flows have sent since `since`, at most phi from each.
     counted: f32,
-    /// The largest rate of a flow lately, as a part of f.
+    /// The largest recent rate of a flow, as a part of f.
     largest: f32,
     /// Time of the last update of phi, ticks.
     since: u32,
-    /// Bytes that its new flows have sent lately, as of the host's previous packet.
+    /// Recent bytes of its new flows, as of the host's previous packet.
     fresh: f32,
 }
 

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! f = fair share of the link C, from the sum of min(r, f) over all flows       share.rs
-//! x = (bytes lately - size / 2) / (tau f)                                      rates.rs
+//! x = (recent bytes - size / 2) / (tau f)                                      rates.rs
 //!
 //! first:   x <= 1, nothing of the flow in the lanes, less than `first-delay` waiting there; no charge
 //!          x <= 1/4 goes before the others
@@ -23,10 +23,10 @@
 //! p is the answer of the AQM below for the lanes' backlog, at the rate that is left to them. By default that is PI2, with a target and gains
 //! for the round-trip time `rtt`. `below = { aqm = "pie", target = "15 ms" }` is any other AQM that answers a probability.
 //!
-//! **Why nobody gains by lying, and nobody loses by honesty.** The hint does not decide who is served first. In the lanes TSQ's law
+//! **Why nobody gains by lying, and nobody loses by honesty.** The hint does not decide which flow is served first. In the lanes TSQ's law
 //! charges a lower hint, and it charges a flow that sends more than the others more: g(x) leads back to the share. TSQ charges by
 //! the bytes ahead on arrival. Packets that cut in later make a packet wait longer than it was charged for: if most flows lie, the
-//! honest ones lose 8 % of their throughput (docs/studies/cheaters.md). So q' is at least the mean wait of the lane, and the charge of those who wait
+//! honest ones lose 8 % of their throughput (docs/studies/cheaters.md). So q' is at least the mean wait of the lane, and the charge of flows that wait
 //! longer than the queue falls below p. A sender with many flows gets many shares, as with every queue that knows
 //! flows only.
 //!
@@ -36,7 +36,7 @@
 //! has a smaller surcharge than its host. New flows count against their host's share: together they get an eighth of its f, or phi.
 //!
 //! **Why the price rises below the share, too.** Without g there is a second equilibrium: f as large as the link, nobody above it, all
-//! of the lanes free of charge for those who fill them, and flows that respond to loss starved.
+//! of the lanes free of charge for the flows that fill them, and flows that respond to loss starved.
 //!
 //! **Why the price rises with time.** g alone is gentle: a flow whose round trip is short, all flows of a host that has many, and a sender
 //! that does not respond would stay above the share. M, the surcharge, is a bucket: each packet in the lanes fills it by its part of a
@@ -61,7 +61,7 @@
 //! **Defaults** depend on the link and on `rtt` alone: the target is a third of `rtt`, but never less than three packets of 1500 B; PI2's
 //! gains are those of RFC 9332 appendix A.1 for a round trip of `rtt` and the target together.
 //!
-//! **Memory** does not grow: 16 B for each of the flows that have sent lately, and an eighth of `memory` for recent visitors. With hosts before
+//! **Memory** does not grow: 16 B for each of the flows that have sent recently, and an eighth of `memory` for recent visitors. With hosts before
 //! flows, a quarter of it is theirs, 36 B for each. Of the queue's limit an eighth is kept for the first queues.
 //! Twice as many cells as flows are enough; with as many, some sets of eight have more flows than cells (docs/studies/sieve.md).
 //!
@@ -80,7 +80,7 @@
 //! - Order within a flow, whichever way its packets go: `a_flow_keeps_its_order`, and every other test.
 //! - Order of service: `the_sparse_go_first_whatever_their_hint`, `the_lanes_are_sure_of_their_share`.
 //! - Pulses below tau: `pulses_gain_nothing`.
-//! - Who pays: `who_sends_more_loses_more`, `a_flow_that_does_not_respond_keeps_its_share`, `marks_are_no_way_to_stay`.
+//! - Dropped packets: `who_sends_more_loses_more`, `a_flow_that_does_not_respond_keeps_its_share`, `marks_are_no_way_to_stay`.
 //! - New flows: `new_flows_share_an_allowance`.
 //! - Weights: `packets_behind_each_other_do_not_run_ahead_of_the_clock`.
 //! - Hosts first: `a_host_has_one_share_and_its_flows_a_fair_part_of_it`, `new_flows_of_a_host_have_its_share`,
@@ -290,7 +290,7 @@ impl MeanSurcharge {
 /// All flows that have just come, which are one flow to the price.
 #[derive(Clone, Copy, Debug, Default)]
 struct Newcomers {
-    /// Bytes sent lately, decaying.
+    /// Bytes sent recently, decaying.
     sent: Decaying,
     /// The logarithm of their surcharge as of `at`.
     surcharge: f64,
@@ -597,7 +597,7 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
         let mut x = self.times_its_share(size, &seen, part);
         let mut x_first = host.map_or(x, |host| self.times_its_share(size, &host.seen, 1.0));
         match host {
-            // The allowance of a flow that has just come is its host's if that is known. No flow pays less than its host.
+            // The allowance of a new flow is its host's if that is known. No flow is charged less than its host.
             Some(host) if !host.seen.is_new => {
                 seen.surcharge = seen.surcharge.max(host.seen.surcharge);
                 if let Some(hosts) = self.hosts.as_mut().filter(|_| seen.is_new) {
@@ -705,7 +705,7 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
         if self.params.without == Without::Order {
             arrival.hint = self.largest_hint();
         }
-        // Who is far below the share and stands only because packets of its own do joins these, and not the end: it would never get out.
+        // A flow far below the share that waits only because its own packets wait joins these, and not the end: otherwise it would never leave the lanes.
         let point = match seen.stands(self.lanes.least_weight()).then(|| seen.last_weight(now)) {
             Some(last) if x <= SPARSE && self.params.without != Without::First => {
                 self.lanes.insertion_point_behind(now, last)

@@ -28,14 +28,14 @@ use super::cutoff::{Cutoff, Loads};
 use super::params::FeedbackParams;
 use cutline_units::{Duration, Instant};
 
-/// State of a path, from the summaries of all hosts that are heard and have flows.
+/// State of a path, from the summaries of all hosts that report and have flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PathView {
     /// Number of hosts.
     pub hosts: u32,
     /// Hosts of them with enough reports since the last decision; a raise needs nearly all of them.
     pub ready: u32,
-    /// The share of disturbed flows, averaged over all hosts; those whose reports say nothing about the last decision
+    /// The share of disturbed flows, averaged over all hosts; those without a report since the last decision
     /// count as undisturbed.
     pub disturbed: f64,
     /// The worst predicted headroom of the other hosts; 1 if there are none.
@@ -119,7 +119,7 @@ impl PathController {
         self.cutoff
     }
 
-    /// Returns whether all flows are at their minima, and a lower rate can mend nothing any more.
+    /// Returns whether all flows are at their minima, so that no lower rate is possible.
     pub fn is_exhausted(&self) -> bool {
         self.cutoff == Cutoff::ALL
     }

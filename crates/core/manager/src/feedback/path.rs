@@ -7,10 +7,10 @@
 //!                          (at the coordinator only)
 //! ```
 //!
-//! One host coordinates: the one with the lowest number of those that are heard. The others send their summaries to it
+//! One host coordinates: the one with the lowest number of those that report. The others send their summaries to it
 //! alone, and it sends its own, with the directive, to all. So a path with n hosts carries 2 n messages in an interval.
-//! A host that does not hear its coordinator for [`FeedbackParams::silence`] turns to the next one, which may be
-//! itself, and returns as soon as it hears the first one again. A coordinator that is new begins with the cutoff that
+//! A host that receives nothing from its coordinator for [`FeedbackParams::silence`] turns to the next one, which may be
+//! itself, and returns as soon as it receives from the first one again. A coordinator that is new begins with the cutoff that
 //! it has followed.
 //!
 //! A directive has an epoch. When flows were lowered, the coordinator waits until nearly all hosts follow it, and
@@ -22,7 +22,7 @@
 //! While the path is lowered, ranks and references of flows stay as they were before. Otherwise a flow that is older,
 //! or sends less because it was lowered, would move the limits of all.
 //!
-//! Reports are those of clients, who may lie. Flows of a user are one vote on whether the path is overloaded, and a claimed rate is bounded by
+//! Reports come from clients, which may lie. Flows of a user are one vote on whether the path is overloaded, and a claimed rate is bounded by
 //! the limit of the flow.
 //!
 //! Not implemented: finding out which flows share a bottleneck. The owner says which path a flow takes.
@@ -55,7 +55,7 @@ pub struct PathStart {
 /// A flow on a path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathFlow {
-    /// The user who owns it. All users of a host have the same say in whether the path is overloaded.
+    /// The user who owns it. All users of a host have the same vote on whether the path is overloaded.
     pub user: UserId,
     /// The most that it may send if the path is not lowered, bit/s.
     pub most: Rate,
@@ -449,7 +449,7 @@ impl PathFeedback {
         self.directive
     }
 
-    /// The other hosts, each with whether it is heard.
+    /// The other hosts, each with a flag whether it reports.
     pub fn peers(&self, now: Instant) -> impl Iterator<Item = (HostId, bool)> {
         let silence = self.params.silence;
         self.peers.iter().map(move |(host, peer)| {
@@ -734,7 +734,7 @@ impl PathFeedback {
         }
     }
 
-    /// Chooses the host with the lowest number that is heard.
+    /// Chooses the host with the lowest number that reports.
     fn choose_leader(&mut self, now: Instant) {
         let silence = self.params.silence;
         if let Some(peer) = self.peers.get_mut(&self.leader) {

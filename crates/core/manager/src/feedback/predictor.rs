@@ -139,7 +139,7 @@ const MANY: u64 = 1 << 40;
 /// Number of reports after which the shortest delay counts as that of the path without queues. Queues that
 /// were there at first have shrunk by then, because rates were lowered.
 const KNOWN: u32 = 16;
-/// Number of reports after which a delay near the edge counts as one that no rate can mend.
+/// Number of reports after which a delay near the edge counts as one that no rate can reduce.
 const HOPELESS: u32 = 64;
 /// The shortest distance of the best delay from the edge, as a share of the edge.
 const NARROWEST: f64 = 0.1;
@@ -255,7 +255,7 @@ impl Predictor {
         Outlook { headroom, ahead, is_disturbed: is_rising || ahead < params.near }
     }
 
-    /// The axis of the delay, from the best that the path allows; `None` if any is acceptable, or no rate can mend it.
+    /// The axis of the delay, from the best that the path allows; `None` if any is acceptable, or no rate can reduce it.
     fn axis(&self, params: &FeedbackParams) -> Option<Axis> {
         let axis = self.edges.delay_axis()?;
         if self.delays >= HOPELESS && axis.position(self.base) < params.near {

@@ -53,7 +53,7 @@ pub enum AllocationEvent {
         /// Reason.
         cause: AllocationCause,
     },
-    /// A flow has ended: it may not send any more.
+    /// A flow has ended: it may no longer send.
     Revoked {
         /// The flow.
         flow: FlowId,

@@ -5,7 +5,7 @@
 //! [`AdmissionAnswer`]: admitted, admitted with less, or refused, with the [`Shortage`] that is the reason.
 //!
 //! - *Real-time* flows get hard shares. A request takes from the promisable part ([`ResourceParams::committed_share`]
-//!   of each capacity), and at most the user's part of that ([`ResourceParams::user_share`]). Nobody who comes later
+//!   of each capacity), and at most the user's part of that ([`ResourceParams::user_share`]). No later request
 //!   takes it away.
 //! - *Time-shared* flows get their minimum for certain, which is a promise like a real-time flow's, and share the rest
 //!   by weighted max-min fairness: among users first, then among the flows of each (`fill.rs`). Linux' HTB divides
@@ -169,7 +169,7 @@ struct User {
     flows: u32,
     /// Promises by place.
     committed: Vec<u64>,
-    /// Time-shared flows, in the order in which they get all that they want.
+    /// Time-shared flows, in the order in which their demands are met.
     sharers: BTreeSet<SharePosition>,
 }
 
@@ -629,7 +629,7 @@ impl ResourceManager {
         }
     }
 
-    /// Counts all flows anew, for other capacities.
+    /// Recounts all flows for other capacities.
     fn recount(&mut self) {
         let used = self.flows.iter().filter_map(|(_, flow)| flow.request.interface).collect();
         self.ledger = Ledger::new(&self.params, &self.capacities, &used);

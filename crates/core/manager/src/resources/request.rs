@@ -38,7 +38,7 @@ impl fmt::Display for FlowId {
 pub enum SchedulingClass {
     /// Data have deadlines: the rate that was admitted is kept when others come.
     RealTime,
-    /// A throughput is wanted: the minimum is kept, and the rest of the host is shared.
+    /// A throughput is requested: the minimum is kept, and the rest of the host is shared.
     TimeShared,
 }
 

@@ -4,7 +4,7 @@ use super::fill::{Filled, Group, INTERFACES, Member, fill};
 use super::{AllocationCause, Flow, FlowId, ResourceManager};
 use std::cmp::Ordering;
 
-/// Place of a time-shared flow among those of its user: by the level at which it has all that it wants.
+/// Place of a time-shared flow among those of its user: by the level at which its demand is met.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SharePosition {
     /// Rate that it can use beside its minimum, bit/s.
@@ -46,7 +46,7 @@ impl Eq for SharePosition {}
 const ROUNDING: f64 = 1e-9;
 
 impl ResourceManager {
-    /// Computes the shares anew if something has changed.
+    /// Recomputes the shares after a change.
     pub(super) fn settle(&mut self) {
         if let Some(cause) = self.stale.take() {
             if self.has_room_for_all() {

@@ -234,11 +234,11 @@ impl ResourceManager {
 
     /// A manager that continues from a snapshot: with the same accounts, rates, leases and events that were not taken.
     /// If the parameters are those of before, it decides as the one before would. After an interruption call
-    /// [`ResourceManager::renew_all`], and [`ResourceManager::set_capacities`] if they were measured anew.
+    /// [`ResourceManager::renew_all`], and [`ResourceManager::set_capacities`] if they were measured again.
     ///
     /// # Errors
     /// When the version is another one, or a value is not allowed: promises beyond the capacities are not. Rates that
-    /// exceed them are computed anew.
+    /// exceed them are computed again.
     pub fn restore(
         now: Instant,
         params: ResourceParams,

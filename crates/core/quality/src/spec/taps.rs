@@ -15,7 +15,7 @@ pub enum CapacityProfile {
     Scavenger,
     /// Somebody waits for each answer.
     LowLatencyInteractive,
-    /// Delay matters, but nobody waits for an answer.
+    /// Delay matters, but no user waits for an answer.
     LowLatencyNonInteractive,
     /// The same rate from the beginning to the end.
     ConstantRateStreaming,

@@ -2,7 +2,7 @@
 //!
 //! State of a neighbour is a path that it has announced, or a reservation that it has made. A neighbour, and all neighbours of an interface
 //! together, have at most so much of it ([`EngineParams`](super::EngineParams)). A path is *confirmed* once something is reserved for it;
-//! anybody can announce a path, and few can confirm one, since a reservation comes from the receiver's side.
+//! any host can announce a path, and few can confirm one, since a reservation comes from the receiver's side.
 //!
 //! Where there is no room, the oldest unconfirmed path ends: of the neighbour if that has too much, of the interface if that has too much, of the
 //! interface that has the most if a session or the node is full. State at interfaces with keys is ended for a newcomer at one only, and comes
@@ -116,7 +116,7 @@ impl Budgets {
         }
     }
 
-    /// Notes that something is reserved for a path, or nothing any more.
+    /// Notes that something is reserved for a path, or no longer.
     fn confirm_path(&mut self, number: u64, is_confirmed: bool, owner: NeighbourKey) {
         self.with(owner, |ledger| {
             ledger.take(number, !is_confirmed);
@@ -374,7 +374,7 @@ impl Engine {
         }
     }
 
-    /// Tells an application here that a sender for which it wants to reserve is refused at this node.
+    /// Reports to an application here that a sender for which it requests a reservation is refused at this node.
     pub(super) fn tell_refused(&mut self, session: Session, sender: Sender, error: ErrorSpec) {
         let s = self.by_session.get(&session).and_then(|id| self.sessions.get(id));
         let request = s.and_then(|s| s.request.as_ref()).filter(|request| request.senders.contains(&sender));

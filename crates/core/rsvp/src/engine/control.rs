@@ -143,7 +143,7 @@ impl Engine {
         self.outputs.push_back(EngineOutput::Control(Control::Delete { interface, handle: control.handle }));
     }
 
-    /// Ends reservations that no sender routes to any more (RFC 2205 section 3.1.5). Nobody is notified.
+    /// Ends reservations that no sender routes to any longer (RFC 2205 section 3.1.5). Nobody is notified.
     pub(super) fn prune(&mut self, s: &mut SessionState) {
         let reservations = std::mem::take(&mut s.reservations);
         for mut rsb in reservations {
@@ -182,7 +182,7 @@ impl Engine {
         has_changed
     }
 
-    /// Takes a reservation away that traffic control cannot install or keep, or gives to somebody else (RFC 2205 section
+    /// Takes a reservation away that traffic control cannot install or keep, or has given to another session (RFC 2205 section
     /// 3.11.2). The receivers are notified. Pending outputs about the session's reservations are withdrawn, so a reservation that
     /// cannot be installed was neither confirmed nor made upstream, if its owner says so before it takes anything else.
     pub fn revoke(&mut self, now: Instant, handle: ReservationHandle, is_preempted: bool) {

@@ -189,7 +189,7 @@ impl Engine {
         self.report_failure(now, s, (rsb.next_hop, rsb.handle), rsb.style, failure, in_place, Some(flow));
     }
 
-    /// Handles a `ResvErr` message: larger reservations are blockaded, and those concerned hear of it. It must come from a previous hop at which
+    /// Handles a `ResvErr` message: larger reservations are blockaded, and the affected receivers are notified. It must come from a previous hop at which
     /// this node has reserved.
     pub(super) fn on_resv_error(&mut self, now: Instant, origin: &Origin, error: &ResvErr) {
         let id = self.by_session.get(&error.session).copied();

@@ -16,7 +16,7 @@
 //!   3.1.3). Such a change sends the reservation to the new hop at once.
 //! - A blockade's flowspec is greater than a reservation's if it covers it and is not the same ([`Flowspec::exceeds`](crate::intserv::Flowspec::exceeds)). Word by word, as in the example of
 //!   RFC 2205 section 3.5, no request would ever be greater than one with the same packet size.
-//! - A reservation that no sender routes to any more ends at once. An application's request stays, and is reserved again when
+//! - A reservation that no sender routes to any longer ends at once. An application's request stays, and is reserved again when
 //!   the path comes back.
 //! - A node that answers a reservation with "no path" has probably restarted. It gets the reservation again as soon as its
 //!   Path message arrives, which does not wait for a refresh.
@@ -75,7 +75,7 @@ use timers::{Timer, Timers};
 pub struct EngineStart {
     /// Parameters of the engine.
     pub params: EngineParams,
-    /// A secret that nobody can guess, from which challenges follow.
+    /// A secret that cannot be guessed, from which challenges follow.
     pub secret: [u8; 32],
     /// A number above those of all messages that were signed with the same keys before, such as the time since 1900 in NTP's
     /// format (RFC 2747 section 3).

@@ -135,7 +135,7 @@ impl Engine {
         for Copy { carrier, destination } in copies {
             self.stats.sent_bytes += bytes.len() as u64;
             let bytes = bytes.clone();
-            // Over UDP a host cannot send as somebody else, nor with Router Alert.
+            // Over UDP a host cannot send with another host's address, nor with Router Alert.
             let is_raw = carrier == Carrier::Raw;
             let (source, router_alert) = (if is_raw { source } else { own }, router_alert && is_raw);
             let datagram = Datagram {
@@ -380,7 +380,7 @@ impl Engine {
         self.uninstall(slot, installed);
         let Some((id, known)) = id.zip(self.neighbours.get_mut(&neighbour)) else { return };
         known.see_epoch(id.epoch);
-        // A number stands for one state. If a message says something else, one of both is a forged copy, and summaries refresh neither: the
+        // A number stands for one state. If a message has other contents, one of both is a forged copy, and summaries refresh neither: the
         // neighbour is asked for the message itself, whose state has the number then.
         if *known.received.entry(id.id).or_insert(installed) != installed {
             known.received.remove(&id.id);
@@ -400,7 +400,7 @@ impl Engine {
         }
     }
 
-    /// Says that a message has arrived, if its sender wants to know.
+    /// Acknowledges a message, if its sender requests it.
     pub(super) fn acknowledge(&mut self, now: Instant, neighbour: NeighbourKey, id: Option<MessageId>) {
         if let Some(id) = id.filter(|id| id.wants_ack) {
             self.add_acknowledgement(

@@ -34,9 +34,9 @@ pub enum EngineOutput {
     Control(Control),
     /// Say where packets go, and say it again whenever it changes ([`Engine::set_route`](super::Engine::set_route)).
     AskRoute(RouteKey),
-    /// The route is not needed any more.
+    /// The route is no longer needed.
     ForgetRoute(RouteKey),
-    /// Something that an application here wants to know.
+    /// An event for an application here.
     Event(Event),
 }
 
@@ -121,7 +121,7 @@ pub enum Control {
         /// The sender.
         sender: Sender,
     },
-    /// Packets of this sender do not use it any more.
+    /// Packets of this sender no longer use it.
     RemoveFilter {
         /// The interface.
         interface: InterfaceId,
@@ -210,7 +210,7 @@ pub enum Event {
         style: Style,
         /// The senders; none in style WF.
         senders: Vec<Sender>,
-        /// The reservation; `None` if there is none any more.
+        /// The reservation; `None` if it has ended.
         flowspec: Option<Flowspec>,
     },
     /// The path of a sender here cannot be set up.

@@ -320,7 +320,7 @@ impl Engine {
         }
     }
 
-    /// Ends path state and the reservations that need it (RFC 2205 section 3.1.5). The nodes before and after hear nothing of it.
+    /// Ends path state and the reservations that need it (RFC 2205 section 3.1.5). The nodes before and after are not notified.
     pub(super) fn remove_path(&mut self, s: &mut SessionState, key: PathKey) {
         let Some(mut psb) = s.paths.remove(&key) else { return };
         for slot in [&mut psb.cleanup, &mut psb.refresh] {
@@ -339,7 +339,7 @@ impl Engine {
         }
     }
 
-    /// A path that nobody has refreshed ends, and the nodes after this one hear of it.
+    /// A path without a refresh ends, and the nodes after this one are notified.
     pub(super) fn path_cleanup_due(&mut self, now: Instant, s: &mut SessionState, key: PathKey) {
         let Some(psb) = s.paths.get_mut(&key) else { return };
         if psb.expires > now {
@@ -429,7 +429,7 @@ impl Engine {
         }
     }
 
-    /// Sets the next refresh anew, after an acknowledgement or because there are no summaries any more.
+    /// Resets the next refresh, after an acknowledgement or because summaries have ended.
     pub(super) fn arm_path_refresh(&mut self, now: Instant, s: &mut SessionState, key: PathKey) {
         let period = self.jittered();
         let Some(psb) = s.paths.get_mut(&key) else { return };
@@ -471,7 +471,7 @@ impl Engine {
         }
     }
 
-    /// Forgets a route that no path of the session has any more.
+    /// Releases a route that no path of the session uses any longer.
     fn release_route(&mut self, s: &SessionState, route: Option<RouteKey>) {
         let Some(key) = route.filter(|key| s.paths.values().all(|psb| psb.route != Some(*key))) else {
             return;
@@ -567,7 +567,7 @@ impl Engine {
 
 impl Engine {
     /// Postpones the refreshes of the reservations towards the senders by the time of local repair (RFC 2205 section 3.6). A refresh
-    /// computes the reservation towards a sender anew; until then it stays, because the sender may return by the new route.
+    /// recomputes the reservation towards a sender; until then it stays, because the sender may return by the new route.
     fn postpone_upstream_refresh(&mut self, now: Instant, s: &mut SessionState) {
         let at = now + self.params.local_repair + self.jittered();
         for (key, upstream) in &mut s.upstream {
@@ -611,7 +611,7 @@ impl Psb {
         }
     }
 
-    /// Returns whether the nodes after this one hear the same from both.
+    /// Returns whether the nodes after this one receive the same messages from both.
     fn says_the_same(&self, other: &Self) -> bool {
         self.tspec == other.tspec
             && self.adspec == other.adspec

@@ -1,4 +1,4 @@
-//! Messages that arrive: whether they are believed, whose they are, and of which interface they may change state.
+//! Messages that arrive: their authenticity, their sender, and the interface whose state they may change.
 //!
 //! Keys are given to interfaces (RFC 2747 section 3), so they protect the state of an interface: the path state that came by it, the
 //! reservations on it, and the state of the neighbours there. A message creates, changes or removes state of an interface only if it
@@ -89,7 +89,7 @@ impl Engine {
         self.dispatch(now, arrival, (origin, neighbour), ttl, message);
     }
 
-    /// Returns the neighbour that has sent a message; `None` if the message names an interface for which it may not speak. A reservation names
+    /// Returns the neighbour that has sent a message; `None` if the message names an interface for which it has no authority. A reservation names
     /// the interface that it is for by its handle (RFC 2205 section 3.1.4).
     fn neighbour_of(&self, body: &Body, origin: &Origin) -> Option<NeighbourKey> {
         let place = match body {

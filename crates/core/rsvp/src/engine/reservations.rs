@@ -410,7 +410,7 @@ impl Engine {
         });
     }
 
-    /// Ends the reservations that nobody has refreshed.
+    /// Ends the reservations without a refresh.
     pub(super) fn resv_cleanup_due(&mut self, now: Instant, s: &mut SessionState) {
         s.cleanup = Slot::EMPTY;
         let mut ended: BTreeSet<Sender> = BTreeSet::new();

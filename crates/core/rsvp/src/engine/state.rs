@@ -26,7 +26,7 @@ pub(super) struct SessionState {
     pub request: Option<Reservation>,
     /// Flowspecs that it requests for single senders in style FF, instead of the common one.
     pub flowspecs: BTreeMap<Sender, Flowspec>,
-    /// True if the application here wants to hear of the session.
+    /// True if the application here requests events of the session.
     pub is_watched: bool,
     /// Time at which the first reservation expires.
     pub cleanup: Slot,
@@ -209,7 +209,7 @@ pub struct Reservation {
     pub senders: Vec<Sender>,
     /// Flowspec: for each sender in style FF, for all together otherwise.
     pub flowspec: Flowspec,
-    /// True if the application wants a confirmation.
+    /// True if the application requests a confirmation.
     pub confirm: bool,
 }
 
@@ -232,7 +232,7 @@ impl SessionState {
         }
     }
 
-    /// A reservation tells who the next RSVP node is.
+    /// A reservation reveals the next RSVP node.
     pub fn learn_next_hop(&mut self, interface: InterfaceId, next_hop: IpAddr) {
         if self.session.is_multicast() {
             return;

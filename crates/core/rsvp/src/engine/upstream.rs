@@ -165,7 +165,7 @@ impl Engine {
         }
     }
 
-    /// Sets the next refresh anew, after an acknowledgement or because there are no summaries any more.
+    /// Resets the next refresh, after an acknowledgement or because summaries have ended.
     pub(super) fn arm_resv_refresh(&mut self, now: Instant, s: &mut SessionState, key: UpKey) {
         let period = self.jittered();
         // A blockade that ends lets a larger reservation be tried, so it is computed again soon.
@@ -279,7 +279,7 @@ impl Engine {
         Ok(Some(Merged { style, flows, scope, confirm, policy, passed_on }))
     }
 
-    /// Of the confirmations that are wanted, that of the largest reservation goes on, and the others are given here.
+    /// Of the requested confirmations, that of the largest reservation is forwarded, and the others are given here.
     fn take_confirmation(
         &mut self,
         now: Instant,
@@ -420,7 +420,7 @@ impl Engine {
     }
 }
 
-/// Returns whether a reservation of style WF is for this sender, by the scopes of those who reserve (RFC 2205
+/// Returns whether a reservation of style WF is for this sender, by the scopes of the reserving hosts (RFC 2205
 /// section 3.4).
 fn scope_names(s: &SessionState, sender: &Sender) -> bool {
     s.reservations.iter().any(|rsb| {

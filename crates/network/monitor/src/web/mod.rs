@@ -7,8 +7,8 @@
 //! ```text
 //! access    who asks, and who may
 //! events    a document each second, for the page
-//! places    how many connections there may be
-//! answers   what each path answers
+//! places    limits of connections
+//! answers   the answer of each path
 //! page/     the page: HTML, styles and a script, all from here
 //! ```
 
