@@ -400,7 +400,7 @@ impl Adspec {
         }
     }
 
-    /// Returns whether every node so far has controlled load; `None` if the sender does not want it to be used.
+    /// Returns whether every node so far has controlled load; `None` if the sender excludes its use.
     pub fn has_controlled_load(&self) -> Option<bool> {
         let part = self.services.iter().find(|part| part.service == CONTROLLED_LOAD)?;
         Some(!part.is_broken && !self.is_broken)

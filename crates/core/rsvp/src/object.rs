@@ -38,7 +38,7 @@ pub mod class {
     pub const ADSPEC: u8 = 13;
     /// Data for a policy, which is passed on.
     pub const POLICY_DATA: u8 = 14;
-    /// The receiver that wants a confirmation.
+    /// The receiver that requests a confirmation.
     pub const RESV_CONFIRM: u8 = 15;
     /// [`MessageId`](super::MessageId).
     pub const MESSAGE_ID: u8 = 23;
@@ -236,7 +236,7 @@ impl ErrorSpec {
 /// The number of a message, by which its receiver can acknowledge it (RFC 2961 section 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageId {
-    /// True if an acknowledgement is wanted.
+    /// True if an acknowledgement is requested.
     pub wants_ack: bool,
     /// A number that is another one each time the node starts, 24 bits.
     pub epoch: u32,
@@ -280,7 +280,7 @@ pub enum Ids {
 pub struct Challenge {
     /// The neighbour's key, 48 bits.
     pub key: u64,
-    /// A number that nobody can guess.
+    /// A number that cannot be guessed.
     pub cookie: u64,
 }
 
@@ -468,7 +468,7 @@ impl Style {
     }
 }
 
-/// Writes the receiver that wants a confirmation.
+/// Writes the receiver that requests a confirmation.
 pub(crate) fn put_confirm(to: &mut Vec<u8>, receiver: IpAddr) {
     put(to, class::RESV_CONFIRM, kind_of(receiver), |to| put_address(to, receiver));
 }

@@ -16,7 +16,7 @@
 //! | data | 16 | d1 for the last fragment of a message, d0 for one that more follow 1, length of its payload 3, token 4, when it was sent 8 |
 //!
 //! The messages of a [negotiation](crate::negotiation) come among them and begin with c7 51. Times are nanoseconds of the
-//! sender's clock. The token is a number that follows from the session, so that nobody who cannot see the path adds messages
+//! sender's clock. The token is a number that follows from the session, so that no host outside of the path can add messages
 //! to a connection.
 //!
 //! The header in a stream is as long as the alignment of memory that a copy is fast for: with 12 B, processors that copy slowly to
@@ -72,7 +72,7 @@ pub enum Frame {
     Feedback,
     /// A message of a negotiation.
     Negotiation,
-    /// Something else: the other end does not speak this protocol, or the token is not that of the session.
+    /// Other bytes: the other end does not speak this protocol, or the token is not that of the session.
     Foreign,
 }
 

@@ -1,4 +1,4 @@
-//! The QoS MIB of a connection: everything that its application may want to know of it, as one struct (QoSockets section II).
+//! The QoS MIB of a connection: the state of the connection for its application, as one struct (QoSockets section II).
 //!
 //! It is plain data, a copy of the state at [`Mib::at`]. Values that are not known, or no longer known, are `None`.
 
@@ -129,7 +129,7 @@ pub struct Distribution {
     pub max: Duration,
 }
 
-/// Feedback of the lower layers to the sending end (QUANTA section 5). It is filled in by who owns the
+/// Feedback of the lower layers to the sending end (QUANTA section 5). It is filled in by the owner of the
 /// socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LocalFeedback {
@@ -156,7 +156,7 @@ pub struct LocalFeedback {
     pub reconnected: Option<Instant>,
 }
 
-/// The kernel's figures of a TCP connection. It is filled in by who owns the socket.
+/// The kernel's figures of a TCP connection. It is filled in by the owner of the socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpFigures {
     /// The smoothed round-trip time.

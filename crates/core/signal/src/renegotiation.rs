@@ -4,7 +4,7 @@
 //! The application gives the specifications that it accepts beside its own: [`Alternatives`], best first, each of which demands no more
 //! than the one before. The controller never asks for anything else. Each interval it gets [observations](Seen):
 //!
-//! - *Down*: a limit has been violated for [`RenegotiationParams::patience`], and nothing else that the end does can mend it. The next
+//! - *Down*: a limit has been violated for [`RenegotiationParams::patience`], and no other action of the end can end the violation. The next
 //!   alternative is asked for.
 //! - *Back*: for [`RenegotiationParams::rest`], delay, jitter and loss were well inside the limits of the next better specification, and no
 //!   limit was violated. That one is asked for. Whether the network carries its rate is not known before, so a return is a trial.
@@ -63,7 +63,7 @@ pub struct Alternatives {
 /// Observation of both directions in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Seen {
-    /// Time since which a limit has been violated and nothing else can mend it; `None` if none is.
+    /// Time since which a limit has been violated that no other action can end; `None` if none is.
     pub violated_since: Option<Instant>,
     /// The position of the worst of delay, jitter and loss between the limits of the next better specification: 1 at the best, 0 at the
     /// limit; `None` if nothing was measured.

@@ -2,7 +2,7 @@
 //!
 //! Each delivery carries up to 1500 B of the packets that wait at its time: several small packets, one whole packet, or the next
 //! part of a large one, which arrives with its last part. The unused rest of a delivery is lost. So under saturation the bytes
-//! delivered are those recorded, for every size of packet. The record begins anew at its end.
+//! delivered are those recorded, for every size of packet. The record restarts at its end.
 
 use crate::measure::Window;
 use cutline_units::{Duration, Instant};

@@ -119,7 +119,7 @@ pub struct ManagedShare {
     pub weight: u32,
 }
 
-/// The manager of a node. Clones are the same one. It begins anew with each simulation of its network; simulations of
+/// The manager of a node. Clones are the same one. It restarts with each simulation of its network; simulations of
 /// one network at the same time would share it.
 #[derive(Clone, Debug)]
 pub struct SimulatedHost(Arc<Mutex<State>>);

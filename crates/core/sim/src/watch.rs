@@ -162,7 +162,7 @@ impl Watch {
         }
     }
 
-    /// Notes that a packet's transmission has started; `marked` tells whether its queue marked it at departure.
+    /// Notes that a packet's transmission has started; `marked` is true if its queue marked it at departure.
     pub(crate) fn departed(
         &mut self,
         now: Instant,

@@ -116,7 +116,7 @@ pub fn translate(request: &TranslationRequest) -> Result<Translation, ParameterE
     })
 }
 
-/// The protocol that the request states, or the one that fits; with a reservation if that is wanted.
+/// The protocol that the request states, or the one that fits; with a reservation if that is requested.
 fn choose_protocol(request: &TranslationRequest, log: &mut Decisions) -> Protocol {
     let wants_reservation = request.service == Some(Service::Reservation);
     let rule = selection::decide(&request.specification);

@@ -69,7 +69,7 @@ impl Lock {
 impl Drop for Lock {
     fn drop(&mut self) {
         if is_at(&self.file, &self.path) {
-            // A file that stays is in nobody's way.
+            // A file that stays does no harm.
             let _ = fs::remove_file(&self.path);
             // Only an empty folder can be removed.
             let _ = fs::remove_dir(&self.folder);

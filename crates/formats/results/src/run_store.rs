@@ -3,7 +3,7 @@
 //! A run's folder is written under another name and renamed when it is complete. A folder with a run's name is therefore a
 //! complete run, even after Ctrl-C, a crash or a full disk. When every run of the experiment is stored, the tables hold all
 //! of them and the folders of the single runs are removed. A run that is stored again has a folder again, which takes
-//! precedence over its rows in the tables until they are joined anew.
+//! precedence over its rows in the tables until they are joined again.
 
 use crate::column::Row;
 use crate::digest::{Digests, read_record, read_verified, write_record};

@@ -5,10 +5,10 @@
 use crate::{Parameter, ParameterError, ParameterKind, ParameterValue};
 use cutline_units::{Distribution, Duration};
 
-/// The values of all parameters of a thing that was made, or why it was not.
+/// The values of all parameters of a created object, or the reason of a failure.
 pub type Made = Result<Vec<(&'static str, ParameterValue)>, ParameterError>;
 
-/// Makes a thing of these values.
+/// Creates an object with these values.
 pub type Make<'a> = &'a dyn Fn(&[(&str, ParameterValue)]) -> Made;
 
 /// Every parameter has a name in kebab-case, a text, and a source for its default.

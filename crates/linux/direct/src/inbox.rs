@@ -17,7 +17,7 @@ const BATCH: usize = 64;
 const MOST_INCOMPLETE: usize = 64;
 /// The most senders whose latest message is remembered.
 const MOST_SENDERS: usize = 4096;
-/// Number of messages behind the last one of another inbox, after which none is a repetition any more.
+/// Number of messages behind the last one of another inbox, after which none can be a repetition.
 const SETTLED: u32 = 1024;
 
 /// A message that was received.

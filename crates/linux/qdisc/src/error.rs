@@ -77,10 +77,10 @@ pub enum QdiscError {
     NotThere {
         /// The interface.
         interface: String,
-        /// Kind of the queueing discipline that somebody has set there.
+        /// Kind of the queueing discipline that is set there.
         has: Option<String>,
     },
-    /// The interface has a queueing discipline that somebody else has set.
+    /// The interface has a queueing discipline that is not Cutline's.
     #[error(
         "`{interface}` has the queueing discipline {} {handle:x}: already, which is not Cutline's: remove it, or allow it to be replaced \
          (--replace); `cutline qdisc del` does not bring it back",

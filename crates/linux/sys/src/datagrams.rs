@@ -371,7 +371,7 @@ impl Inbox {
         unsafe { &*(std::ptr::from_ref(head) as *const [u8]) }
     }
 
-    /// Returns how many datagrams the socket had dropped when a datagram of the last call came into its queue; 0 if none, or if nobody has
+    /// Returns how many datagrams the socket had dropped when a datagram of the last call came into its queue; 0 if none, or if the caller has not
     /// asked for it. It wraps around.
     ///
     /// # Panics

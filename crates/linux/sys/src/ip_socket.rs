@@ -1,6 +1,6 @@
 //! Sockets for messages whose IP headers matter: raw ones for a protocol over IP, and UDP ones. Each message that arrives comes with its
 //! interface, its addresses and its TTL; each that is sent has those that the caller gives, also a source address of another host,
-//! and the Router Alert option if wanted (RFC 2113, RFC 2711).
+//! and the Router Alert option if requested (RFC 2113, RFC 2711).
 //!
 //! Raw sockets, and sources of other hosts, need `CAP_NET_RAW`.
 #![expect(unsafe_code, reason = "recvmsg with control messages that no safe crate wraps")]
@@ -239,7 +239,7 @@ impl IpSocket {
         }
     }
 
-    /// Returns the room for messages that wait to be read, and the room that is wanted; bytes, as the kernel counts them. Without
+    /// Returns the room for messages that wait to be read, and the requested room; bytes, as the kernel counts them. Without
     /// `CAP_NET_ADMIN` the system may give less.
     ///
     /// # Errors

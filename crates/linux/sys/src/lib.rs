@@ -27,7 +27,7 @@
 //!   umem      their memory
 //! tun         TUN interfaces
 //! own_socket  sockets that a library of this process keeps for itself
-//! vacant      sockets that are closed while somebody uses their descriptor
+//! vacant      sockets that are closed while their descriptor is in use
 //! bpf         eBPF programs
 //!   assembler writing them
 //! interface   interfaces by name and number

@@ -76,7 +76,7 @@ impl Mapping {
     pub(crate) fn atomic(&self, at: usize) -> &AtomicU32 {
         assert!(self.holds::<AtomicU32>(at, 1), "an atomic lies in its mapping");
         // SAFETY: by the assertion four aligned bytes are there. Nothing else but atomics touches them: the unsafe
-        // accesses below are for other bytes, or for those that nobody writes to meanwhile.
+        // accesses below are for other bytes, or for those that are not written meanwhile.
         unsafe { AtomicU32::from_ptr(self.start.add(at).cast().as_ptr()) }
     }
 
@@ -109,7 +109,7 @@ impl Mapping {
     /// No other code or process may write to them as long as they are borrowed.
     #[inline]
     pub(crate) unsafe fn bytes(&self, at: usize, length: usize) -> Option<&[u8]> {
-        // SAFETY: the bytes lie in the mapping, which lives as long as `self`; the caller says that nobody writes there.
+        // SAFETY: the bytes lie in the mapping, which lives as long as `self`; the caller guarantees that nothing writes there.
         self.holds::<u8>(at, length).then(|| unsafe { from_raw_parts(self.start.add(at).as_ptr(), length) })
     }
 

@@ -13,7 +13,7 @@ pub struct TcpInfo {
     pub rtt: Duration,
     /// Mean deviation of the round-trip time.
     pub rtt_deviation: Duration,
-    /// Smallest round-trip time seen lately.
+    /// Smallest round-trip time seen recently.
     pub min_rtt: Duration,
     /// Retransmission timeout.
     pub rto: Duration,

@@ -1,4 +1,4 @@
-//! Closing a socket whose descriptor somebody still uses.
+//! Closing a socket whose descriptor is still in use.
 #![expect(unsafe_code, reason = "dup3 onto a borrowed descriptor, for which no safe crate has a call")]
 
 use crate::sockopt::check;

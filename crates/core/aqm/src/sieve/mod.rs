@@ -23,7 +23,7 @@
 //! p is the answer of the AQM below for the lanes' backlog, at the rate that is left to them. By default that is PI2, with a target and gains
 //! for the round-trip time `rtt`. `below = { aqm = "pie", target = "15 ms" }` is any other AQM that answers a probability.
 //!
-//! **Why nobody gains by lying, and nobody loses by honesty.** The hint does not decide which flow is served first. In the lanes TSQ's law
+//! **Why lying gains nothing, and honesty loses nothing.** The hint does not decide which flow is served first. In the lanes TSQ's law
 //! charges a lower hint, and it charges a flow that sends more than the others more: g(x) leads back to the share. TSQ charges by
 //! the bytes ahead on arrival. Packets that cut in later make a packet wait longer than it was charged for: if most flows lie, the
 //! honest ones lose 8 % of their throughput (docs/studies/cheaters.md). So q' is at least the mean wait of the lane, and the charge of flows that wait

@@ -11,7 +11,7 @@
 //! count together.
 //!
 //! A flow that takes a cell is a newcomer for a while, unless it has been here in the last seconds: an eighth of the memory
-//! remembers who has taken a cell ([`Visitors`]). Otherwise small
+//! records the flows that have taken a cell ([`Visitors`]). Otherwise small
 //! flows that take each other's cells would be newcomers forever.
 //!
 //! An attacker who knows the salt can find flows that share a set, or even a fingerprint in it. With the fingerprint of a victim they count as one
@@ -28,7 +28,7 @@ use cutline_units::{Duration, Instant, RandomStream, mix};
 
 /// Cells of a set: two cache lines.
 const WAYS: usize = 8;
-/// One byte in so many remembers who has been here.
+/// One byte in so many records recent visitors.
 const MEMORIES: usize = 8;
 /// 2^20 ns are a tick.
 const TICK_BITS: u32 = 20;
@@ -49,7 +49,7 @@ const FORGOTTEN: f32 = 16.0;
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(16))]
 struct Cell {
-    /// Never 0, unless nobody has used the cell.
+    /// 0 only if the cell is unused.
     fingerprint: u16,
     /// Of a newcomer [`NEW`] and when it was seen first, in units of its age; of others the logarithm of the surcharge, in units
     /// of 1 / [`SURCHARGE_UNITS`].
@@ -84,7 +84,7 @@ pub(super) struct Seen {
     /// Place of the flow in the table.
     at: (u32, u8),
     origin: Origin,
-    /// Bytes that the flow has sent lately, this packet included.
+    /// Recent bytes of the flow, this packet included.
     pub(super) bytes: f64,
     /// True if the flow was first seen less than the age of newcomers ago.
     pub(super) is_new: bool,

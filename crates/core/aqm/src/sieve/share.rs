@@ -8,10 +8,10 @@
 //! ```
 //!
 //! Eta must be below 1. Flows that respond to loss send little more than the link carries. If the sum should be larger
-//! than that, f grows without end, nobody is above it, and the queue has nobody to charge.
+//! than that, f grows without end, no flow is above it, and the queue charges no flow.
 //!
-//! On a link with room f grows to C, and nobody is above it. If the link then fills, the counted bytes are all that arrive, hardly more than eta C, and
-//! f would take seconds to come down to where it matters, while nobody pays. So on a full link f is at most the largest rate of a flow lately: all that is
+//! On a link with room f grows to C, and no flow is above it. If the link then fills, the counted bytes are all that arrive, hardly more than eta C, and
+//! f would take seconds to come down to where it matters, while no flow is charged. So on a full link f is at most the largest recent rate of a flow: all that is
 //! above it makes no difference to the sum.
 //!
 //! On an idle link f is C. When ten thousand flows begin, it must fall by as much, and all of them are below it until then: the counted bytes are those that
@@ -46,7 +46,7 @@ pub(super) struct FairShare {
     share: f64,
     /// Bytes counted since the last update.
     counted: f64,
-    /// The largest rate of a flow lately, B/s.
+    /// The largest recent rate of a flow, B/s.
     largest: f64,
 }
 

@@ -5,7 +5,7 @@
 //! within tau, and the one that owes least is given up first.
 //!
 //! The table is set-associative: a salted hash of the flow chooses a set of eight cells. A flow that is not in its set takes a cell
-//! that nobody has used for some seconds; if there is none, that of the flow without waiting packets that owes least, and inherits its debt
+//! that has been unused for some seconds; if there is none, that of the flow without waiting packets that owes least, and inherits its debt
 //! (Metwally, Agrawal, El Abbadi 2005, "space saving"). So no flow gains by taking a cell, and a flow that sends much is not forgotten because
 //! many small ones pass by. If packets of all eight wait, the flow shares an account with one of them, as flows do that have the same hash
 //! in other queues. A flow that takes a cell is new for a while, unless it has been here in the last seconds ([`Visitors`]).
@@ -20,7 +20,7 @@ use cutline_units::{Duration, Instant, RandomStream, mix};
 
 /// Cells of a set: three cache lines.
 const WAYS: usize = 8;
-/// One byte in so many remembers who has been here.
+/// One byte in so many records recent visitors.
 const MEMORIES: usize = 8;
 /// 2^20 ns are a tick.
 const TICK_BITS: u32 = 20;
@@ -211,7 +211,7 @@ impl Accounts {
             }
         }
         let set = &self.cells[first..first + WAYS];
-        // Cells of which packets wait come last, and those of flows that have been silent for long first; then who owes least.
+        // Cells of which packets wait come last, and those of flows that have been silent for long first; then by the smallest debt.
         let rank = |cell: &Account| {
             let is_live = cell.state & USED != 0 && tick.wrapping_sub(cell.at) <= silence();
             u64::from(cell.waiting > 0) << 63 | u64::from(is_live) << 62 | cell.finish.max(0.0).to_bits() >> 2

@@ -7,7 +7,7 @@
 //! The starts of a flow's packets grow, so they never change places: a later packet is in the same slot, behind, or in a later one. Packets
 //! of different flows whose starts differ by less than a slot may.
 //!
-//! When the fair share has changed much, or a packet starts beyond the ring, the packets are sorted anew into slots of another width. That
+//! When the fair share has changed much, or a packet starts beyond the ring, the packets are sorted again into slots of another width. That
 //! takes a time in proportion to the packets that wait, and happens no more often than the share changes by a factor, or the range
 //! doubles.
 
@@ -165,7 +165,7 @@ impl<P: Copy> Calendar<P> {
         Some(entry)
     }
 
-    /// Brings the packets of new flows nearer to `v`, to `part` of their distance, and sorts all packets anew.
+    /// Brings the packets of new flows nearer to `v`, to `part` of their distance, and sorts all packets again.
     #[cold]
     pub(super) fn bring_nearer(&mut self, (v, part): (f64, f64), floor: f64, range: f64) {
         for slot in 0..SLOTS as usize {

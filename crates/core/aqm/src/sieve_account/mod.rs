@@ -1,4 +1,4 @@
-//! Sieve by accounts: a flow that has used less of its share lately goes before others, and its price is its own wait.
+//! Sieve by accounts: a flow that has recently used less of its share is served before others, and its drop probability follows from its own wait.
 //!
 //! Every flow has one number, the finish of its last packet in virtual time. The order of service follows from it, and so does the price. Nobody is
 //! believed, and no loop estimates a share: the measure is a flow's own lag behind its share.
@@ -17,7 +17,7 @@
 //! gives every flow its share (Goyal, Vin, Cheng 1996). The price only keeps queues short, so it needs neither state nor an integral: a sender
 //! that does not respond fills its own queue and no other one.
 //!
-//! **Hints.** A hint is a flow's own target: a lower one waits less and loses more. It changes nothing for others, and gives nobody a larger share.
+//! **Hints.** A hint is a flow's own target: a lower one waits less and loses more. It changes nothing for others, and gives no flow a larger share.
 //!
 //! **Marks.** With ECN, packets that can be marked are marked instead of dropped while p'^2 is at most 25 % (`p_Cmax` of RFC 9332 appendix A.1).
 //! Scalable ones are marked also by a ramp on w, from 0.7 ms on, or 1.5 large packets at f, to twice that.
@@ -34,7 +34,7 @@
 //! **A full queue** pushes out the packet with the largest finish. **An idle link** lets V run at the rate of the share, which grows by e in tau up to
 //! the link's rate. V falls to the served bytes when nothing has reached it for `rtt`: then the flows are below it.
 //!
-//! **Memory** does not grow: 24 B for each of the flows that have sent lately (accounts.rs), and the calendar of packets (calendar.rs). With hosts
+//! **Memory** does not grow: 24 B for each of the flows that have sent recently (accounts.rs), and the calendar of packets (calendar.rs). With hosts
 //! before flows, a quarter of `memory` is theirs.
 //!
 //! Worked numbers: three flows that send 3.2, 4.8 and 9.6 Mbit/s over 8 Mbit/s get a third of it each, and lose 17, 44 and 72 %
@@ -48,7 +48,7 @@
 //! - Start-time fairness, the largest wait of a sparse flow, and the gain of a lie: `backlogged_flows_get_the_same_to_two_packets`,
 //!   `a_sparse_flow_waits_for_sparse_flows_alone`, `no_claim_gains_a_share`.
 //! - Pulses around tau: `pulses_gain_nothing`.
-//! - Who pays: `who_sends_more_loses_more`, `a_flow_that_does_not_respond_keeps_its_share`, `a_hint_is_a_target`, `marks_are_no_way_to_stay`.
+//! - Dropped packets: `who_sends_more_loses_more`, `a_flow_that_does_not_respond_keeps_its_share`, `a_hint_is_a_target`, `marks_are_no_way_to_stay`.
 //! - New flows: `new_flows_share_an_allowance`, `calls_that_begin_do_not_wait_for_slow_starts`.
 //! - Hosts: `a_host_that_splits_its_traffic_gains_only_where_flows_count`, `a_host_has_one_share_and_its_flows_a_fair_part_of_it`,
 //!   `new_flows_of_a_host_have_its_share`.
@@ -238,7 +238,7 @@ impl<P: Copy> SieveAccount<P> {
         self.flows.reset();
         self.hosts.iter_mut().for_each(Accounts::reset);
         self.share = self.link;
-        // As if nobody had sent for long.
+        // The state after a long silence of all flows.
         self.v = self.kept();
         (self.largest, self.floor, self.newcomers) = (self.v, 0.0, [0.0; 2]);
         self.sorted_weight = 1.0;

@@ -230,7 +230,7 @@ impl Engine {
         Some(MessageId { wants_ack: !sent.is_acknowledged, epoch: self.epoch, id })
     }
 
-    /// Forgets the number of a message whose state is not refreshed any more.
+    /// Drops the number of a message whose state is no longer refreshed.
     pub(super) fn forget(&mut self, sent: &mut Sent) {
         if let Some((id, neighbour)) = sent.id {
             if let Some(mut waiting) = self.unacknowledged.remove(&id) {

@@ -2,7 +2,7 @@
 //!
 //! [`Message::encode`] writes the objects in the recommended order, with a checksum. [`Message::decode`] takes them in any order that is
 //! allowed, and returns the treatment of a message that it does not understand: it is [malformed](DecodeError::Malformed) and only
-//! counted, or [refused](DecodeError::Refused) with an error that the node in front should hear of. Objects of unknown classes are
+//! counted, or [refused](DecodeError::Refused) with an error to report to the previous node. Objects of unknown classes are
 //! treated as RFC 2205 section 3.10 asks for.
 //!
 //! The INTEGRITY object is no part of a [`Message`]: [`crate::integrity`] puts it into the bytes and checks it there.
@@ -85,7 +85,7 @@ impl MessageType {
         Self::ALL.into_iter().find(|kind| *kind as u8 == number)
     }
 
-    /// Returns whether the message has the Router Alert option, because it is addressed to somebody beyond
+    /// Returns whether the message has the Router Alert option, because it is addressed beyond
     /// the next node (RFC 2205 section 3.3).
     pub const fn has_router_alert(self) -> bool {
         matches!(self, Self::Path | Self::PathTear | Self::ResvConf)
@@ -183,7 +183,7 @@ pub struct PathErr {
 pub struct Descriptor {
     /// The flowspec. Only the end of a reservation may leave it out.
     pub flowspec: Option<Flowspec>,
-    /// For whom.
+    /// Senders that it is for.
     pub filters: Vec<Sender>,
 }
 
@@ -196,7 +196,7 @@ pub struct Resv {
     pub hop: Hop,
     /// The refresh period of the next hop.
     pub refresh: Duration,
-    /// The receiver that wants a confirmation.
+    /// The receiver that requests a confirmation.
     pub confirm: Option<IpAddr>,
     /// The senders to which it goes, in ascending order, if it is of style WF and may loop.
     pub scope: Option<Vec<IpAddr>>,
@@ -247,7 +247,7 @@ pub struct ResvConf {
     pub session: Session,
     /// The node that confirms.
     pub error: ErrorSpec,
-    /// The receiver that wanted it.
+    /// The receiver that requested it.
     pub receiver: IpAddr,
     /// The style.
     pub style: Style,

@@ -314,7 +314,7 @@ impl Arrivals {
 
     /// Takes how many messages the other end says that it has sent since the beginning, of which a message may still be under
     /// way. If it has sent nothing since it last said so, or nothing that has not arrived, then the gap and the silence are
-    /// its own, and begin anew.
+    /// its own, and start again.
     pub fn on_sent(&mut self, now: Instant, messages: u64) {
         if messages <= self.total.expected || messages == self.sent_before {
             self.latest = self.latest.max(now);

@@ -97,7 +97,7 @@ impl Departures {
         self.total.bytes = self.total.bytes.saturating_add(bytes);
     }
 
-    /// The application wants to send and has to wait from now on, until [`Departures::release`].
+    /// Notes that the application must wait with sending from now on, until [`Departures::release`].
     pub fn hold(&mut self, now: Instant) {
         self.on_deadline(now);
         self.held_since.get_or_insert(now);

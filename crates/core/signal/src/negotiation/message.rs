@@ -76,7 +76,7 @@ pub struct NegotiationMessage {
     pub agreed_round: u32,
     /// The nonce of the end that sends this.
     pub nonce: Nonce,
-    /// The nonce of the other end, which shows that this end has heard from it; zeros in the first offer.
+    /// The nonce of the other end, which proves that this end has received its message; zeros in the first offer.
     pub echo: Nonce,
     /// The content.
     pub content: Content,
@@ -114,7 +114,7 @@ pub enum Refused {
 /// Number of bytes of a stream that are a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// More bytes are needed to tell.
+    /// More bytes are needed for a decision.
     Part,
     /// So many bytes.
     Whole(usize),

@@ -12,7 +12,7 @@
 //!     | offer (round 1) ------------------> |
 //!     | <---------------- answer (round 1) |
 //!     | confirmation ---------------------> |   both: Event::Agreed or Event::Refused
-//!     | <---------------- offer (round 2)  |   the responder wants something else
+//!     | <---------------- offer (round 2)  |   the responder requests another specification
 //! ```
 //!
 //! Over datagrams an offer is sent again until it is answered, and an answer until it is confirmed, at intervals that double.
@@ -25,7 +25,7 @@
 //!
 //! With a key, every message has a tag. The first offer is authenticated by the shared key, everything else by one derived
 //! from it and the nonces of both ends. So nothing of one session is worth anything in another, but for a first offer. An old
-//! one that somebody repeats is answered, but never confirmed, so it changes nothing: a responder has a session only when an
+//! one that an attacker repeats is answered, but never confirmed, so it changes nothing: a responder has a session only when an
 //! answer has been confirmed, and until then the latest first offer counts.
 //!
 //! Bounds: one message under way, two to be sent, a few hundred bytes in all.
@@ -184,7 +184,7 @@ struct Keys {
 const MOST_WAITING: usize = 2;
 
 impl Negotiation {
-    /// The initiator, which offers `ours`. `session` and `nonce` are random numbers that nobody can guess.
+    /// The initiator, which offers `ours`. `session` and `nonce` are unpredictable random numbers.
     ///
     /// # Errors
     /// When a parameter is not allowed.
@@ -201,7 +201,7 @@ impl Negotiation {
         Ok(this)
     }
 
-    /// The responder, which waits for an offer. `nonce` is a random number that nobody can guess.
+    /// The responder, which waits for an offer. `nonce` is an unpredictable random number.
     ///
     /// # Errors
     /// When a parameter is not allowed.
@@ -281,7 +281,7 @@ impl Negotiation {
         !matches!(self.state, State::Idle)
     }
 
-    /// A number that both ends know, and nobody who cannot see the path; `None` before both nonces are known.
+    /// A number that only hosts on the path know; `None` before both nonces are known.
     pub fn token(&self) -> Option<u32> {
         let theirs = self.their_nonce?;
         if let Some(keys) = &self.keys {
@@ -345,7 +345,7 @@ impl Negotiation {
         }
     }
 
-    /// Returns whether bytes are a message of another session: the other end, or another one at its address, has begun anew.
+    /// Returns whether bytes are a message of another session: the other end, or another one at its address, has restarted.
     pub fn is_of_another_session(&self, bytes: &[u8]) -> bool {
         message::session_of(bytes).is_some_and(|session| self.session != Some(session))
     }
@@ -382,7 +382,7 @@ impl Negotiation {
         if let Some(notice) = message::notice(bytes) {
             self.send(notice);
         }
-        // With a key nobody is believed who cannot show it.
+        // With a key, unauthenticated messages are ignored.
         if self.is_under_way() && self.keys.is_none() {
             self.give_up(now, OneSidedReason::OtherVersion(version));
         }
@@ -541,7 +541,7 @@ impl Negotiation {
     }
 
     /// Ends the round under way without the other end. A responder whose answer to a first offer is not confirmed has nothing
-    /// to tell: it waits for another offer.
+    /// to report: it waits for another offer.
     fn give_up(&mut self, now: Instant, reason: OneSidedReason) {
         drop(self.leave());
         if self.role == Role::Initiator || self.is_joined {
@@ -593,7 +593,7 @@ impl Negotiation {
         }
     }
 
-    /// Takes the other end's nonce, and derives the session's key from it. It does not change any more once the other end has joined.
+    /// Takes the other end's nonce, and derives the session's key from it. It no longer changes once the other end has joined.
     fn derive_key(&mut self, theirs: Nonce) {
         if !self.is_joined {
             self.their_nonce = Some(theirs);

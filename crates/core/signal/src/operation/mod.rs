@@ -198,7 +198,7 @@ impl Operation {
     }
 
     /// Returns the time since which the rate has been the worst acceptable; `None` if it is higher. Then a
-    /// lower rate can mend nothing any more.
+    /// lower rate cannot improve anything.
     pub const fn worst_since(&self) -> Option<Instant> {
         self.worst_since
     }

@@ -50,7 +50,7 @@ pub enum Event {
     Hint(Hint),
     /// The application should send at this rate from now on, messages/s.
     Rate(f64),
-    /// The connection is broken, or nothing has been heard of the other end for longer than its reports allow. The fate of the
+    /// The connection is broken, or the other end has been silent for longer than its reports allow. The fate of the
     /// messages that it has not reported is unknown.
     Lost {
         /// Cause of the loss.
@@ -65,7 +65,7 @@ pub enum Event {
     Recovered {
         /// Duration of the interruption.
         after: Duration,
-        /// True if it was made again: then all numbers begin anew. Otherwise the other end is heard again.
+        /// True if it was made again: then all numbers start again. Otherwise the other end has ended its silence.
         is_new: bool,
     },
     /// The connection was not made again within the time that the specification gives; or a datagram
@@ -90,7 +90,7 @@ pub enum Event {
 /// Reason why a connection is lost, or cannot be made again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Nothing has been heard of the other end for so long.
+    /// The other end has been silent for this time.
     Silence(Duration),
     /// A failure, described in words.
     Failed(String),

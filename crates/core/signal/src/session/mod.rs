@@ -111,7 +111,7 @@ impl Side {
 }
 
 impl Session {
-    /// The end that asks. `ids` are random numbers that nobody can guess: the session's, and a nonce.
+    /// The initiator. `ids` are unpredictable random numbers: the session's, and a nonce.
     ///
     /// # Errors
     /// When a parameter is not allowed.
@@ -124,7 +124,7 @@ impl Session {
         Ok(this)
     }
 
-    /// The end that is asked. `nonce` is a random number that nobody can guess.
+    /// The responder. `nonce` is an unpredictable random number.
     ///
     /// # Errors
     /// When a parameter is not allowed.
@@ -213,7 +213,7 @@ impl Session {
         }
     }
 
-    /// Returns whether nobody knows yet if the other end takes part.
+    /// Returns whether it is still unknown if the other end takes part.
     pub const fn is_joining(&self) -> bool {
         matches!(self.standing, Standing::Joining)
     }
@@ -253,7 +253,7 @@ impl Session {
         self.events.pop_front()
     }
 
-    /// Returns the time of the next call of [`Session::advance`], as things are: messages may bring it
+    /// Returns the time of the next call of [`Session::advance`], in the present state: messages may bring it
     /// forward if there is rate control.
     pub fn deadline(&self, out: &Outbound, inbound: &Inbound) -> Instant {
         let negotiation = self.negotiation.as_ref().map_or(Instant::FAR_FUTURE, Negotiation::deadline);
@@ -298,7 +298,7 @@ impl Session {
         }
     }
 
-    /// Returns counters that tell whether much of the MIB has changed.
+    /// Returns counters of changes in the MIB.
     pub fn activity(&self, out: &Outbound, inbound: &Inbound) -> Activity {
         let (sent, received) = (out.departures.total(), inbound.arrivals.total());
         let watches = [&self.send.watch, &self.receive.watch];

@@ -72,7 +72,7 @@ impl Session {
         self.note(now, || Input::Control(ControlKind::Negotiation, bytes.to_vec()));
     }
 
-    /// Handles a datagram that has come to an end that was asked, while nobody knows yet whether the other end takes part.
+    /// Handles a datagram at a responder, while it is unknown whether the other end takes part.
     ///
     /// Of a [message](Opening::Confirmed) the caller has to [take](Inbound::on_datagram) the datagram then. After a
     /// [foreign](Opening::Foreign) one nothing has changed: the caller calls [`Session::on_foreign`] or forgets the session.
@@ -204,7 +204,7 @@ impl Session {
         }
     }
 
-    /// Returns the time since which neither rate nor hint can mend a measure of the traffic that this end
+    /// Returns the time since which neither rate nor hint can improve a measure of the traffic that this end
     /// sends; `None` if one of them still can.
     fn beyond_mending(&self, measure: Measure) -> Option<Instant> {
         let hint_helps = self.hint.as_ref().zip(self.params.policies.adapt_hint.as_ref()).is_some_and(

@@ -131,7 +131,7 @@ impl Outbound {
         self.tfrc.as_ref().is_some_and(|tfrc| tfrc.awaits_feedback())
     }
 
-    /// The highest throughput at which messages may be sent, for who paces bytes instead of messages; `None` if there is none.
+    /// The highest throughput at which messages may be sent, for a caller that paces bytes instead of messages; `None` if there is none.
     pub fn throughput(&self) -> Option<Rate> {
         let Self { effective, rate, .. } = self;
         let highest = match rate {
@@ -185,14 +185,14 @@ impl Outbound {
         }
     }
 
-    /// The application wants to send and has to wait from now on, until [`Outbound::release`].
+    /// Notes that the application must wait with sending from now on, until [`Outbound::release`].
     pub fn hold(&mut self, now: Instant) {
         self.note(now, || Input::Hold);
         self.departures.hold(now);
         self.refuse(now);
     }
 
-    /// The application has wanted to send before its time, and does not wait.
+    /// Notes a message that the application tried to send before its time, without waiting.
     pub fn on_refused(&mut self, now: Instant) {
         self.note(now, || Input::Refused);
         self.refuse(now);

@@ -123,7 +123,7 @@ impl Session {
                 Report::new(self.reports, &inbound.arrivals, &out.departures, clock, stamps).encode();
             let message = frame::report(token, &report, negotiation.tagger());
             self.post(message);
-            // Who is not heard does not answer.
+            // A silent end does not answer.
             if !is_silent {
                 self.reconsider(now, out);
             }
@@ -133,7 +133,7 @@ impl Session {
     }
 
     /// Notices that nothing is heard of the other end any more, or that it is heard again. In a stream, reports wait behind what the
-    /// application does not read, so who owns the socket has to notice it.
+    /// application does not read, so the owner of the socket has to notice it.
     fn listen(&mut self, now: Instant, out: &Outbound, inbound: &Inbound) {
         if self.carrier == Carrier::Stream {
             return;
@@ -171,7 +171,7 @@ impl Session {
         }
     }
 
-    /// The other end is heard again, if it was lost.
+    /// Notes the end of the other end's silence, if it was lost.
     pub fn find(&mut self, now: Instant) {
         self.on_contact(now);
         self.note(now, || Input::Find);

@@ -20,7 +20,7 @@
 //! queue as well. The receiving host is also the origin of loss of which it has dropped at least half itself, because the receive
 //! buffer of the socket was full. Otherwise the network is the origin.
 //!
-//! If nothing is heard of a direction, not even reports, while data wait at the sending host for its own application, then the reports
+//! If nothing arrives of a direction, not even reports, while data wait at the sending host for its own application, then the reports
 //! may wait behind them, and the sending host is the origin.
 //!
 //! *Rate*: the limits of an interval fall anywhere between two messages, so at exactly `min-rate` one message more or less may be
@@ -86,7 +86,7 @@ pub enum Event {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ViolationOrigin {
     /// The sending host: its application was held back for a tenth of the interval or more, because the send queue was full or
-    /// its turn had not come. The receiving end knows it from the sender's reports. Also if no report is heard there while other
+    /// its turn had not come. The receiving end knows it from the sender's reports. Also if no report arrives there while other
     /// data wait for its application.
     SendingHost,
     /// The network, as far as both ends know.
@@ -236,7 +236,7 @@ impl Watch {
         })
     }
 
-    /// Another specification holds from now on. A violation of a measure that has no limit any more is over; others are, when
+    /// Another specification holds from now on. A violation of a measure without a limit is over; others are, when
     /// intervals are within the new limit. Measurements in the old region are forgotten.
     pub fn renegotiate(&mut self, now: Instant, effective: &Specification) {
         self.operation = Interval::new(Region::new(effective));
@@ -271,7 +271,7 @@ impl Watch {
         assessment
     }
 
-    /// Nothing has been heard of the direction for so long, not even a report: an interval in which nothing but the
+    /// The direction has been silent for this time, not even a report: an interval in which nothing but the
     /// recovery is known. `is_unread` says whether data of the other direction wait here for the application, so that reports may
     /// wait behind them.
     pub fn on_silence(&mut self, now: Instant, silence: Duration, is_unread: bool) {

@@ -1,4 +1,4 @@
-//! The two agents of a QoS connection: who makes messages, and who takes them.
+//! The two agents of a QoS connection: the producer and the consumer of messages.
 
 use super::end::End;
 use super::record::{Passage, QosLog};

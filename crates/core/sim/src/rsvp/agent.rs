@@ -30,7 +30,7 @@ pub(super) struct RsvpAgent {
     engine: Engine,
     /// The next nodes, in the order of the interfaces.
     next_nodes: Vec<NodeId>,
-    /// The routes that the engine wants to know.
+    /// The routes that the engine has requested.
     asked: BTreeSet<RouteKey>,
     /// Routes that are not those of the topology.
     rerouted: BTreeMap<NodeId, NodeId>,

@@ -70,7 +70,7 @@ pub enum HostAction {
     Release(Session),
     /// The engine loses all that it knows.
     Restart,
-    /// The node says nothing any more.
+    /// The node falls silent.
     Vanish,
     /// Packets to a node leave by the link to another one from now on.
     Reroute {

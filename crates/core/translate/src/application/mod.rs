@@ -36,7 +36,7 @@ pub(crate) trait ApplicationTranslator: Parameters {
 
 /// The least rate of messages that a specification can have.
 const SLOWEST: f64 = 0.001;
-/// The longest message of a transfer whose length is of no matter to anybody.
+/// The longest message of a transfer whose length does not matter.
 const TRANSFER_BLOCK: u64 = 1 << 16;
 
 /// The message size and the least rate of a transfer that must end in time.

@@ -15,7 +15,7 @@ pub struct Rule {
     applies: fn(&ConnectionSpecification) -> bool,
 }
 
-/// The rules, in their order. If a reservation is wanted, it is the reserved form of the protocol: R-TCP or R-UDP.
+/// The rules, in their order. If a reservation is requested, it is the reserved form of the protocol: R-TCP or R-UDP.
 pub const RULES: [Rule; 4] = [
     Rule {
         when: "a direction demands that nothing is lost (`loss = 0`)",

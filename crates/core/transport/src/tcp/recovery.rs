@@ -14,7 +14,7 @@
 //!
 //! `recover` also prevents a second response to the same loss: duplicates count only after an acknowledgement beyond it
 //! (RFC 6582 section 3.2, step 2). With SACK this applies to one that reaches it, and only after a timeout in loss recovery
-//! (RFC 6675 section 5.1): the scoreboard tells old losses from new ones.
+//! (RFC 6675 section 5.1): the scoreboard distinguishes old losses from new ones.
 
 use cutline_units::Instant;
 

@@ -13,7 +13,7 @@
 //! generates from that list [`Extension`], the reading and writing of [`Data`] and [`Reply`], and the methods of [`Sender`]
 //! and [`Receiver`] that take and return them.
 //!
-//! The token is a random number that only the two ends of a session know. Without it nobody can add packets to a flow, or
+//! The token is a random number that only the two ends of a session know. Without it no host can add packets to a flow, or
 //! change a sender's rate with reports. It is not encrypted: a host on the path can read it.
 //!
 //! Nothing that arrives is trusted. A reader returns `None` if the magic number, the kind or the length is not one of

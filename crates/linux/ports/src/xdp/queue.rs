@@ -1,7 +1,7 @@
 //! A socket for one receive queue of an interface.
 //!
 //! Its memory is its own. Memory that sockets share (`XDP_SHARED_UMEM`) would let a frame be sent by another interface
-//! without a copy. The router copies it anyway: it keeps frames for as long as its queues want, and chunks that wait there
+//! without a copy. The router copies it anyway: it keeps frames for as long as its queues need, and chunks that wait there
 //! would be missing here.
 
 use super::sender::Sender;

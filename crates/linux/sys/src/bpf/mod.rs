@@ -1,6 +1,6 @@
 //! Loading eBPF programs of a few instructions by bpf(2).
 //!
-//! [`Assembler`] writes such programs. Each thing that the kernel makes is a file descriptor. It is removed with its last descriptor, also when the process is
+//! [`Assembler`] writes such programs. Each object of the kernel is a file descriptor. It is removed with its last descriptor, also when the process is
 //! killed.
 #![expect(unsafe_code, reason = "bpf(2), which no safe crate wraps for programs that are not in an ELF file")]
 
@@ -265,7 +265,7 @@ pub fn attach_xdp(program: impl AsFd, interface: u32, mode: XdpMode) -> io::Resu
 unsafe fn create<A>(command: libc::c_long, attributes: &A) -> io::Result<OwnedFd> {
     // SAFETY: as the caller guarantees.
     let fd = unsafe { call(command, attributes) }? as i32;
-    // SAFETY: the kernel has just opened it, and nobody else has it.
+    // SAFETY: the kernel has just opened it, and it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

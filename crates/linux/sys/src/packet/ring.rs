@@ -89,11 +89,11 @@ impl Ring {
     /// The kernel must have handed the slot over.
     #[inline]
     unsafe fn received(&self, at: usize) -> ReceivedFrame<'_> {
-        // SAFETY: a header is at the beginning of a slot, and the caller says that nobody writes to it.
+        // SAFETY: a header is at the beginning of a slot, and the caller guarantees that nothing writes to it.
         let header: libc::tpacket2_hdr = unsafe { self.memory.read(at) };
         let start = usize::from(header.tp_mac).clamp(size_of::<libc::tpacket2_hdr>(), self.slot);
         let length = (header.tp_snaplen as usize).min(self.slot - start);
-        // SAFETY: the bytes lie in the slot, behind its status, and the caller says that nobody writes to them.
+        // SAFETY: the bytes lie in the slot, behind its status, and the caller guarantees that nothing writes to them.
         let bytes = unsafe { self.memory.bytes(at + start, length) }.unwrap_or_default();
         let has = |status| header.tp_status & status != 0;
         let protocol =

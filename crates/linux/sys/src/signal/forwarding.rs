@@ -85,7 +85,7 @@ impl Forwarding {
         Ok(child)
     }
 
-    /// Passes nothing on any more: the child has ended, and its number may be used again.
+    /// Stops passing signals on: the child has ended, and its number may be used again.
     pub fn stop(&self) {
         CHILD.store(0, Ordering::SeqCst);
     }

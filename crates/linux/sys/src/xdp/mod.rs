@@ -223,7 +223,7 @@ impl Transmit {
 
     fn push(&mut self, memory: &mut Umem, frame: &[u8]) -> bool {
         let Some(chunk) = self.free.pop() else { return false };
-        // SAFETY: a free chunk is known to nobody else.
+        // SAFETY: a free chunk has no other owner.
         unsafe { memory.write(chunk, frame) };
         let entry = libc::xdp_desc { addr: chunk, len: frame.len() as u32, options: 0 };
         let has_room = self.ring.push(entry);

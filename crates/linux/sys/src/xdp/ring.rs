@@ -5,7 +5,7 @@
 //!
 //! Orderings: an entry is written before the producer's index that covers it (release), and read after that index was
 //! (acquire). It is read before the consumer's index passes it (release), and overwritten after that index was read
-//! (acquire). And whether the kernel wants to be woken is asked after the producer's index is out, by a full fence: the
+//! (acquire). And the kernel's need for a wake-up is checked after the producer's index is out, by a full fence: the
 //! kernel says that it sleeps, then looks at the index once more; of both sides at least one sees the other.
 #![expect(unsafe_code, reason = "memory that is shared with the kernel")]
 
@@ -206,7 +206,7 @@ pub(super) mod kernel {
         pub(in crate::xdp) fn take(&self, count: u32) -> Vec<E> {
             let start = self.taken();
             assert!(count <= self.ring.producer().load(Ordering::Acquire).wrapping_sub(start));
-            // SAFETY: these entries have been published, and nobody else has this memory.
+            // SAFETY: these entries have been published, and this memory has no other owner.
             let entry =
                 |number: u32| unsafe { self.ring.memory.read(self.ring.entry(start.wrapping_add(number))) };
             let entries = (0..count).map(entry).collect();
@@ -224,7 +224,7 @@ pub(super) mod kernel {
         /// Puts an entry in, as the producer.
         pub(in crate::xdp) fn offer(&self, entry: E) {
             let index = self.ring.producer().load(Ordering::Relaxed);
-            // SAFETY: the entry is not published before the next line, and nobody else has this memory.
+            // SAFETY: the entry is not published before the next line, and this memory has no other owner.
             unsafe { self.ring.memory.write(self.ring.entry(index), entry) };
             self.ring.producer().store(index.wrapping_add(1), Ordering::Release);
         }

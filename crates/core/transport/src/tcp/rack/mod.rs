@@ -208,7 +208,7 @@ impl Rack {
         self.resent -= if segment.is_resent { segment.len() } else { 0 };
     }
 
-    /// Notes that a segment has arrived. `echo` tells when the copy was sent that did; behind a hole, acknowledgements do not tell it,
+    /// Notes that a segment has arrived. `echo` is the sending time of the copy that arrived; behind a hole, acknowledgements do not tell it,
     /// because they echo the last segment in order (RFC 7323 section 4.3).
     fn note_arrival(&mut self, now: Instant, segment: &Sent, echo: Option<Instant>) {
         if segment.end > self.fack {
