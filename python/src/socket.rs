@@ -26,7 +26,7 @@ use std::net::{Shutdown, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The callable that gets events. The core calls it by a closure that shares this, so that Python's collector of garbage sees who holds it.
+/// The callable that gets events. The core calls it by a closure that shares this, so that Python's garbage collector sees its owner.
 type Handler = Arc<Mutex<Option<Py<PyAny>>>>;
 
 /// A socket of either kind, connected or listening.
@@ -309,7 +309,7 @@ impl Socket {
         let shared = Arc::downgrade(&self.handler);
         let call = move |event: QosEvent| {
             let event = Event::from(&event);
-            // While the interpreter ends nobody is called.
+            // While the interpreter ends no handler is called.
             let _called = Python::try_attach(|py| {
                 let held = shared.upgrade();
                 let handler =

@@ -55,7 +55,7 @@ pub struct Args {
     /// Option of QoS sockets (docs/guide/sockets.md), such as send.max-delay=100ms; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
-    /// File with the key that the other gateway has, too; nobody else may read it
+    /// File with the key that the other gateway has, too; other users must not be able to read it
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
     /// Largest number of connections at a time; others are turned away

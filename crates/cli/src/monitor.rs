@@ -30,7 +30,7 @@ pub struct Args {
     /// Address of the page and the metrics, or off
     #[arg(long, value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN, value_parser = listen)]
     listen: Listen,
-    /// File with a token of at least 16 characters: readers who state it see everything. Nobody else may read the file. Readers on other
+    /// File with a token of at least 16 characters: readers who state it see everything. Other users must not be able to read the file. Readers on other
     /// hosts need it
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,

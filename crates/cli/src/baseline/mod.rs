@@ -75,7 +75,7 @@ pub struct Args {
     /// Source address; a link-local one with its interface, `fe80::1%eth0`
     #[arg(long, value_name = "ADDRESS")]
     from: Option<ZonedIp>,
-    /// File with the key that the receiver has, too; nobody else may read it
+    /// File with the key that the receiver has, too; other users must not be able to read it
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
     /// Seed of the random numbers

@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 /// Asks the monitor of this host twice (`sudo cutline monitor`), and compares the delivery of QoS sockets with the
 /// state of the routers' queues in between: a long queue, an unresponsive flow, a host with many flows, a link that is slower than
 /// configured, a bottleneck elsewhere, losses before the queue, rewritten marks, offloads, clocks, a lost reservation. Says
-/// so if nothing is wrong. Run it while the fault lasts, and as root, who sees everything (docs/guide/doctor.md).
+/// so if nothing is wrong. Run it while the fault lasts, and as root, which has access to all rows (docs/guide/doctor.md).
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

@@ -57,7 +57,7 @@ pub struct Args {
     /// Seed of the random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// File with the key that the receiver has, too; nobody else may read it
+    /// File with the key that the receiver has, too; other users must not be able to read it
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
     #[cfg(feature = "charts")]

@@ -1,4 +1,4 @@
-//! Output that nobody reads: pipes that stay full, and processes that have to end nevertheless.
+//! Output without a reader: pipes that stay full, and processes that have to end nevertheless.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
@@ -11,7 +11,7 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 /// A write of this many bytes finds room whenever a pipe says that it has some (pipe(7), `PIPE_BUF`).
 const PART: usize = 4096;
 
-/// Returns a pipe that is full. A writer waits until somebody reads.
+/// Returns a pipe that is full. A writer waits until it is read.
 ///
 /// # Panics
 /// When the system has no pipe.

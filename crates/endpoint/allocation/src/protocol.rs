@@ -257,7 +257,7 @@ pub enum AllocationReply {
         /// Reason of the change.
         cause: AllocationCause,
     },
-    /// A flow is revoked: it has no share any more.
+    /// A flow is revoked: it no longer has a share.
     Revoked {
         /// The client's number.
         id: u64,

@@ -25,7 +25,7 @@ pub enum EventKind {
     Rate = 7,
     /// This end asks by itself for another specification that the application accepts.
     Asked = 8,
-    /// The connection is broken, or nothing is heard of the other end.
+    /// The connection is broken, or the other end is silent.
     Lost = 9,
     /// The connection works again.
     Recovered = 10,
@@ -33,7 +33,7 @@ pub enum EventKind {
     GaveUp = 11,
     /// The resource manager of the host has granted another rate to this end.
     Allocated = 12,
-    /// The resource manager has refused or revoked the share of this end. Its rate is not limited any more.
+    /// The resource manager has refused or revoked the share of this end. Its rate is no longer limited.
     Unallocated = 13,
 }
 
@@ -81,7 +81,7 @@ pub struct Event {
     pub sent: i64,
     /// Number of these messages that the other end has reported as received. It may have received more.
     pub reported: i64,
-    /// 1 if a connection that works again is a new one; 0 if the other end is heard again over the previous
+    /// 1 if a connection that works again is a new one; 0 if the other end sends again over the previous
     /// one.
     pub is_new: i64,
     /// The worst value of a violation, in the unit of its limit.

@@ -39,7 +39,7 @@ pub enum Reason {
     Conflict = 5,
     /// The resources were given to another reservation.
     Preempted = 6,
-    /// The network does not have it any more.
+    /// The network no longer has it.
     Ended = 7,
     /// There was no answer in time.
     Unanswered = 8,

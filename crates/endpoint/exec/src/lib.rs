@@ -1,7 +1,7 @@
 //! QoS for programs that know nothing of it: `cutline exec`.
 //!
-//! There are two ways to a program's sockets. A *preloaded library* stands before libc's functions inside the program. A
-//! *control group* with eBPF programs stands behind the system calls, inside the kernel. [`choose`] looks at the program and
+//! There are two ways to a program's sockets. A *preloaded library* is in front of libc's functions inside the program. A
+//! *control group* with eBPF programs is behind the system calls, inside the kernel. [`choose`] looks at the program and
 //! returns the marking method, its reason and its limits; [`run`] starts the program, waits for it and reads the counters.
 //!
 //! ```text

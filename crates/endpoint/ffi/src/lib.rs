@@ -39,7 +39,7 @@ unsafe fn borrow<'a, T>(pointer: *const T, what: &str) -> Result<&'a T, error::F
 /// As [`borrow`], for objects that are changed.
 ///
 /// # Safety
-/// As [`borrow`]; nobody else uses it during this call.
+/// As [`borrow`]; nothing else uses it during this call.
 unsafe fn borrow_mut<'a, T>(pointer: *mut T, what: &str) -> Result<&'a mut T, error::Failure> {
     // SAFETY: the caller's promise.
     unsafe { pointer.as_mut() }.ok_or_else(|| error::Failure::null(what))

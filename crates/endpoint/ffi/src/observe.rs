@@ -87,7 +87,7 @@ pub unsafe extern "C" fn cutline_get_mib(socket: *mut Socket, mib: *mut Mib) -> 
 }
 
 /// Takes the next event of a connection's reservation, without waiting. `event->size` must be set to sizeof *event. Returns 1, or 0 if
-/// there was none, as without the option `service`. How the reservation stands is in the MIB.
+/// there was none, as without the option `service`. The state of the reservation is in the MIB.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_next_reservation_event(
     socket: *mut Socket,

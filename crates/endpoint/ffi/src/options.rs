@@ -19,7 +19,7 @@ pub unsafe fn text<'a>(pointer: *const c_char, what: &str) -> Result<&'a str, Fa
     text.to_str().map_err(|_| Failure::argument(format!("{what} is not UTF-8")))
 }
 
-/// Options for which a null pointer stands.
+/// Options in the place of a null pointer.
 ///
 /// # Safety
 /// As [`borrow`].
@@ -130,14 +130,14 @@ pub unsafe fn bytes<'a>(pointer: *const c_void, length: usize, what: &str) -> Re
 /// Room of the caller for bytes. Of none, the pointer may be null.
 ///
 /// # Safety
-/// The pointer must be to as many bytes, which nobody else uses during this call.
+/// The pointer must be to as many bytes, which nothing else uses during this call.
 pub unsafe fn room<'a>(pointer: *mut c_void, length: usize, what: &str) -> Result<&'a mut [u8], Failure> {
     // SAFETY: the same promise.
     let bytes = unsafe { bytes(pointer, length, what) }?;
     if bytes.is_empty() {
         return Ok(&mut []);
     }
-    // SAFETY: the caller's promise; pointer and length were checked, and the slice above is not used any more. Memory that was
-    // never written is read by nobody: calls that receive only write.
+    // SAFETY: the caller's promise; pointer and length were checked, and the slice above is no longer used. Memory that was
+    // never written is not read: calls that receive only write.
     Ok(unsafe { std::slice::from_raw_parts_mut(pointer.cast(), length) })
 }

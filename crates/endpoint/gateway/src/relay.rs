@@ -212,7 +212,7 @@ fn wait(plain: &impl Stream, qos: &impl Stream, out: &Pipe, back: &Pipe, stop: &
         flags
     };
     let (of_plain, of_qos) = (interest(out, back), interest(back, out));
-    // An end of which nothing is wanted is watched for a failure. Where it has got everything, it would be reported as hung up all the time.
+    // An end without pending reads or writes is watched for a failure, unless it has received everything: it would be reported as hung up all the time.
     let found = match (of_plain.is_empty() && back.has_written_all, of_qos.is_empty() && out.has_written_all)
     {
         (true, true) => return Ok(()),

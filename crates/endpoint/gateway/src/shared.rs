@@ -22,7 +22,7 @@ const STACK: usize = 256 << 10;
 const FAREWELL: Duration = Duration::from_secs(15);
 /// Largest number of failures that are reported one by one.
 const MOST_TOLD: usize = 100;
-/// Largest number of strangers that are reported one by one. Any host can cause them, so they do not count as failures.
+/// Largest number of unknown peers that are reported one by one. Any host can cause them, so they do not count as failures.
 const MOST_STRANGERS_TOLD: usize = 10;
 
 /// Receiver of messages for the log.

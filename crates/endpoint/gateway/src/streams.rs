@@ -173,7 +173,7 @@ fn conclude(
     ticket.close(what, failed);
 }
 
-/// Tells the near gateway why there is no connection, and waits until it has heard.
+/// Sends the reason of a missing connection to the near gateway, and waits until it has arrived.
 fn turn_away(stream: &QosTcpStream, why: Greeting) {
     let heard = stream
         .set_nonblocking(false)

@@ -55,7 +55,7 @@ use libc::c_void;
 use std::slice::from_raw_parts;
 
 /// # Safety
-/// There must be `length` bytes at `start`, which nobody writes to, unless it is null.
+/// There must be `length` bytes at `start`, which nothing writes to, unless it is null.
 unsafe fn bytes<'b>(start: *const c_void, length: usize) -> Option<&'b [u8]> {
     // SAFETY: as the caller guarantees.
     (!start.is_null()).then(|| unsafe { from_raw_parts(start.cast(), length) })

@@ -142,7 +142,7 @@ pub enum Reply {
     Reserved {
         /// The client's number.
         id: u64,
-        /// The reservation; `null` if there is none any more.
+        /// The reservation; `null` if it has ended.
         bucket: Option<TrafficSpec>,
     },
     /// The reservation is probably there along the whole path.

@@ -160,7 +160,7 @@ impl Publisher {
 impl Drop for Publisher {
     fn drop(&mut self) {
         if self.check().is_err() {
-            // The number belongs to somebody else by now, who closes it.
+            // The number belongs to another owner by now, who closes it.
             let _number = self.stream.take().map(IntoRawFd::into_raw_fd);
         }
     }

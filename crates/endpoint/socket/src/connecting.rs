@@ -1,7 +1,7 @@
 //! Connecting without waiting, to any of the addresses of a name.
 //!
 //! Streams try the addresses as RFC 8305 says: in turns of IPv6 and IPv4, the next one when an attempt has failed or is late, and the first
-//! that is connected is taken. Datagrams tell nothing of an address where nobody listens, so they try one after the other: an address where
+//! that is connected is taken. Datagrams reveal nothing about an address without a listener, so they try one after the other: an address where
 //! a QoS socket answers is taken, or else the first one that the network has not refused.
 
 use crate::error::QosError;

@@ -153,7 +153,7 @@ impl Connection {
         (wanted != present).then_some(wanted)
     }
 
-    /// Returns counters that tell whether much of the MIB has changed.
+    /// Returns counters of changes in the MIB.
     pub fn activity(&self) -> Activity {
         lock(&self.session).activity(&self.outbound(), &self.inbound())
     }
@@ -380,7 +380,7 @@ impl Connection {
 
     /// Sets the handler of events, which is called first with those that were not taken.
     pub fn set_handler(&self, service: Weak<dyn KeptConnection>, handler: Handler) {
-        // An earlier one may be running, and may want the events.
+        // An earlier one may be running, and may need the events.
         self.handling.remove();
         let events = lock(&self.events);
         self.handling.set(service, handler, events.iter().cloned());

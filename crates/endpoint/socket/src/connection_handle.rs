@@ -99,7 +99,7 @@ impl ConnectionHandle {
         self.0.connection().set_handler(service, Box::new(handler));
     }
 
-    /// Removes the handler of events. When this returns it is not called any more, unless this is called by the handler itself.
+    /// Removes the handler of events. After the return it is no longer called, unless this is called by the handler itself.
     pub fn remove_handler(&self) {
         self.0.connection().remove_handler();
     }

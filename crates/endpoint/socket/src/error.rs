@@ -7,7 +7,7 @@ use cutline_signal::session::Cause;
 use cutline_units::Duration;
 use std::io;
 
-/// Reason why a call has not made a connection, or has none any more.
+/// Reason of a call's failure: no connection was made, or it is lost.
 #[derive(Debug, thiserror::Error)]
 pub enum QosError {
     /// An option is not allowed.
@@ -38,7 +38,7 @@ pub enum QosError {
         /// Cause of the last attempt's failure.
         cause: Cause,
     },
-    /// Nothing has been heard of the other end of datagrams for so long, although it reports: a call that receives waits no longer.
+    /// The other end of datagrams has been silent for this time, although it reports: a call that receives waits no longer.
     #[error("nothing was heard of the other end for {0}: it is gone, or the path is broken")]
     Silent(Duration),
     /// The other end of datagrams has begun another connection from the same address and port, as a program does that is started again. A

@@ -38,7 +38,7 @@ struct State {
 }
 
 impl Handling {
-    /// Removes the handler. When this returns it is not called any more, unless it is the handler that does this.
+    /// Removes the handler. After the return it is no longer called, unless it is the handler that does this.
     pub fn remove(&self) {
         let mut state = lock(&self.state);
         state.changes += 1;

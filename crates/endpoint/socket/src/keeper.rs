@@ -28,7 +28,7 @@ pub trait KeptConnection: Send + Sync {
         None
     }
 
-    /// Returns the row that is published of the connection under this number; `None` if it has no address any more. `texts` are those of
+    /// Returns the row that is published of the connection under this number; `None` if it no longer has an address. `texts` are those of
     /// its last row.
     fn row(&self, _number: u64, _texts: &mut RowTexts) -> Option<SocketRow> {
         None

@@ -194,7 +194,7 @@ impl QosOptions {
     }
 
     /// Sets the acceptable alternatives, best first. When a limit stays violated and nothing else helps, the socket asks the other end for the
-    /// next of these, and for the better one when that can be had again: [`Event::Asked`](crate::Event::Asked), then
+    /// next of these, and for the better one when that is possible again: [`Event::Asked`](crate::Event::Asked), then
     /// [`Event::Agreed`](crate::Event::Agreed) with the specification that holds.
     #[must_use]
     pub fn alternatives(self, alternatives: Alternatives) -> Self {
@@ -203,7 +203,7 @@ impl QosOptions {
 
     /// Sets how long an end that connects asks whether the other end is a QoS socket, with [`Peer::Detect`]. Unless set, it asks for 300 ms,
     /// or for three round trips of the [`path`](Self::path) if that is longer. It asks three times. Where the system of the other end says
-    /// that nobody answers, it takes one round trip. An answer that comes later changes nothing: over a path whose round trip, queues
+    /// that no process listens, it takes one round trip. An answer that comes later changes nothing: over a path whose round trip, queues
     /// included, may take longer, set this, the path, or [`Peer::Speaks`]. With a key the time is that of the negotiation.
     #[must_use]
     pub fn detection(self, time: std::time::Duration) -> Self {
@@ -234,7 +234,7 @@ impl QosOptions {
     }
 
     /// Says whether a connection that breaks is made again, within the shorter `recovery` time of the specification's directions: the one
-    /// that the kernel says is broken, or the one of datagrams whose other end has not been heard for too long. [`Event::Lost`] says how
+    /// that the kernel says is broken, or the one of datagrams whose other end has been silent for too long. [`Event::Lost`] says how
     /// many messages have arrived for certain, [`Event::Recovered`](crate::Event::Recovered) and [`Event::GaveUp`](crate::Event::GaveUp) how
     /// it ends.
     ///
@@ -266,7 +266,7 @@ impl QosOptions {
 
     /// Sets how long connecting takes at most: all addresses of a name, finding out whether the other end is a QoS socket, connecting,
     /// negotiating, and the answer of the network. Then it fails with [`io::ErrorKind::TimedOut`](std::io::ErrorKind). Unless set, it takes as long
-    /// as the system tries, which is over two minutes with an address where nobody answers. The look-up of a name is not counted.
+    /// as the system tries, which is over two minutes with an address that does not answer. The look-up of a name is not counted.
     #[must_use]
     pub fn connect_timeout(self, time: std::time::Duration) -> Self {
         Self { connect_timeout: Some(crate::time::duration(time)), ..self }

@@ -66,7 +66,7 @@ impl ProtectedThread {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        // A copy of the process by fork has none of its other threads, and counts anew.
+        // A copy of the process by fork has none of its other threads, and counts from zero.
         let less = |count: usize| Some(count.saturating_sub(1));
         let _counted = PROTECTED.get().fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
         keeper::wake();

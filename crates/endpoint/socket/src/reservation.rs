@@ -28,8 +28,7 @@ pub enum AckPath {
 /// Treatment of a connection whose reservation is refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IfRefused {
-    /// The connection continues as best effort, and [`ReservationStatus`] has the reason, also if nobody has
-    /// answered.
+    /// The connection continues as best effort, and [`ReservationStatus`] has the reason, also without an answer.
     #[default]
     BestEffort,
     /// Connecting is an error with the reason. An end that accepts goes on as best effort.

@@ -130,7 +130,7 @@ pub fn longest_look(longest: Duration) -> Duration {
     if looks() { longest.min(LOOK) } else { longest }
 }
 
-/// A call has waited in vain.
+/// A call has waited without success.
 ///
 /// # Errors
 /// [`io::ErrorKind::Interrupted`] when a signal may have come before it waited.

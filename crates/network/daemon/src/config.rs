@@ -80,7 +80,7 @@ pub struct InterfaceSpec {
 pub enum InstallerKind {
     /// The kernel's traffic control.
     Tc {
-        /// True if a queueing discipline of somebody else is replaced.
+        /// True if a foreign queueing discipline is replaced.
         replace: bool,
         /// Largest waiting time of best-effort packets where nothing is reserved.
         best_effort_delay: Duration,
@@ -293,7 +293,7 @@ fn interface(table: &TableReader<'_>) -> Option<InterfaceSpec> {
     Some(InterfaceSpec { name, version, rate, share, control, encapsulation, keys })
 }
 
-/// Reads who installs reservations. A key of another one is an error.
+/// Reads the kind of installer of reservations. A key of another kind is an error.
 fn control(table: &TableReader<'_>) -> Option<InstallerKind> {
     #[derive(Clone, Copy, PartialEq)]
     enum Name {

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// The RSVP agent of a host or router, and who its applications ask for reservations
+/// The RSVP agent of a host or router, and the service of reservations for its applications
 ///
 /// It reads its file again on SIGHUP, and then changes keys and shares. It removes all that it has installed when it ends, and at its start
 /// the leftovers of a killed one. `cutline reservations` shows its state.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub struct MonitorSpec {
     /// Address of the page and the metrics; `None` if there are none.
     pub listen: Option<SocketAddr>,
-    /// File with the token of readers who see everything.
+    /// File with the token of readers with access to everything.
     pub token_file: Option<PathBuf>,
     /// Name of this host that a browser may use, beside its addresses.
     pub name: Option<String>,

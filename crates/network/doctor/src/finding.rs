@@ -30,7 +30,7 @@ pub enum Use {
     Laboratory,
 }
 
-/// One thing that was looked at.
+/// One examined property.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Finding {
     /// Subject of the finding.

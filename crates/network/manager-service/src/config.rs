@@ -231,7 +231,7 @@ fn interfaces(table: &TableReader<'_>) -> Option<Vec<(String, Rate)>> {
     each.collect()
 }
 
-/// Reads who may use the manager.
+/// Reads the users who may use the manager.
 fn access(table: &TableReader<'_>) -> Option<AccessRules> {
     let words = [("all", true), ("listed", false)];
     let is_open = table.or("users", &kind::one_of("one of", &words), true);

@@ -39,7 +39,7 @@ const CLIENTS: u32 = 2;
 
 /// Time for which requests keep everything else waiting.
 const TURN: Duration = Duration::from_millis(10);
-/// Interval at which budgets begin anew.
+/// Interval at which budgets are renewed.
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Requests of other threads.
@@ -87,7 +87,7 @@ impl ManagerService {
         make_folder(&spec.socket)?;
         make_folder(&spec.state)?;
         let socket = SocketFile::bind(&spec.socket)?;
-        // The kernel says who has connected, and rules who may.
+        // The kernel gives the connected user, and rules decide on the access.
         socket.allow_everyone()?;
         let failed = |error| SysError::new("the socket cannot be set not to wait", error);
         socket.listener().set_nonblocking(true).map_err(failed)?;

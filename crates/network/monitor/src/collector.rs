@@ -111,7 +111,7 @@ const LONGEST_REQUEST: usize = 1024;
 const READS: usize = 16;
 /// The most bytes of a publisher in a second. It is not read for the rest of that second.
 const MOST_BYTES: usize = 64 << 20;
-/// Interval at which budgets begin anew.
+/// Interval at which budgets are renewed.
 const SECOND: Duration = Duration::from_secs(1);
 
 impl Collector {

@@ -1,4 +1,4 @@
-//! The rows that processes have published: who may see them, and how many there may be. No IO.
+//! The rows that processes have published: access to them, and their limits. No IO.
 
 use crate::document::{HostDocument, HostTotals, ProgramEntry, RouterEntry, SocketEntry};
 use cutline_publish::{DirectionRow, LimitRow, ProgramRow, RowKind, SocketRow, VERSION, ViolationRow};
@@ -219,7 +219,7 @@ impl Viewer {
     }
 
     /// Returns whether a router of this user is seen. The counters of a system's router say nothing of a user's traffic; its flows and
-    /// hosts do, and are seen by those alone who see its user's rows.
+    /// hosts do, and only readers of its user's rows see them.
     pub const fn sees_router(self, owner: u32) -> bool {
         self.sees(owner) || is_system(owner)
     }

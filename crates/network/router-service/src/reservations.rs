@@ -82,7 +82,7 @@ struct Cell {
 
 /// The most orders that wait.
 const MAX_ORDERS: usize = 64;
-/// The most leases at a time. They are fewer than clients, so that some seats stay for those who ask for statistics.
+/// The most leases at a time. They are fewer than clients, so that clients for statistics can always connect.
 const MAX_LEASES: usize = 4;
 /// The most orders, and the most reservations of an ended lease, that are handled at a time.
 const BATCH: usize = 16;

@@ -78,7 +78,7 @@ record! {
         hosts: Vec<HostStatistics>, part, "The hosts whose flows in this table sent or received most in the last two seconds, at most 16. Not reported by interval.";
     }
 
-    /// A flow of a direction. Its counters count since it was listed; a flow that is listed again begins anew.
+    /// A flow of a direction. Its counters count since it was listed; a flow that is listed again starts from zero.
     #[derive(Deserialize)]
     pub struct FlowStatistics {
         source: String, label, "The source.";

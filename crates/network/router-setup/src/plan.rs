@@ -154,7 +154,7 @@ fn nat_rules(setup: &RoutedSetup, nat: NatMode) -> String {
     if nat == NatMode::Masquerade {
         let wan = &setup.wan;
         let lan = lan.join(", ");
-        // Connections that began on the other path, before a router started or ended: they are reset, so that they begin anew.
+        // Connections that began on the other path, before a router started or ended: they are reset, so that they start again.
         let _ = write!(
             text,
             "    chain translate {{\n        type nat hook postrouting priority srcnat; policy accept;\n        \

@@ -6,7 +6,7 @@
 //! /etc/systemd/system            the units, unless a package has installed them
 //! ```
 //!
-//! Each file that is written here begins with [`MARK`]. A file without it belongs to somebody else and is neither replaced nor removed.
+//! Each file that is written here begins with [`MARK`]. A file without it is not ours and is neither replaced nor removed.
 
 use crate::error::{SetupError, printable_lines, write};
 use cutline_text::Printable;

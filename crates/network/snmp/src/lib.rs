@@ -14,7 +14,7 @@
 //! objects       the objects of a host: answers to requests for a name
 //! options       settings, from a table of a file
 //! engine        identity of the agent, which outlives a restart
-//! front         the socket that managers ask, and the fair turns of those who ask
+//! front         the socket that managers ask, and fair turns among managers
 //! agent         the agent, with its users and views
 //! agentx        the subagent: messages of AgentX, and the session with the master
 //! service       agent, subagent and notifications at work, in a thread of their own

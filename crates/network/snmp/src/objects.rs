@@ -14,7 +14,7 @@ use cutline_units::Duration;
 use std::iter;
 use std::sync::{Arc, Mutex};
 
-/// Age at which a snapshot is taken anew. Rows are published once a second.
+/// Age at which a snapshot is renewed. Rows are published once a second.
 const REFRESHED_AFTER: Duration = Duration::from_millis(500);
 
 /// The objects of a host.

@@ -210,7 +210,7 @@ async fn watch(
             if let Some(agent) = &agent {
                 inform(agent, &notification, snapshot.uptime, &sending, say);
             }
-            // Without a subagent nobody receives it.
+            // Without a subagent it has no receiver.
             let _receivers = sender.send(notification);
         }
     }

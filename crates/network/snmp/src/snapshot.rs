@@ -63,7 +63,7 @@ pub struct QueueItem {
     at: usize,
 }
 
-/// The rows of a host at one time. Tables that nobody asks for are not made.
+/// The rows of a host at one time. Tables are made on request only.
 #[derive(Debug)]
 pub struct Snapshot {
     /// Time at which it was taken.

@@ -288,7 +288,7 @@ fn receive(
 }
 
 /// Returns whether a socket can be used after an error: nothing has come in time, or the other end is not
-/// there yet or any more.
+/// there yet, or no longer.
 pub const fn is_temporary(error: io::ErrorKind) -> bool {
     use io::ErrorKind::{ConnectionRefused, Interrupted, TimedOut, WouldBlock};
     matches!(error, WouldBlock | TimedOut | Interrupted | ConnectionRefused)

@@ -38,7 +38,7 @@ const GRACE: Duration = Duration::from_secs(1);
 /// Finds the flows of programs.
 ///
 /// # Errors
-/// When there is no such flow, two programs want the same one, or one is TCP.
+/// When there is no such flow, two programs use the same one, or one is TCP.
 pub(crate) fn find<'s>(
     stand_ins: &'s [ExternalProgram],
     network: &Network,

@@ -54,7 +54,7 @@ const LARGEST_PACKET: u32 = 9_000;
 /// Checks that there can be hosts for these flows.
 ///
 /// # Errors
-/// When two flows want different hosts, or one has packets that are too large.
+/// When two flows need different hosts, or one has packets that are too large.
 pub fn check(flows: &[FlowSpec], connections: &Connections) -> Result<(), LabError> {
     mtu(flows, connections)?;
     tuning::parameters(flows, Stack::Stock)?;

@@ -17,7 +17,7 @@
 //!
 //! Over datagrams an offer is sent again until it is answered, and an answer until it is confirmed, at intervals that double.
 //! A stream loses nothing, so everything is sent once. After [`NegotiationParams::give_up`] an end goes on alone
-//! ([`Event::OneSided`]): the other one does not speak this protocol, or has gone. If both ends begin the same round, that of
+//! ([`Event::OneSided`]): the other one does not speak this protocol, or has disappeared. If both ends begin the same round, that of
 //! the initiator is the one that counts.
 //!
 //! Every message but the first offer has the nonces of both ends. So a host that does not see an end's messages cannot take part, not even

@@ -5,7 +5,7 @@
 //!
 //! - of the first look;
 //! - if a state, a specification, the number of violations or of lost messages has changed, and while a violation is under way;
-//! - after [`ROW_MESSAGES`] messages, and once more when messages have stopped after that;
+//! - after [`ROW_MESSAGES`] messages, and again when messages have stopped after that;
 //! - after [`OLDEST_ROW`] if there was a message since, or shortly before it, and after [`OLDEST_IDLE_ROW`] in any case.
 
 use cutline_signal::session::{Activity, Standing};

@@ -28,7 +28,7 @@ pub fn glance(of: &(impl SharedCalls + ?Sized)) -> Option<ConnectionGlance> {
     })
 }
 
-/// Returns the row of a connection under this number; `None` if its socket has no address any more.
+/// Returns the row of a connection under this number; `None` if its socket no longer has an address.
 pub fn row(of: &(impl SharedCalls + ?Sized), number: u64, texts: &mut RowTexts) -> Option<SocketRow> {
     let connection = of.connection();
     let [local, peer] = texts.addresses(of.addresses().ok()?);

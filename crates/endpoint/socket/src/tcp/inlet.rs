@@ -212,10 +212,10 @@ impl Inlet {
         !there.is_empty() && (self.frames.rest() > 0 || next())
     }
 
-    /// Takes a message of a negotiation, without waiting; `None` if something else comes, or nothing any more.
+    /// Takes a message of a negotiation, without waiting; `None` if something else arrives, or the stream has ended.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] when not enough has come to tell.
+    /// [`io::ErrorKind::WouldBlock`] when more bytes are needed for a decision.
     pub fn negotiation(&mut self, socket: &TcpStream) -> io::Result<Option<Vec<u8>>> {
         loop {
             match framing(&self.buffer[self.start..self.end]) {

@@ -99,7 +99,7 @@ impl Drop for Inner {
 }
 
 impl Closing {
-    /// Ends the direction of a stream that is closed. `None` if nothing is left to be done: the connection is gone, or the application wants a
+    /// Ends the direction of a stream that is closed. `None` if nothing is left to be done: the connection is gone, or the application requests a
     /// reset.
     fn begin(stream: &Inner) -> Option<Self> {
         let wants_reset = sockopt::socket_linger(&stream.socket) == Ok(Some(std::time::Duration::ZERO));
@@ -118,7 +118,7 @@ impl Closing {
     /// Discards received data, and returns whether the socket can be closed.
     fn is_over(&self, now: Instant) -> bool {
         if discard(&self.socket) == Input::Ended {
-            // Nothing comes any more that could reset the connection: the kernel delivers the rest.
+            // Nothing more arrives that could reset the connection: the kernel delivers the rest.
             return true;
         }
         let Ok(info) = tcp_info(&self.socket) else { return true };
@@ -178,7 +178,7 @@ fn most() -> u64 {
 /// Input of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Input {
-    /// Nothing any more, or more will come.
+    /// Nothing at present; more may arrive.
     Open,
     /// The other end has closed its direction, or the connection is gone.
     Ended,

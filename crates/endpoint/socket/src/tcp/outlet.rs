@@ -25,9 +25,9 @@ pub struct Outlet {
     pending: Vec<u8>,
     /// Payload that the last header has announced and that has not been written, bytes.
     owed: usize,
-    /// This direction was shut down: nothing is sent any more.
+    /// This direction was shut down: nothing more is sent.
     is_shut_down: bool,
-    /// True if the application wants to send and has no room.
+    /// True if the application waits for room to send.
     is_held: bool,
     /// Error that the kernel reported after it had accepted a part of the bytes of a call. The kernel reports an error once.
     failure: Option<Errno>,

@@ -111,7 +111,7 @@ impl AsFd for Question {
     }
 }
 
-/// Addresses that have asked lately.
+/// Addresses that have asked recently.
 #[derive(Debug, Default)]
 pub struct Callers(Mutex<BTreeMap<IpAddr, Instant>>);
 
@@ -143,7 +143,7 @@ pub struct Responder {
 }
 
 impl Responder {
-    /// Starts a thread that answers at this socket, and notes who has asked.
+    /// Starts a thread that answers at this socket, and records the askers.
     ///
     /// # Errors
     /// When the system refuses the thread or its descriptors.
@@ -166,7 +166,7 @@ impl Drop for Responder {
             std::mem::forget(thread);
             return;
         }
-        // A byte, and not the end of the stream: copies by fork keep that open. The thread has ended if nobody takes it.
+        // A byte, and not the end of the stream: copies by fork keep that open. The thread has ended if the byte is not read.
         let _ended = (&self.wake).write_all(&[0]);
         let _panicked = thread.join();
     }

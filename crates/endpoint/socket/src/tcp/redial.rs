@@ -86,7 +86,7 @@ impl Inner {
             self.connection.hasten(now());
             return is_lost;
         }
-        // The kernel says it once, so the application would not hear of it.
+        // The kernel says it once, so the application would not be notified.
         if let (Met::ByControl, Some(errno)) = (met, error.raw_os_error()) {
             self.fault.store(errno, Ordering::Relaxed);
         }
@@ -97,7 +97,7 @@ impl Inner {
     /// it once.
     pub(super) fn is_lost(&self) -> bool {
         if tcp_info(&self.socket).is_ok_and(|info| info.is_closed) {
-            // Who writes takes notice while this is locked, and waits for nothing in the kernel any more.
+            // A writer sees it while this is locked, and no longer waits for the kernel.
             drop(lock(&self.outlet));
         }
         self.recovery.as_ref().is_some_and(|recovery| !recovery.is_up())
@@ -112,7 +112,7 @@ impl Inner {
         }
     }
 
-    /// Notices that the other end acknowledges nothing any more, or that it does again.
+    /// Notices that the other end has stopped to acknowledge data, or has resumed.
     pub(super) fn listen(&self, now: Instant) {
         let Ok(info) = tcp_info(&self.socket) else { return };
         let mut unheard = lock(&self.unheard);

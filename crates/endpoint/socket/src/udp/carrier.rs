@@ -133,7 +133,7 @@ impl DatagramCarrier {
         }
     }
 
-    /// Marks packets to a peer with a code point. Frames have none; they have the hint that it stands for.
+    /// Marks packets to a peer with a code point. Frames have none; they have the hint that it means.
     pub fn mark_dscp(&self, peer: SocketAddr, dscp: Dscp) -> io::Result<()> {
         match self {
             Self::Udp(socket) => set_traffic_class(socket, peer, dscp.in_traffic_class(0)),
@@ -196,7 +196,7 @@ impl DatagramCarrier {
         }
     }
 
-    /// Receives nothing more from the peer, and keeps the port: a socket that is connected to nobody would take datagrams away from the
+    /// Receives nothing more from the peer, and keeps the port: an unconnected socket would take datagrams away from the
     /// listener. Datagrams in its queue stay there.
     pub fn let_go(&self) -> io::Result<()> {
         match self {

@@ -81,7 +81,7 @@ impl Attempt for Joining {
     }
 
     fn awaits(&self) -> (BorrowedFd<'_>, Readiness) {
-        // Not the public descriptor: nobody watches it for messages of the application yet.
+        // Not the public descriptor: it is not yet watched for messages of the application.
         (self.socket.0.socket.as_fd(), Readiness::Read)
     }
 

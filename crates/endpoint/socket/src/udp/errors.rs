@@ -15,7 +15,7 @@ const MOST_TRIES: usize = 8;
 
 /// Errors of a socket.
 pub struct Errors {
-    /// True if the queue is ours. An application that has asked for it before wants to see all errors and
+    /// True if the queue is ours. An application that has asked for it before needs all errors and
     /// reads them itself.
     is_ours: bool,
 }

@@ -263,7 +263,7 @@ fn open(address: SocketAddr) -> io::Result<UdpSocket> {
 }
 
 /// Returns whether a datagram belongs to a session with a listener that is gone, such as one before this program was started again. Its
-/// end takes part, so that the datagram is no plain message, and has to begin anew.
+/// end takes part, so that the datagram is no plain message, and has to start again.
 fn is_left_over(datagram: &[u8], options: &QosOptions) -> bool {
     options.peer != Peer::Plain && frame::token_of(datagram).is_some()
 }
@@ -276,7 +276,7 @@ impl Entrance {
 
     /// Takes datagrams of other sessions that have come to a connection.
     ///
-    /// Of its other end's address, a program that was started again, or another one that got the same port, negotiates anew. Returns whether
+    /// Of its other end's address, a program that was started again, or another one that got the same port, negotiates again. Returns whether
     /// it has agreed, which shows that it is there (as RFC 6347 section 4.2.8 demands): then it can be accepted, and the connection before
     /// it is over.
     pub fn take_strangers(&self, connection: &Inner, strangers: Vec<Stranger>) -> bool {
@@ -366,7 +366,7 @@ impl Arrivals {
         at: Instant,
         bytes: Vec<u8>,
     ) {
-        // While an earlier connection from this address is there, anybody may have sent it in the other end's name.
+        // While an earlier connection from this address is there, it may be forged in the other end's name.
         let is_successor =
             self.accepted.get(&from).is_some_and(|accepted| accepted.socket.strong_count() > 0);
         let is_left_over = is_left_over(&bytes, options);

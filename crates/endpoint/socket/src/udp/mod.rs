@@ -85,7 +85,7 @@ struct Inner {
     /// True if the other end has begun another connection from the same address, which the listener has
     /// accepted in the place of this one.
     is_replaced: AtomicBool,
-    /// True if the application wants to send and the send queue is full.
+    /// True if the application waits to send because the send queue is full.
     is_held: AtomicBool,
     /// The error that the next call returns, which the thread that serves connections has met; 0 for none.
     fault: AtomicI32,
@@ -204,8 +204,8 @@ impl QosUdpSocket {
     /// Receives a message. Bytes that do not fit in the buffer are lost. Returns its length in the buffer.
     ///
     /// # Errors
-    /// As [`UdpSocket::recv`]; [`QosError::Silent`] when nothing has been heard of the other end, which is a QoS socket, for the specification's
-    /// `recovery` time, or for 30 s if it says none, and at least until the event [`Event::Lost`]. If it is heard again, calls work again.
+    /// As [`UdpSocket::recv`]; [`QosError::Silent`] when nothing has arrived from the other end, which is a QoS socket, for the specification's
+    /// `recovery` time, or for 30 s if it says none, and at least until the event [`Event::Lost`]. If it sends again, calls work again.
     pub fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
         Ok(self.0.recv(buffer)?.0)
     }

@@ -251,7 +251,7 @@ fn is_strange(datagram: &[u8], standing: Standing) -> bool {
 pub enum Taken {
     Control(ControlMessage),
     Stranger(Stranger),
-    /// Nothing that anybody has to handle.
+    /// Nothing that has to be handled.
     Other,
 }
 

@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering;
 
 /// The most datagrams that are handed over by the listener and not taken.
 const MOST_EARLY: usize = 128;
-/// The most control messages that are taken at a time, by who does not wait for messages of the application.
+/// The most control messages that are taken at a time, by a call that does not wait for messages of the application.
 const MOST_CONTROL: usize = 16;
 
 /// Result of filling the receive buffer.
@@ -175,7 +175,7 @@ impl Inner {
         (silence > 0).then(|| QosError::Silent(Duration::from_nanos(silence)))
     }
 
-    /// Notices that the other end has been silent for so long that nothing more is expected of it, or that it is heard again.
+    /// Notices that the other end has been silent for so long that nothing more is expected of it, or that it sends again.
     pub(super) fn note_silence(&self, silence: Duration, longest: Duration) {
         let is_over = self.is_watching_silence() && silence >= longest.max(self.longest_silence);
         let before = self.silence.swap(if is_over { silence.as_nanos() } else { 0 }, Ordering::Relaxed);
@@ -184,7 +184,7 @@ impl Inner {
         }
     }
 
-    /// Waits where nothing tells the kernel that the other end is gone, so that it would wait forever.
+    /// Waits with a limit where the kernel cannot detect that the other end is gone, so that the wait would never end.
     fn wait_for_datagrams(&self, until: &Until) -> io::Result<Filled> {
         let mut readable = [PollFd::new(&self.socket, PollFlags::IN | PollFlags::RDHUP)];
         loop {

@@ -101,7 +101,7 @@ impl Reconnect for Inner {
             }
         }
         self.handle(&control);
-        // Nobody sends any more when this has had the session and its directions.
+        // No thread sends any longer once this has locked the session and its directions.
         self.connection.with_session(
             |session, out, _| session.lose(now(), cause.clone(), out.number()),
             |_| {},

@@ -2,7 +2,7 @@
 //!
 //! Reservations belong to the connection, so they end with this process, however it ends, and with the router. When the router ends,
 //! reservations are kept here and made again as soon as a router is there. New reservations are refused until then:
-//! nobody could keep them.
+//! no host could keep them.
 //!
 //! ```text
 //!            the router ends, or does not answer

@@ -2,7 +2,7 @@
 //!
 //! Others may take it away (`tc qdisc del dev X root`) or change its content. The kernel reports that, and all of it is
 //! installed again: the discipline at once, the reservations in turns, because each takes a millisecond with thousands
-//! of them. Where somebody has set another
+//! of them. Where an operator has set another
 //! discipline, which the operator may have meant, the reservations are given up, unless the file says `replace`.
 
 use super::{InstallError, Installer, ReservedCount};
@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Time for which installing again may keep other work waiting.
 const TURN: Duration = Duration::from_millis(20);
-/// Shortest time between two installations: somebody may remove ours again and again.
+/// Shortest time between two installations: another program may remove ours again and again.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Interval of attempts while another discipline is installed.
 const RETRY: Duration = Duration::from_secs(10);

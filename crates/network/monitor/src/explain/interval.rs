@@ -225,7 +225,7 @@ impl<'e> FlowInterval<'e> {
             (&flow.source, flow.source_port, &flow.destination, flow.destination_port, flow.protocol)
         };
         let was = before.flows.iter().find(|flow| key(flow) == key(after));
-        // A flow that was listed again has counted anew.
+        // The counters of a flow that was listed again have restarted.
         let was = was.filter(|was| was.received.packets <= after.received.packets);
         let of = |count: fn(&FlowStatistics) -> u64| since(count(after), was.map_or(0, count));
         let received =

@@ -6,7 +6,7 @@
 //!
 //! | cause | shown by |
 //! | --- | --- |
-//! | reservation lost | a socket that had a reservation, or wanted one, has none |
+//! | reservation lost | a socket that had a reservation, or requested one, has none |
 //! | offloads | frames longer than the MTU, or without checksums, at a router's interface |
 //! | loss before the queue | frames that a router has missed; messages that were sent and have not reached the router |
 //! | link rate lower than configured | frames that the outgoing interface refuses or queues; packets that wait behind a queue that sends at its rate |

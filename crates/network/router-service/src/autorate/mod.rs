@@ -82,7 +82,7 @@ impl OpenAutorate {
 }
 
 impl Autorate {
-    /// Takes the ranges and rates of a specification that was read anew.
+    /// Takes the ranges and rates of a specification that was read again.
     pub fn reload(&mut self, spec: &RouterSpec, now: Instant) {
         self.directions = controllers(spec, now);
     }

@@ -266,7 +266,7 @@ impl Writer {
     }
 }
 
-/// Returns the message that opens a session. `about` says who the subagent is.
+/// Returns the message that opens a session. `about` describes the subagent.
 pub fn open(packet: u32, name: &[u32], about: &str) -> Vec<u8> {
     let mut writer = Writer::new(kind::OPEN, [0, 0, packet]);
     // The usual time within which we have to answer.

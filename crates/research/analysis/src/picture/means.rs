@@ -95,7 +95,7 @@ impl<'s> Means<'s> {
             series,
         };
         let Some(key) = self.key(by)? else {
-            // One point each: the results stand side by side.
+            // One point each: the results are side by side.
             let names: Vec<String> = self.sources.iter().map(|source| source.name.clone()).collect();
             let mut series: Vec<Series> = Vec::new();
             for one in &measured {

@@ -140,7 +140,7 @@ fn points(rows: &[PointRow], summary: &Summary) -> Vec<SweptPoint> {
     summary.points.iter().map(|point| of(&point.label)).collect()
 }
 
-/// The warm-up of the scenario, s. If the results are of a version whose scenarios cannot be read any more, 0.
+/// The warm-up of the scenario, s. 0 if the scenario in the results cannot be read.
 fn warm_up_s(summary: &Summary) -> f64 {
     let read = || {
         let mut file = ScenarioFile::parse(&summary.scenario, &summary.scenario_file).ok()?;

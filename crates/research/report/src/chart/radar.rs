@@ -171,7 +171,7 @@ impl Radar {
             _ => Anchor::Middle,
         };
         let row = line_height(SMALL);
-        // The two rows stand above, beside or below the end of the spoke.
+        // The two rows are above, beside or below the end of the spoke.
         let (x, y) = (x + dx * LABEL_GAP, y + dy * LABEL_GAP + (dy - 1.0) * row / 2.0 + row * 0.3);
         let style = TextStyle::regular(SMALL, Colour::Text).anchored(anchor);
         svg.text(x, y, style.bold(), &spoke.name);

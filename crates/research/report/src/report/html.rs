@@ -201,7 +201,7 @@ fn files(section: &Section) -> String {
 /// A table of claims. A claim with an anchor links to its section.
 fn table<'a>(caption: &str, claims: impl Iterator<Item = (&'a Claim, Option<&'a str>)>) -> String {
     let claims: Vec<_> = claims.collect();
-    // A study of one's own has no paper.
+    // A user's study has no paper.
     let has_paper = claims.iter().any(|(claim, _)| claim.paper.is_some());
     let paper = if has_paper { "<th scope=\"col\" class=\"n\">Paper</th>" } else { "" };
     let mut html = format!(

@@ -1,5 +1,5 @@
 //! A link's rate from a record of deliveries, in Mahimahi's format: each line is a time in milliseconds at which 1500 B can be
-//! delivered; the last line is the record's length, after which it begins anew.
+//! delivered; the last line is the record's length, after which it restarts.
 //!
 //! As rates, which is the default, the rate is constant between two deliveries that are at least 100 ms apart: that of the deliveries after
 //! the first of them up to the second. So the bytes that can be delivered by then are those of the record, and a time without a delivery

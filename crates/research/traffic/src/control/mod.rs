@@ -18,7 +18,7 @@
 //! session. A lost connection also ends it. Both ends keep their measurements up to then. Every message has a deadline.
 //!
 //! With a [`Key`], every line after `hello` has a tag that only an end with the same key can write (`key.rs`). It proves to
-//! each end who the other one is, and that nobody has changed, added, left out, repeated or returned a message. The messages
+//! each end the identity of the other one, and that no message was changed, added, left out, repeated or returned. The messages
 //! are not encrypted. Packets of the flows have no tag but the session's token.
 //!
 //! The receiver sends to the address of this connection and to no other one: packets from other addresses are counted

@@ -27,7 +27,7 @@ pub(super) struct Datagrams {
     turn: usize,
     /// True if the transport counts timeouts, as those that adapt their rate do.
     counts_timeouts: bool,
-    /// True if the other end has opened the path. Then a closed port ends the flow: nobody wants its data any
+    /// True if the other end has opened the path. Then a closed port ends the flow: it does not need the data any
     /// more.
     is_adopted: bool,
     /// Rate control; `None` without.

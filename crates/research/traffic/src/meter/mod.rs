@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The first packet or connection with a flow's number determines its source and transport. Packets and connections of
-//! other sources with that number are strangers. So are those without the session's token, and those from another address
+//! other sources with that number are *strangers*. So are those without the session's token, and those from another address
 //! than that of the session's peer. The meter counts strangers, ignores their data and sends them nothing.
 
 mod connections;
