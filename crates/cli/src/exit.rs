@@ -25,7 +25,7 @@ pub enum Failure {
     Failed(String),
     /// The command failed in a way that has an exit code of its own.
     Code(u8, String),
-    /// A program that the command has run ended with this exit code, and has said why.
+    /// A program that the command has run ended with this exit code, and has printed the reason.
     Ended(u8),
 }
 

@@ -120,7 +120,7 @@ struct ShellArgs {
     /// Variant of Linux's TCP
     #[arg(long, value_enum, default_value = "stock")]
     tcp: Tcp,
-    /// Do not say where the program runs
+    /// Do not print where the program runs
     #[arg(long, short)]
     quiet: bool,
     /// Program and its arguments [default: $SHELL, or /bin/sh]

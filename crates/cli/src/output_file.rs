@@ -1,4 +1,4 @@
-//! Files that the user names for a result. None that exists is replaced unless the user says so, and none is a symbolic link.
+//! Files that the user names for a result. An existing file is replaced only on request, and none is a symbolic link.
 
 use crate::exit::Failure;
 use cutline_files::{CreateError, Existing};

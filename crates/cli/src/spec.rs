@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 /// Show the needs of applications: QoS specifications by class or from files
 ///
-/// A specification says for each direction of a connection which rates, delays, jitter and losses are acceptable
+/// A specification gives the acceptable rates, delays, jitter and losses for each direction of a connection
 /// (docs/guide/specification.md). It is a file, TOML or JSON, or the name of a class of application.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -25,7 +25,7 @@ use std::sync::Arc;
 /// Show the consequences of an application's needs for its host and the network
 ///
 /// Translates a class of applications, or a QoS specification, into a protocol, settings of its sockets, and marks and
-/// requests to the network, and says why each has its value (docs/guide/translation.md). Nothing is changed on this machine.
+/// requests to the network, with the reason of each value (docs/guide/translation.md). Nothing is changed on this machine.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

@@ -270,7 +270,7 @@ fn a_real_sweep_is_drawn_in_panels_and_pages() {
     assert_eq!(all, 84, "no curve is lost");
 }
 
-/// Rate and limit vary together, so they are one axis, whichever of them is asked for.
+/// Rate and limit vary together, so they are one axis, whichever of them is requested.
 #[test]
 fn keys_that_vary_together_are_one_axis() {
     let place = house();

@@ -250,7 +250,7 @@ fn strange_reloads_leave_the_queue_bounded_and_the_link_at_work() {
     assert_eq!(lab.router.terminate(), Some(0));
 }
 
-/// The shortest frames with room for the longest, and with less memory than the limit asks for.
+/// The shortest frames with room for the longest, and with less memory than the limit requests.
 #[test]
 fn memory_is_bounded_by_what_frames_need() {
     let Some(hosts) = Hosts::new("am") else { return };

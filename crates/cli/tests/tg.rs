@@ -470,7 +470,7 @@ fn both_directions_work(network: &Lab) {
     }
 }
 
-/// Drops everything that the host has not asked for.
+/// Drops everything that the host has not requested.
 const FIREWALL: &str = "add table inet filter; \
     add chain inet filter input { type filter hook input priority 0; policy drop; }; \
     add rule inet filter input ct state established accept; \

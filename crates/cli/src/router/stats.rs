@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// Print the statistics of a running router
 ///
-/// Without a path it asks the only router that runs. The statistics are of each direction: its rate, its queue with parameters, the frames
+/// Without a path, the only running router is queried. The statistics are of each direction: its rate, its queue with parameters, the frames
 /// received, sent, dropped and marked, and each hint. `--watch` prints a line for each direction at each interval.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -35,7 +35,7 @@ pub struct Args {
 
 /// Print the configuration of a running router as JSON
 ///
-/// Without a path it asks the only router that runs.
+/// Without a path, the only running router is queried.
 #[derive(clap::Args)]
 #[command(after_help = CONFIG_EXAMPLES)]
 pub struct ConfigArgs {

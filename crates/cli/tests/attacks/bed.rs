@@ -211,7 +211,7 @@ impl Victim for Bed {
     }
 }
 
-/// Tells two hosts each other's addresses. While a host asks for an address, it drops or reorders its packets.
+/// Tells two hosts each other's addresses. While a host looks for an address, it drops or reorders its packets.
 fn acquaint(a: &Namespace, b: &Namespace) {
     for (host, name, number) in [(a, "a0", "1"), (b, "b0", "2")] {
         host.ip(&["link", "set", name, "address", &format!("02:09:00:00:00:0{number}")]).unwrap();

@@ -94,7 +94,7 @@ macro_rules! registry {
             External(ExternalQueue<P>),
         }
 
-        /// Any law of the registry. Its tag is a separate number: a queue asks four times a packet which law it has,
+        /// Any law of the registry. Its tag is a separate number: a queue checks its law four times a packet,
         /// and a tag that is hidden in a niche takes three instructions to find.
         #[derive(Clone, Debug)]
         #[repr(u32)]

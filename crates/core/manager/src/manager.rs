@@ -421,7 +421,7 @@ impl Manager {
     }
 
     /// A manager that continues from a snapshot, with the same accounts, rates, leases, limits and events that were not
-    /// taken. The capacities are those of the snapshot, and `start` says the rest.
+    /// taken. The capacities are those of the snapshot, and `start` gives the rest.
     ///
     /// # Errors
     /// When the version is another one, or a value is not allowed.

@@ -21,7 +21,7 @@
 //! Example: 8 Mbit/s for real-time flows, and messages of 1000 B. One leaves every millisecond, and with a burst of 2 ms
 //! two more at once. Of messages with deadlines at 5, 3 and 4 ms the second one is first.
 //!
-//! The scheduler holds no data and no clock. Its owner keeps the messages, and asks for the next one.
+//! The scheduler holds no data and no clock. Its owner keeps the messages, and requests the next one.
 
 use crate::resources::{FlowId, MOST_WEIGHT, SchedulingClass};
 use cutline_params::{ParameterError, Parameters};

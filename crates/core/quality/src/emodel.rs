@@ -44,7 +44,7 @@ pub struct SpeechCodec {
     pub bpl: f64,
 }
 
-/// A call's fixed parameters; delay and loss are asked each time.
+/// A call's fixed parameters; delay and loss are arguments of each call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EModel {
     /// The codec.

@@ -15,7 +15,7 @@
 //!
 //! ```text
 //! Qd(d) = q(2 d n)      n round trips: 2, one to open the connection and one for request and answer
-//! Qt(T) = q(S / T)      S of 800 kbit where no size is said: the mean page in the years of the TSQ paper
+//! Qt(T) = q(S / T)      S of 800 kbit where no size is given: the mean page in the years of the TSQ paper
 //! ```
 //!
 //! Worked: d = 25 ms has Qd 1, d = 150 ms Qd 0.611; a page of 800 kbit at 800 kbit/s has Qt 0.5.

@@ -92,7 +92,7 @@ impl SecurityKey {
         (self.id, self.algorithm, &self.secret) == (other.id, other.algorithm, &other.secret)
     }
 
-    /// Compares in a time that says nothing about the right digest.
+    /// Compares in a time that does not depend on the digests.
     fn verifies(&self, message: &[u8], digest: &[u8]) -> bool {
         let right = self.digest(message);
         right.len() == digest.len() && right.iter().zip(digest).fold(0, |other, (a, b)| other | (a ^ b)) == 0

@@ -22,7 +22,7 @@ const LATENCY: u8 = 8;
 const MTU: u8 = 10;
 const TOKEN_BUCKET: u8 = 127;
 const RSPEC: u8 = 130;
-/// The bit of a service header that says that a node does not have the service.
+/// The bit of a service header that marks a node without the service.
 const BREAK: u8 = 0x80;
 /// The flag of a parameter that a node could not update.
 const INVALID: u8 = 0x80;
@@ -489,7 +489,7 @@ fn parameters_fill(data: &[u8]) -> bool {
     true
 }
 
-/// Composes the general parameters that a service has its own values of. One that is not known gets the flag that says so.
+/// Composes the general parameters that a service has its own values of. An unknown one gets the flag for it.
 fn compose_overrides(data: &[u8], link: &LinkCharacter) -> Vec<u8> {
     let mut composed = data.to_vec();
     let mut at = 0;

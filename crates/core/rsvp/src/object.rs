@@ -1,7 +1,7 @@
 //! Objects: the parts of messages (RFC 2205 appendix A, RFC 2747 section 2.1, RFC 2961 sections 4 and 5).
 //!
 //! An object has a class, a type within the class and a content. A type here is the content of one class. IPv4 and IPv6 have
-//! types of their own on the wire and none here: an [`IpAddr`] says which it is.
+//! types of their own on the wire and none here: an [`IpAddr`] distinguishes them.
 
 use cutline_flow::FlowSelector;
 use cutline_units::Duration;
@@ -306,7 +306,7 @@ const fn kind_of(address: IpAddr) -> u8 {
     if address.is_ipv4() { 1 } else { 2 }
 }
 
-/// Reads an address of the version that the type of an object says.
+/// Reads an address of the version in the type of an object.
 fn address(from: &mut Reader<'_>, kind: u8) -> Option<IpAddr> {
     match kind {
         1 => from.take::<4>().map(|bytes| Ipv4Addr::from(bytes).into()),

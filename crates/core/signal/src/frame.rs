@@ -46,7 +46,7 @@ const FEEDBACK: [u8; 2] = [0xc7, 0x54];
 /// Bits after the exponent of a round-trip time.
 const MANTISSA: u32 = 11;
 const UNKNOWN_RTT: u16 = 1;
-/// The shortest and the longest round-trip time that two bytes can say, ns.
+/// The shortest and the longest round-trip time that two bytes can express, ns.
 const SHORTEST_RTT: u64 = (1 << MANTISSA) + 2;
 const LONGEST_RTT: u64 = ((2 << MANTISSA) - 1) << 31;
 const LAST_FRAGMENT: u8 = 0xd1;

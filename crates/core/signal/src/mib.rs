@@ -54,7 +54,7 @@ pub struct SendMib {
     pub last: Option<Delivery>,
     /// The measures beside their limits.
     pub conformance: Conformance,
-    /// The rate at which the application should send, messages/s; `None` if nothing asks for one.
+    /// The rate at which the application should send, messages/s; `None` if nothing requests one.
     pub target_rate: Option<f64>,
     /// Residual rate of the application; `None` while no rate limit is in effect, and before the first
     /// interval is over.
@@ -62,7 +62,7 @@ pub struct SendMib {
 }
 
 /// Rate that an application may use beyond that of the last interval (QUANTA section 5: residual bandwidth).
-/// The most that it may send is the rate that it is asked for, or the highest that was agreed on; with TFRC,
+/// The most that it may send is the requested rate, or the highest that was agreed on; with TFRC,
 /// its allowed rate if that leaves less. After a burst above that it is nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Residual {
@@ -146,7 +146,7 @@ pub struct LocalFeedback {
     pub unpaced: u64,
     /// Total time that sending has waited, for either reason.
     pub waited: Duration,
-    /// Messages that were not sent because the interface's queue had no room (`ENOBUFS`). The kernel does not say it of a stream.
+    /// Messages that were not sent because the interface's queue had no room (`ENOBUFS`). The kernel does not report it for a stream.
     pub no_buffers: u64,
     /// Number of ICMP messages about datagrams that did not reach the other end for the time being.
     pub unreachable: u64,

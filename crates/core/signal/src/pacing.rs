@@ -5,7 +5,7 @@
 //!
 //! A [`Pacer`] is two leaky buckets (ITU-T I.371, the generic cell rate algorithm): one for the highest useful rate, which
 //! allows bursts, and one for the peak rate, which allows two messages in a row, since an application's timers are late now and
-//! then. It says when the next message may be sent. Whether the sender waits until then or gets an error is up to the caller.
+//! then. It gives the time at which the next message may be sent. Whether the sender waits until then or gets an error is up to the caller.
 
 use cutline_quality::spec::Specification;
 use cutline_units::{Duration, Instant, Rate};

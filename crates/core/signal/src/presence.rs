@@ -1,7 +1,7 @@
 //! Detection of this protocol at the other end, by datagram, before a stream begins.
 //!
 //! A plain program would take the first offer of a [negotiation](crate::negotiation) in a stream for data. So an end that does not
-//! know its peer first sends a *question* to the same port number of UDP. A QoS socket gives the *answer*; others say nothing, or their
+//! know its peer first sends a *question* to the same port number of UDP. A QoS socket gives the *answer*; others do not answer, or their
 //! system reports a closed port.
 //!
 //! | bytes | field |

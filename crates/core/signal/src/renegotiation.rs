@@ -2,19 +2,19 @@
 //! flows are lowered gracefully; QoSockets section II: an application can change its request with the MIB's help).
 //!
 //! The application gives the specifications that it accepts beside its own: [`Alternatives`], best first, each of which demands no more
-//! than the one before. The controller never asks for anything else. Each interval it gets [observations](Seen):
+//! than the one before. The controller never requests anything else. Each interval it gets [observations](Seen):
 //!
 //! - *Down*: a limit has been violated for [`RenegotiationParams::patience`], and no other action of the end can end the violation. The next
-//!   alternative is asked for.
+//!   alternative is requested.
 //! - *Back*: for [`RenegotiationParams::rest`], delay, jitter and loss were well inside the limits of the next better specification, and no
-//!   limit was violated. That one is asked for. Whether the network carries its rate is not known before, so a return is a trial.
-//! - *Back-off*: a return has not lasted if the weaker specification is asked for again within the rest. Then the rest is twice as long,
+//!   limit was violated. That one is requested. Whether the network carries its rate is not known before, so a return is a trial.
+//! - *Back-off*: a return has not lasted if the weaker specification is requested again within the rest. Then the rest is twice as long,
 //!   up to [`RenegotiationParams::longest_rest`], and as long as at first after a return that has lasted. A return that has not lasted yet is
 //!   taken back after a fifth of the patience. An alternative that the other end refuses is not requested again during the rest, which is twice as long
 //!   the next time, too; an unanswered one, during the patience.
 //!
 //! Example: a telephone call of 50 messages/s accepts 25 as well, and the link carries 40 for five minutes. After 5 s it has 25. After
-//! 30 s within all limits it asks for 50, and has 25 again 1 s after the limits are violated; the next times after 60 s and 120 s.
+//! 30 s within all limits it requests 50, and has 25 again 1 s after the limits are violated; the next times after 60 s and 120 s.
 
 use cutline_params::{ParameterError, Parameters};
 use cutline_quality::spec::ConnectionSpecification;
@@ -73,7 +73,7 @@ pub struct Seen {
     pub is_short: bool,
 }
 
-/// The controller of which specification an end asks for.
+/// Controller of the specification that an end requests.
 #[derive(Clone, Debug)]
 pub struct Renegotiation {
     alternatives: Alternatives,
@@ -92,7 +92,7 @@ pub struct Renegotiation {
     /// The end of the last interval.
     last: Instant,
     rest: Duration,
-    /// Before this time nothing is asked for.
+    /// Before this time nothing is requested.
     hold_until: Instant,
 }
 
@@ -110,7 +110,7 @@ impl RenegotiationParams {
 }
 
 impl Alternatives {
-    /// Checks the alternatives of an application that asks for `own`.
+    /// Checks the alternatives of an application that requests `own`.
     ///
     /// # Errors
     /// When a parameter is not allowed, or demands more than in the specification before.
@@ -137,7 +137,7 @@ impl Alternatives {
 }
 
 impl Renegotiation {
-    /// The controller of an end that asks for `own` at first.
+    /// The controller of an end that requests `own` at first.
     ///
     /// # Errors
     /// As [`Alternatives::validate`].
@@ -164,7 +164,7 @@ impl Renegotiation {
         Ok(this)
     }
 
-    /// The application itself asks for something else. Alternatives that demand more than that are left out from now on.
+    /// The application itself requests another specification. Alternatives that demand more than that are left out from now on.
     pub fn restart(&mut self, now: Instant, own: ConnectionSpecification) {
         let mut ladder = vec![own];
         for alternative in &self.alternatives.specifications {
@@ -224,7 +224,7 @@ impl Renegotiation {
         self.settle(now);
     }
 
-    /// Returns whether a weaker specification is asked for than the one that holds. Until the other end
+    /// Returns whether a weaker specification is requested than the one that holds. Until the other end
     /// answers, the sender keeps to the lower one of the requested rates: the queue that it has filled would
     /// drop the question.
     pub fn is_asking_for_less(&self) -> bool {
@@ -248,7 +248,7 @@ impl Renegotiation {
         }
     }
 
-    /// Counts for how long all has been well inside. An interval that says nothing counts for nothing.
+    /// Counts the time for which all has been well inside. An interval without evidence does not count.
     fn count_inside(&mut self, length: Duration, seen: &Seen) {
         let Some(headroom) = seen.headroom else { return };
         let is_inside = !seen.is_short && headroom >= self.alternatives.params.inside;

@@ -63,7 +63,7 @@ fn cpu_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
-/// Resident memory of this process. (Not `statm` times the page size: asking for the latter fails under valgrind.)
+/// Resident memory of this process. (Not `statm` times the page size: requesting the latter fails under valgrind.)
 fn resident_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux tells a process its memory");
     let line =

@@ -104,7 +104,7 @@ impl HostManager {
     }
 }
 
-/// Share that a connection asks the manager of its node for.
+/// Share that a connection requests from the manager of its node.
 #[derive(Clone, Debug)]
 pub struct ManagedShare {
     /// The host.

@@ -39,7 +39,7 @@ impl Demand {
         ]
     }
 
-    /// The specification that sets these parameters and coerces all, and the decisions that say why.
+    /// The specification that sets these parameters and coerces all, and the decisions with their reasons.
     ///
     /// # Errors
     /// When a value is outside of the range of a specification.

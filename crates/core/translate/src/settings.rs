@@ -29,7 +29,7 @@ pub struct EndSystemSettings {
 }
 
 impl EndSystemSettings {
-    /// The largest buffer that can be asked for: the kernel doubles it and keeps it in 31 bits.
+    /// The largest buffer that can be requested: the kernel doubles it and keeps it in 31 bits.
     pub const LARGEST_BUFFER: Bytes = Bytes::new(i32::MAX as u64 / 2);
 }
 

@@ -30,7 +30,7 @@ pub struct TranslationRequest {
     pub reasons: Vec<Decision>,
 }
 
-/// The settings that a specification asks for, and why.
+/// The settings that a specification requests, and why.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Translation {
     /// Requirements on both directions.

@@ -156,7 +156,7 @@ impl Run {
     }
 }
 
-/// Messages are not empty and have the sizes that the application says; it writes without end if it says so; it completes
+/// Messages are not empty and have the sizes in the application's description; it writes without end if it is described so; it completes
 /// something only if it waits for delivery. After all that was due has been written, the deadline is later than now.
 pub fn a_source_writes_as_described(params: &app::Params) {
     let (name, events) = (params.name(), Run::new(params).all());

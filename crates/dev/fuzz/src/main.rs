@@ -60,7 +60,7 @@ const INSTRUMENTATION: [&str; 5] = [
     "-Cllvm-args=-sanitizer-coverage-pc-table",
     "-Cllvm-args=-sanitizer-coverage-trace-compares",
 ];
-/// The time after which libFuzzer says that an input hangs, s of the clock on the wall.
+/// The time after which libFuzzer reports that an input hangs, s of the clock on the wall.
 const HANGS: u64 = 30;
 /// The memory at which libFuzzer ends a target, MB. The targets' own bounds are far below.
 const MOST_MEMORY: u64 = 2048;

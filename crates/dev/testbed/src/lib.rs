@@ -5,10 +5,10 @@
 //! A test over real sockets expects that a message sent each millisecond is sent each millisecond. On a machine that pauses
 //! for 50 ms (a hypervisor that runs something else, a control group's quota that is used up) it is not, and nothing
 //! is wrong with the code. Bounds wide enough for that would find nothing; [`undisturbed`] keeps them narrow, and lets a
-//! witness say in which attempts they mean something. Only claims of [`in_time!`] are excused by a machine that stood
+//! witness decide in which attempts they are meaningful. Only claims of [`in_time!`] are excused by a machine that stood
 //! still: that nothing is lost, doubled or out of order has to hold there, too, and is asserted as ever.
 //!
-//! `make test` runs on machines that do much else, where such claims say nothing about the code. There each of these tests runs once,
+//! `make test` runs on machines that do much else, where such claims are no evidence about the code. There each of these tests runs once,
 //! and a claim on time that does not hold is printed and not judged. `make test-real-time` judges them, on a machine that is left alone.
 
 pub mod capture;
@@ -126,7 +126,7 @@ fn witnessed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     })
 }
 
-/// The processors that this thread may run on; nothing where the kernel does not say.
+/// The processors that this thread may run on; nothing where the kernel does not report it.
 fn processors() -> Vec<usize> {
     let set = sched_getaffinity(None).unwrap_or_default();
     (0..CpuSet::MAX_CPU).filter(|&processor| set.is_set(processor)).collect()

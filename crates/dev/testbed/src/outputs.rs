@@ -8,7 +8,7 @@ use std::time::Instant;
 
 /// Time that a process may take to end.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
-/// A write of this many bytes finds room whenever a pipe says that it has some (pipe(7), `PIPE_BUF`).
+/// A write of this many bytes finds room whenever a pipe reports room (pipe(7), `PIPE_BUF`).
 const PART: usize = 4096;
 
 /// Returns a pipe that is full. A writer waits until it is read.

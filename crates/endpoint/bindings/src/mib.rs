@@ -281,7 +281,7 @@ pub struct Mib {
     pub delay: Distribution,
     /// The jitters received since the beginning.
     pub jitter: Distribution,
-    /// The rate at which the application should send, messages/s; NaN if nothing asks for one.
+    /// The rate at which the application should send, messages/s; NaN if nothing requests one.
     pub target_rate: f64,
     /// The delay hint of the packets that this end sends, 1 to 16; -1 if they have none.
     pub hint: i64,

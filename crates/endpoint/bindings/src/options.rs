@@ -34,7 +34,7 @@ const UNUSED: [&str; 4] = ["packet-size", "header", "feedback-size", "send-buffe
 /// | `marking` | the packets' delay hint | `translated`, `none`, 1 to 16, `adaptive-audio` and other classes |
 /// | `dscp` | the code point of packets, instead of `marking` | 0 to 63, or a name such as EF, AF41, CS5 |
 /// | `hint-goal` | goal of an adaptive marking | `within-limit`, `quality` |
-/// | `weakest.*` | a weaker specification that the socket may ask for | as the specification, whose values absent keys have |
+/// | `weakest.*` | a weaker specification that the socket may request | as the specification, whose values absent keys have |
 /// | `adapt-rate` | whether the rate moves inside the region of operation | `true`, `false` |
 /// | `detection` | how long an end that connects asks whether the other end is a QoS socket | a time |
 /// | `connect-timeout` | how long connecting takes at most | a time |

@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Standing {
-    /// Nothing was asked for.
+    /// Nothing was requested.
     NotAsked = 0,
     /// The network has not answered yet.
     Pending = 1,
@@ -59,7 +59,7 @@ pub enum ReservationEventKind {
     Granted = 1,
     /// The reservation of a direction has changed.
     Changed = 2,
-    /// A direction is reserved along the whole path, as a node says.
+    /// A direction is reserved along the whole path, as a node reports.
     Confirmed = 3,
     /// A direction is refused, or lost.
     Lost = 4,
@@ -115,7 +115,7 @@ pub struct DirectionReservation {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
 pub struct Reservation {
-    /// The service that was asked; empty if none was (option `service`): then nothing was asked for.
+    /// The service of the request; empty if there was none (option `service`): then nothing was requested.
     #[serde(serialize_with = "as_words")]
     pub service: [u8; NAME],
     /// Direction in which this end sends.

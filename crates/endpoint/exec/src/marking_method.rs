@@ -52,7 +52,7 @@ impl MarkingMethod {
 /// and `cgroups` fails with the reason why control groups are not available.
 ///
 /// # Errors
-/// When no way works, or not the one that was asked for.
+/// When no way works, or not the one that was requested.
 pub fn choose(
     program: &Program,
     asked: Option<MarkingMethod>,

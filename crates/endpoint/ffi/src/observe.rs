@@ -1,4 +1,4 @@
-//! Events, the MIB, and asking for something else.
+//! Events, the MIB, and requesting something else.
 
 use crate::borrow;
 use crate::error::{Failure, call};

@@ -75,7 +75,7 @@ pub unsafe extern "C" fn cutline_connect_to(
 }
 
 /// Listens at an address: socket(), bind() and listen() in one. Datagram connections are accepted like streams. A stream's listener
-/// uses the same port number of UDP as well, to say that it is a QoS socket.
+/// uses the same port number of UDP as well, to announce that it is a QoS socket.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_listen(
     r#type: c_int,
@@ -121,7 +121,7 @@ pub unsafe extern "C" fn cutline_accept(
 }
 
 /// Sends a message. Returns how many bytes were taken: all of a datagram; of a stream perhaps fewer. It waits while the application
-/// sends faster than was agreed on, as the option `pacing` says. `flags` is 0 or MSG_NOSIGNAL; there is never a SIGPIPE.
+/// sends faster than was agreed on, according to the option `pacing`. `flags` is 0 or MSG_NOSIGNAL; there is never a SIGPIPE.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_send(
     socket: *mut Socket,
@@ -276,7 +276,7 @@ pub unsafe extern "C" fn cutline_shutdown(socket: *mut Socket, how: c_int) -> c_
 }
 
 /// Closes a socket and frees its handle. No other call on it may be under way. A null pointer is allowed. It does not wait: data that a stream
-/// has sent is delivered in the background, as the option linger says.
+/// has sent is delivered in the background, according to the option linger.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_close(socket: *mut Socket) -> c_int {
     call(-1, || {

@@ -1,4 +1,4 @@
-//! A program in C that asks for reservations, and an agent in the place of `cutlined` that says what the test wants.
+//! A program in C that requests reservations, and an agent in the place of `cutlined` that says what the test wants.
 
 use crate::c;
 
@@ -45,7 +45,7 @@ fn serve(client: &UnixStream, answer: fn(&Request) -> Vec<Reply>) {
     }
 }
 
-/// Less than is asked for of what is sent; all of what is received.
+/// Less than is requested of what is sent; all of what is received.
 fn granted(request: &Request) -> Vec<Reply> {
     let less = TrafficSpec {
         rate: Rate::from_bps(500_000),

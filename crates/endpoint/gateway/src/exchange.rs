@@ -437,7 +437,7 @@ impl<'s> Exchanges<'s> {
     fn judge(&mut self, number: u32, error: &io::Error) {
         let Some(exchange) = self.all.get_mut(&number) else { return };
         match error.kind() {
-            // A near gateway that ends a connection cannot say so otherwise.
+            // A near gateway that ends a connection has no other means to report it.
             ErrorKind::ConnectionRefused => {
                 let failed = self.shared.side == GatewaySide::Near;
                 self.end(number, "the other gateway has gone".to_owned(), failed);
@@ -505,7 +505,7 @@ impl Exchange {
         Ok(None)
     }
 
-    /// Returns how long the other gateway has said nothing, if that is too long and something was sent to it. One that was killed and started
+    /// Returns for how long the other gateway has been silent, if that is too long and something was sent to it. One that was killed and started
     /// again knows nothing of the connection, and does not answer.
     fn silence(&mut self, at: Instant) -> Option<Duration> {
         let Some(qos) = &self.qos else {

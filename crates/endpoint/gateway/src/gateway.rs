@@ -130,7 +130,7 @@ impl Gateway {
     fn end(&mut self) {
         self.shared.stop.set();
         for listener in self.listeners.drain(..) {
-            // One that has panicked has said so.
+            // A thread that has panicked has reported it.
             let _panicked = listener.join();
         }
         self.shared.wait_for_connections();

@@ -14,7 +14,7 @@
 //! shared     state that its threads share
 //! streams    accepting and connecting streams
 //!   relay    one stream: two directions, back-pressure, half-close
-//!   greeting how the far gateway says whether it has reached the server
+//!   greeting report of the far gateway whether it has reached the server
 //!   pending_streams streams whose other end has not shown that it is a gateway
 //! datagrams  accepting and connecting datagrams
 //!   exchange exchanges of datagrams, all served by one thread

@@ -52,14 +52,14 @@ impl MarkSettings {
         }
     }
 
-    /// The traffic class octet that is set where the program has asked for `asked`: the code point, with the program's ECN
-    /// bits. A program asks for the default with -1.
+    /// The traffic class octet that is set where the program has requested `asked`: the code point, with the program's ECN
+    /// bits. A program requests the default with -1.
     pub fn traffic_class(&self, asked: i32) -> i32 {
         let octet = if asked < 0 { 0 } else { asked as u8 };
         self.dscp.map_or(asked, |dscp| dscp.in_traffic_class(octet).into())
     }
 
-    /// The pacing rate that is set where the program has asked for `asked`, bytes/s: the lower one.
+    /// The pacing rate that is set where the program has requested `asked`, bytes/s: the lower one.
     pub fn pacing_rate(&self, asked: u64) -> u64 {
         self.rate.map_or(asked, |rate| asked.min(rate.as_bps() / 8))
     }

@@ -211,7 +211,7 @@ impl<'m> SocketTable<'m> {
         }
     }
 
-    /// Stores the kernel's counters of a connection so far; `is_complete` says that nothing will follow. Of a connection with a record,
+    /// Stores the kernel's counters of a connection so far; `is_complete` is true if nothing will follow. Of a connection with a record,
     /// only the increase is added to the totals, so two processes that share it count it once.
     pub fn sample(self, record: Option<u32>, now: &TcpCounters, is_complete: bool) {
         let counters = [

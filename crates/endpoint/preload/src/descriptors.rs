@@ -44,7 +44,7 @@ pub unsafe extern "C-unwind" fn accept4(
 pub unsafe extern "C-unwind" fn connect(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int {
     // SAFETY: libc's function with the caller's arguments.
     let code = unsafe { real::connect(fd, address, length) };
-    // SAFETY: the caller says that `length` bytes are at `address`; a null pointer is refused there.
+    // SAFETY: the caller guarantees that `length` bytes are at `address`; a null pointer is refused there.
     if let Some(address) = unsafe { bytes(address.cast(), length as usize) } {
         socket::connected(fd, address);
     }
@@ -60,7 +60,7 @@ pub unsafe extern "C-unwind" fn setsockopt(
     value: *const c_void,
     length: socklen_t,
 ) -> c_int {
-    // SAFETY: the caller says that `length` bytes are at `value`; a null pointer is refused there.
+    // SAFETY: the caller guarantees that `length` bytes are at `value`; a null pointer is refused there.
     let bytes = unsafe { bytes(value, length as usize) };
     let Some(ours) = bytes.and_then(|bytes| socket::replace_option(level, name, bytes)) else {
         // SAFETY: libc's function with the caller's arguments.
@@ -150,7 +150,7 @@ pub unsafe extern "C-unwind" fn closefrom(first: c_int) {
 /// fclose(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn fclose(stream: *mut FILE) -> c_int {
-    // SAFETY: the caller says that it is an open stream.
+    // SAFETY: the caller guarantees that it is an open stream.
     unsafe { closing_stream(stream) };
     // SAFETY: libc's function with the caller's argument.
     unsafe { real::fclose(stream) }
@@ -163,7 +163,7 @@ pub unsafe extern "C-unwind" fn freopen(
     mode: *const c_char,
     stream: *mut FILE,
 ) -> *mut FILE {
-    // SAFETY: the caller says that it is an open stream.
+    // SAFETY: the caller guarantees that it is an open stream.
     unsafe { closing_stream(stream) };
     // SAFETY: libc's function with the caller's arguments.
     unsafe { real::freopen(path, mode, stream) }
@@ -176,7 +176,7 @@ pub unsafe extern "C-unwind" fn freopen64(
     mode: *const c_char,
     stream: *mut FILE,
 ) -> *mut FILE {
-    // SAFETY: the caller says that it is an open stream.
+    // SAFETY: the caller guarantees that it is an open stream.
     unsafe { closing_stream(stream) };
     // SAFETY: libc's function with the caller's arguments.
     unsafe { real::freopen64(path, mode, stream) }

@@ -88,7 +88,7 @@ extern "C" fn end() {
     sample_all(true);
 }
 
-/// Reads the counters of all TCP connections. `is_complete` says that the process, or its program, ends now.
+/// Reads the counters of all TCP connections. `is_complete` is true if the process, or its program, ends now.
 pub(crate) fn sample_all(is_complete: bool) {
     if STAGE.load(Ordering::Acquire) != ACTIVE {
         return;

@@ -23,7 +23,7 @@ pub enum Direction {
 /// State of a direction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Standing {
-    /// Nothing was asked for.
+    /// Nothing was requested.
     #[default]
     NotAsked,
     /// Not decided yet.
@@ -42,7 +42,7 @@ pub enum GrantEvent {
     Granted(Direction, TrafficSpec),
     /// The reservation of a direction has changed.
     Changed(Direction, TrafficSpec),
-    /// A direction is reserved along the whole path, as this node says.
+    /// A direction is reserved along the whole path, as this node reports.
     Confirmed(Direction, IpAddr),
     /// A direction is refused, or lost.
     Lost(Direction, Refusal),
@@ -80,7 +80,7 @@ impl Grant {
         }
     }
 
-    /// A grant that `cutlined` was asked for over this connection; `asked` has the traffic in both directions.
+    /// A grant that was requested from `cutlined` over this connection; `asked` has the traffic in both directions.
     pub(crate) fn asked(
         service: &'static str,
         client: DaemonClient,
@@ -116,7 +116,7 @@ impl Grant {
         self.events.pop_front()
     }
 
-    /// Waits until all that was asked for is reserved, or something is refused.
+    /// Waits until all that was requested is reserved, or something is refused.
     ///
     /// # Errors
     /// The refusal, or the absence of an answer in time. The request remains until the grant is dropped.

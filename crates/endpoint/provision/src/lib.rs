@@ -9,7 +9,7 @@
 //! | `local` | a class of this host's traffic control for the flow's sent traffic | `cutlined` on this host |
 //! | `rsvp` | a reservation along the path, for both directions | `cutlined` on each host and router |
 //!
-//! [`register`] adds others. `local` and `rsvp` need no privilege: `cutlined` listens at a local socket, and the permissions of its file say
+//! [`register`] adds others. `local` and `rsvp` need no privilege: `cutlined` listens at a local socket, and the permissions of its file define
 //! which users may ask. Requests of a client end with its connection, so a killed application leaves nothing behind.
 //!
 //! ```no_run

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! A client numbers its requests. Replies and later notices have that number. A line is at most [`LONGEST_LINE`] bytes. A line that cannot be
-//! understood is answered with `error`, and then the connection is closed. All that a client has asked for ends with its connection.
+//! understood is answered with `error`, and then the connection is closed. All that a client has requested ends with its connection.
 
 use crate::demand::Flow;
 use crate::refusal::Refusal;
@@ -149,7 +149,7 @@ pub enum Reply {
     Confirmed {
         /// The client's number.
         id: u64,
-        /// The node that says so.
+        /// The node that reports it.
         #[cfg_attr(feature = "schema", schemars(with = "String"))]
         node: IpAddr,
     },

@@ -244,7 +244,7 @@ fn exchange_measured(mut from: &TcpStream, mut to: &TcpStream, bytes: &mut [u8],
     assert!(delay > 0);
 }
 
-/// The word that asks for one turn.
+/// The word that requests one turn.
 const ONCE: &str = "once";
 
 fn words() -> impl Iterator<Item = String> {

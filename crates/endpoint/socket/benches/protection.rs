@@ -27,7 +27,7 @@ const SILENCE: time::Duration = time::Duration::from_millis(200);
 enum Way {
     Plain,
     LargeBuffer,
-    /// The thread asks for messages all the time.
+    /// The thread requests messages all the time.
     Polling,
     Raised(RaisedPriority),
     /// Raised, with the large buffer.

@@ -1,6 +1,6 @@
 //! Connecting without waiting, to any of the addresses of a name.
 //!
-//! Streams try the addresses as RFC 8305 says: in turns of IPv6 and IPv4, the next one when an attempt has failed or is late, and the first
+//! Streams try the addresses as in RFC 8305: in turns of IPv6 and IPv4, the next one when an attempt has failed or is late, and the first
 //! that is connected is taken. Datagrams reveal nothing about an address without a listener, so they try one after the other: an address where
 //! a QoS socket answers is taken, or else the first one that the network has not refused.
 
@@ -209,7 +209,7 @@ impl<S: Connect> Connecting<S> {
         None
     }
 
-    /// Keeps the error that says most: that of an end that has answered, or else the last.
+    /// Keeps the most informative error: that of an end that has answered, or else the last.
     fn note(&mut self, error: QosError) {
         let says_less = matches!(error, QosError::System { .. });
         if !says_less || matches!(self.failure, None | Some(QosError::System { .. })) {

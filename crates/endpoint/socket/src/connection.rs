@@ -430,7 +430,7 @@ impl Connection {
         }
     }
 
-    /// Returns the network's answer, if it was asked for something; `None` before there is one.
+    /// Returns the network's answer, if a reservation was requested; `None` before there is one.
     pub fn settled(&self) -> Option<Result<(), QosError>> {
         match self.reserver.as_ref().map_or(Some(Ok(())), Reserver::settled) {
             Some(Ok(())) => {}

@@ -155,7 +155,7 @@ impl ConnectionHandle {
     }
 
     /// Returns whether the connection is broken and is being made again ([`QosOptions::reconnect`](crate::QosOptions::reconnect)).
-    /// Meanwhile the descriptor says nothing of use: a socket that does not wait has to wait for [`Event::Recovered`] or
+    /// Meanwhile the descriptor has no useful state: a socket that does not wait has to wait for [`Event::Recovered`] or
     /// [`Event::GaveUp`].
     pub fn is_reconnecting(&self) -> bool {
         self.0.is_reconnecting()

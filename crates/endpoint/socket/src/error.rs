@@ -21,7 +21,7 @@ pub enum QosError {
         /// Conflicts about the traffic that this end receives.
         receive: Option<Conflicts>,
     },
-    /// The other end takes no part, although it was said to.
+    /// The other end takes no part, although it was expected to.
     #[error("the other end is no QoS socket, or has another key: {}", because(*.0))]
     NoPeer(OneSidedReason),
     /// The connection was lost, and is being made again or was made again. A call fails so once in each direction after each loss: it was not
@@ -51,7 +51,7 @@ pub enum QosError {
         "the socket is of the process that has made it, not of its child by fork: let the child connect or listen by itself"
     )]
     Inherited,
-    /// The network has refused a reservation, which was said to be an error.
+    /// The network has refused a reservation, which the options make an error.
     #[error("the reservation is refused: {0}")]
     Reservation(cutline_provision::Refusal),
     /// The resource manager of this host has refused a share, and the options make that an error.

@@ -146,7 +146,7 @@ impl Agenda {
         self.entries.insert((due, number), service);
     }
 
-    /// Takes the connection that is due first, and says how long until another one is, if there is none yet.
+    /// Takes the connection that is due first, and returns the time until another one is, if there is none yet.
     fn take(&mut self, now: Instant) -> Result<(u64, Weak<dyn KeptConnection>), Duration> {
         let Some(entry) = self.entries.first_entry() else { return Err(LONGEST_REST) };
         let (due, number) = *entry.key();

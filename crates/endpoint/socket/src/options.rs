@@ -34,7 +34,7 @@ pub enum Peer {
 /// Treatment of a UDP socket's messages beyond the agreed rate. TCP is paced by the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pacing {
-    /// A call waits until the message may be sent; a socket that does not block says [`std::io::ErrorKind::WouldBlock`].
+    /// A call waits until the message may be sent; a socket that does not block returns [`std::io::ErrorKind::WouldBlock`].
     #[default]
     Block,
     /// The call fails with [`std::io::ErrorKind::WouldBlock`] and sends nothing.
@@ -186,7 +186,7 @@ impl QosOptions {
         Self { path, ..self }
     }
 
-    /// Lets the rate move inside the region of operation: [`Event::Rate`](crate::Event::Rate) says at which the application
+    /// Lets the rate move inside the region of operation: [`Event::Rate`](crate::Event::Rate) gives the rate at which the application
     /// should send, and a faster one is held back.
     #[must_use]
     pub fn adapt_rate(self, operation: OperationParams) -> Self {
@@ -202,7 +202,7 @@ impl QosOptions {
     }
 
     /// Sets how long an end that connects asks whether the other end is a QoS socket, with [`Peer::Detect`]. Unless set, it asks for 300 ms,
-    /// or for three round trips of the [`path`](Self::path) if that is longer. It asks three times. Where the system of the other end says
+    /// or for three round trips of the [`path`](Self::path) if that is longer. It asks three times. Where the system of the other end reports
     /// that no process listens, it takes one round trip. An answer that comes later changes nothing: over a path whose round trip, queues
     /// included, may take longer, set this, the path, or [`Peer::Speaks`]. With a key the time is that of the negotiation.
     #[must_use]
@@ -216,7 +216,7 @@ impl QosOptions {
         self.detection.unwrap_or_else(|| of_path.max(DETECTION))
     }
 
-    /// Returns whether an end that takes no part is an error: it was said to take part, has to show that it
+    /// Returns whether an end that takes no part is an error: it was expected to take part, has to show that it
     /// has the key, or has to send feedback.
     pub(crate) const fn demands_peer(&self) -> bool {
         matches!(self.peer, Peer::Speaks) || self.key.is_some() || self.rate_control.needs_feedback()
@@ -234,7 +234,7 @@ impl QosOptions {
     }
 
     /// Says whether a connection that breaks is made again, within the shorter `recovery` time of the specification's directions: the one
-    /// that the kernel says is broken, or the one of datagrams whose other end has been silent for too long. [`Event::Lost`] says how
+    /// that the kernel reports as broken, or the one of datagrams whose other end has been silent for too long. [`Event::Lost`] has how
     /// many messages have arrived for certain, [`Event::Recovered`](crate::Event::Recovered) and [`Event::GaveUp`](crate::Event::GaveUp) how
     /// it ends.
     ///
@@ -252,7 +252,7 @@ impl QosOptions {
     /// Returns the time for which a broken connection is tried to be made again; `None` for not at all.
     ///
     /// # Errors
-    /// When the specification says no time.
+    /// When the specification gives no time.
     pub(crate) fn recovery(&self) -> Result<Option<Duration>, ParameterError> {
         if !self.reconnect {
             return Ok(None);
@@ -367,7 +367,7 @@ impl QosOptions {
     }
 
     /// Requests a reservation for the agreement from a service of the network: `mark`, `local`, `rsvp`, or one that was registered
-    /// ([`cutline_provision`]). Connecting then waits until the network has answered. The other end should ask the same service.
+    /// ([`cutline_provision`]). Connecting then waits until the network has answered. The other end should use the same service.
     ///
     /// # Errors
     /// When there is no such service; the error lists the existing ones.

@@ -152,7 +152,7 @@ impl<A> Recovery<A> {
     /// Returns the recovery of a connection with these options; `None` if they request none.
     ///
     /// # Errors
-    /// When the specification says no time.
+    /// When the specification gives no time.
     pub fn of(options: &QosOptions) -> Result<Option<Self>, QosError> {
         let Some(within) = options.recovery()? else { return Ok(None) };
         let state = State { options: options.clone(), phase: Phase::Up, unreported: [false; 2], cause: None };

@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 /// Reservation of a direction that carries acknowledgements alone. In QoSockets section IV, an unreserved
-/// reverse path cost a reserved TCP its rate. Both ends have to say the same.
+/// reverse path cost a reserved TCP its rate. Both ends need the same value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AckPath {
     /// Reserved, by the rate of the data.
@@ -176,7 +176,7 @@ impl Reserver {
                 }
             }
             (None, Some(refusal)) => Err(refusal.clone()),
-            // The other end takes no part, so nothing was asked for.
+            // The other end takes no part, so nothing was requested.
             (None, None) => Ok(()),
         };
         Some(match outcome {

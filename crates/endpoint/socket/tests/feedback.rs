@@ -62,7 +62,7 @@ fn a_full_queue_of_the_interface_is_told_and_counted() {
             // So that nothing but the test sends.
             namespace.set("net.ipv6.conf.all.disable_ipv6", "1").unwrap();
         }
-        // The other end's address is known, so that nobody asks for it.
+        // The other end's address is known, so that no neighbour is asked for it.
         namespace
             .ip_batch(&format!(
                 "link add eth9 type veth peer name eth8\nlink set eth8 up\nlink set eth9 up\naddress add {local} dev eth9 nodad\n\

@@ -128,7 +128,7 @@ fn adapting_hint() -> QosOptions {
     options(video()).marking(Marking::Adaptive(Class::Video, params))
 }
 
-/// The rate moves inside the region, and then the socket asks for a weaker specification.
+/// The rate moves inside the region, and then the socket requests a weaker specification.
 fn adapting_rate() -> QosOptions {
     let slow = video().change().rates(40.0, 50.0, 50.0).build().unwrap();
     let specifications = vec![ConnectionSpecification { send: slow, ..Default::default() }];

@@ -27,7 +27,7 @@ pub struct QosTcpStream {
 /// first message is read by the thread that serves connections.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// A pause while the other end has not begun, or the connection is being made again: the descriptor says nothing of either.
+/// A pause while the other end has not begun, or the connection is being made again: the descriptor reports neither.
 #[derive(Default)]
 struct Pause(Option<Pin<Box<Sleep>>>);
 

@@ -179,7 +179,7 @@ impl Document {
         self.sources[span.source].text.get(span.bytes.clone()).unwrap_or_default()
     }
 
-    /// Returns where a span begins, as messages say it: the file's name, line and column.
+    /// Returns where a span begins, as in messages: the file's name, line and column.
     pub fn position(&self, span: &Span) -> String {
         Location::new(&self.sources, span).to_string()
     }

@@ -18,7 +18,7 @@ pub struct Dimension {
     pub noun: &'static str,
     /// A value as one would write it.
     pub example: &'static str,
-    /// The units worth naming in a message; empty when the example says it all.
+    /// The units worth naming in a message; empty when the example is enough.
     pub units: &'static str,
     /// Every spelling that is understood, and its size in the smallest unit.
     spellings: &'static [(&'static str, u64)],

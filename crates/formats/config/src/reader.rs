@@ -1,6 +1,6 @@
-//! Reads a table key by key, strictly: a key that the reader does not ask for is unknown, and is an error.
+//! Reads a table key by key, strictly: a key that the reader does not request is unknown, and is an error.
 //!
-//! A [`TableReader`] returns values of a [`ValueKind`] and remembers which keys were asked for. [`TableReader::finish`] then
+//! A [`TableReader`] returns values of a [`ValueKind`] and remembers which keys were requested. [`TableReader::finish`] then
 //! reports the missing keys, and the unknown ones with the nearest right name. Problems are collected, so that one reading
 //! finds them all.
 

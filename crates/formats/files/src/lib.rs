@@ -1,5 +1,5 @@
 //! Creation of output files. A command may run as root in a folder of another user, so no output is written through a
-//! symbolic link, whether it leads to a file or nowhere, and nothing that exists is replaced unless the user asks for it.
+//! symbolic link, whether it leads to a file or nowhere, and nothing that exists is replaced unless the user requests it.
 //!
 //! ```text
 //! create      a result in a file that the user names

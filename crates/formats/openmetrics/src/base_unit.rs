@@ -4,7 +4,7 @@
 struct Unit {
     /// The unit as fields state it.
     of_field: &'static str,
-    /// Endings of names that say the unit.
+    /// Endings of names with the unit.
     endings: &'static [&'static str],
     /// The ending of a metric's name.
     base: &'static str,

@@ -1,7 +1,7 @@
 //! The lock on a folder of results: one process at a time stores there.
 //!
 //! It is an advisory lock of the operating system on the file `.lock`, so that of a process that was killed is gone with it.
-//! The file says which process has the lock, for the message to others. It is removed when the lock is given up, and so is the
+//! The file names the process that has the lock, for the message to others. It is removed when the lock is given up, and so is the
 //! folder if nothing else is in it.
 
 use crate::error::StoreError;

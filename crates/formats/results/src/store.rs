@@ -136,7 +136,7 @@ impl Store {
         self.describes::<FlowRow>()
     }
 
-    /// Returns whether there is a table, or the summary says that there is one.
+    /// Returns whether there is a table, or the summary lists it.
     pub(crate) fn describes<R: Row>(&self) -> bool {
         let is_listed = || self.load_summary().is_ok_and(|(summary, _)| summary.files.contains_key(R::FILE));
         has_table::<R>(&self.root) || is_listed()

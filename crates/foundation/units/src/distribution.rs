@@ -9,7 +9,7 @@ use std::fmt;
 /// The largest standard deviation of a lognormal's logarithm: beyond it draws are zero or without bounds.
 const MOST_SIGMA: f64 = 10.0;
 
-/// A distribution of positive numbers: bytes, seconds or counts, as its owner says.
+/// A distribution of positive numbers: bytes, seconds or counts, as defined by its owner.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Distribution {
     /// Always the same.

@@ -3,7 +3,7 @@
 //! Packets of applications that know of hints carry one in pool 2 ([`DscpPool2`]). The others may carry a code point
 //! that an RFC has given a meaning, so a [`HintTable`] has a hint for each of the 64. Its standard values:
 //!
-//! | code point | meaning (RFC 4594 section 2, unless said) | hint | why |
+//! | code point | meaning (RFC 4594 section 2, unless given) | hint | why |
 //! | --- | --- | --- | --- |
 //! | `CS4`, `NQB` | interactive, games; sparse flows (RFC 9956) | 4 | little delay, and little data to lose |
 //! | `EF`, `VA`, `AF41`..`AF43` | telephony, admitted telephony (RFC 5865), conferences | 6 | best for audio and video in the TSQ paper, figures 10 and 13 |

@@ -1,6 +1,6 @@
 //! One socket for requests to the kernel (netlink(7), rtnetlink(7)).
 //!
-//! A request is a message with a sequence number. The kernel answers with the messages that were asked for, which have the same
+//! A request is a message with a sequence number. The kernel answers with the messages that were requested, which have the same
 //! number, and then with an acknowledgement, an error, or the end of a list. All of it is there before the call that sends the
 //! request returns, so a blocking socket does not wait. The limit on the time of a receive is for answers that were lost.
 

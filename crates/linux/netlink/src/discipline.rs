@@ -20,7 +20,7 @@ impl RootQdisc {
     /// Returns the one of an interface; `None` if it is the kernel's default, which was not set.
     ///
     /// # Errors
-    /// When the kernel cannot be asked.
+    /// When the kernel cannot be queried.
     pub fn of(interface: &Interface) -> Result<Option<Self>, Error> {
         let found = root(&mut Channel::open()?, interface)?;
         Ok(found.map(|message| Self { kind: kind(&message), handle: message.header.handle.major }))

@@ -6,7 +6,7 @@ use cutline_text::Printable;
 use rustix::io::Errno;
 use std::io;
 
-/// Reason why the kernel could not be asked, or refused a change.
+/// Reason why the kernel could not be queried, or refused a change.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A system call failed, or the process lacks a privilege.

@@ -4,7 +4,7 @@
 //! interface        interfaces and their addresses
 //! uses             other uses of an interface by the host
 //! route            where the kernel would send a packet
-//! monitor          a descriptor that says when one of these has changed
+//! monitor          a descriptor that is ready when one of these has changed
 //! discipline       the queueing discipline at the root of an interface
 //! traffic_control  a share of an interface's rate for each reservation
 //!   reservation    a reservation, and its size on the wire

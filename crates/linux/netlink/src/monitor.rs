@@ -77,7 +77,7 @@ impl Monitor {
     /// Returns the changes since the last call, without waiting. If messages were lost, everything counts as changed.
     ///
     /// # Errors
-    /// When the kernel cannot be asked.
+    /// When the kernel cannot be queried.
     pub fn take(&mut self) -> Result<NetworkChanges, Error> {
         let mut changes = NetworkChanges::default();
         loop {
@@ -134,11 +134,11 @@ impl TrafficMonitor {
         Ok(Self { socket })
     }
 
-    /// Returns the changes by other programs since the last call, without waiting. `is_ours` says whether a change was made over a socket of this
+    /// Returns the changes by other programs since the last call, without waiting. `is_ours` returns whether a change was made over a socket of this
     /// process ([`HtbShaper::port`](crate::HtbShaper::port)).
     ///
     /// # Errors
-    /// When the kernel cannot be asked.
+    /// When the kernel cannot be queried.
     pub fn take(&mut self, is_ours: impl Fn(u32) -> bool) -> Result<Touched, Error> {
         let mut touched = Touched::default();
         loop {

@@ -25,7 +25,7 @@ pub trait InterfacePort: Port<Error = PortError> + AsFd {
     /// Returns the counters.
     ///
     /// # Errors
-    /// When the kernel does not say.
+    /// When the kernel does not report it.
     fn stats(&mut self) -> Result<PortStats, PortError>;
 
     /// Checks that the interface still exists. An interface that is down is no error, since it may come up again.

@@ -153,7 +153,7 @@ impl QdiscError {
     }
 }
 
-/// The last lines of a log that say why something was refused.
+/// The last lines of a log with the reason of a refusal.
 fn explanation(log: &str) -> String {
     const MOST: usize = 12;
     let lines: Vec<_> = log.lines().filter(|line| !line.trim().is_empty()).collect();

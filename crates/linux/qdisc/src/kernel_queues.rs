@@ -345,7 +345,7 @@ impl KernelQueues {
     /// it is still in its place.
     fn lock(&self) -> Result<Guard, QdiscError> {
         let bpffs = self.folder.parent().unwrap_or(Path::new("/"));
-        // A queue that is there says that the kernel has them, and the kernel's types are long.
+        // A queue that is there shows that the kernel has them, and the kernel's types are long.
         if !self.exists()? {
             cutline_sys::bpf::queueing_disciplines()?;
         }

@@ -202,7 +202,7 @@ layout! {
         mean_packet: u32,
         /// 1 if the probability rises from `max_p` to 1 between `max_th` and twice that; 0 if it jumps.
         gentle: u32,
-        /// Delay that each level asks for, ns.
+        /// Delay that each level requests, ns.
         delays: [u64; LEVELS],
     }
 

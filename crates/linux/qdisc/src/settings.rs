@@ -62,7 +62,7 @@ impl KernelQueue {
 /// Settings of the queue of an interface.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QdiscSettings {
-    /// The queue, with the rate of the link. Packets are never marked, whatever `ecn` says.
+    /// The queue, with the rate of the link. Packets are never marked, whatever `ecn` is.
     pub queue: QueueSpec,
     /// True if the queue itself sends at the link's rate; false in front of a link that has this rate by itself.
     pub shaped: bool,

@@ -210,7 +210,7 @@ pub fn write_pending(mut to: impl io::Write, pending: &mut Vec<u8>) -> io::Resul
 }
 
 impl AsFd for LineClient {
-    /// The descriptor to wait for. It says nothing of lines that were received already: before waiting, take lines until
+    /// The descriptor to wait for. It is not ready for lines that were received already: before waiting, take lines until
     /// there is none.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()

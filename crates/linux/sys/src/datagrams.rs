@@ -46,7 +46,7 @@ pub struct Datagram<'i> {
     pub from: SocketAddr,
     /// Arrival time at the kernel, on the scale of [`crate::now`].
     pub at: Instant,
-    /// The traffic class octet, with its ECN bits; `None` where the kernel does not say.
+    /// The traffic class octet, with its ECN bits; `None` where the kernel does not report it.
     pub traffic_class: Option<u8>,
     /// Number of datagrams that the socket has dropped so far because its buffer was full.
     pub overflowed: u32,
@@ -169,7 +169,7 @@ impl Inbox {
 
     /// Returns an inbox for a socket that is connected to this peer.
     ///
-    /// It asks for one datagram at a time as long as that one has just arrived, since asking for a second one that is not there takes
+    /// It requests one datagram at a time as long as that one has just arrived, since requesting a second one that is not there takes
     /// time; where datagrams wait, it takes as many as it can.
     ///
     /// # Panics
@@ -200,7 +200,7 @@ impl Inbox {
     }
 
     /// Asks the kernel to count the datagrams that it drops because the receive buffer is full ([`Inbox::overflowed`]). Returns how many
-    /// it has dropped so far, as far as it says.
+    /// it has dropped so far, as far as it reports that.
     ///
     /// # Errors
     /// When it cannot count them.

@@ -8,7 +8,7 @@ pub enum SysError {
     /// There is no such interface.
     #[error("there is no interface `{name}`; there are: {}", known.join(", "))]
     NoInterface {
-        /// The name that was asked for.
+        /// The name that was requested.
         name: String,
         /// The interfaces that exist.
         known: Vec<String>,

@@ -8,7 +8,7 @@ use std::io;
 use std::mem::zeroed;
 use std::ptr::from_mut;
 
-/// Opens a socket without a protocol, to ask about interfaces with.
+/// Opens a socket without a protocol, for queries about interfaces.
 pub(crate) fn socket() -> io::Result<OwnedFd> {
     Ok(socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?)
 }

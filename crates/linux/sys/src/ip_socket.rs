@@ -243,7 +243,7 @@ impl IpSocket {
     /// `CAP_NET_ADMIN` the system may give less.
     ///
     /// # Errors
-    /// When the kernel cannot be asked.
+    /// When the kernel cannot be queried.
     pub fn receive_buffer(&self) -> io::Result<(usize, usize)> {
         // The kernel doubles the requested value, and returns the double.
         let given = SO_RCVBUF.get(&self.fd)?;
@@ -315,7 +315,7 @@ impl IpSocket {
             header.msg_iovlen = 1;
             header.msg_control = control.as_mut_ptr().cast();
             header.msg_controllen = size_of_val(&control) as _;
-            // SAFETY: name, buffer and control messages are where the header says, of the lengths given, and are not used otherwise during
+            // SAFETY: name, buffer and control messages are at the pointers of the header, of the lengths given, and are not used otherwise during
             // the call.
             let length =
                 check(
@@ -393,12 +393,12 @@ fn skip_options(bytes: &[u8], mut next: u8) -> Option<(u8, usize)> {
 fn address_of(name: &libc::sockaddr_storage) -> Option<IpAddr> {
     match i32::from(name.ss_family) {
         libc::AF_INET => {
-            // SAFETY: the kernel says that it is an address of IPv4, and the storage has room and alignment for one.
+            // SAFETY: by the kernel's family it is an address of IPv4, and the storage has room and alignment for one.
             let name = unsafe { &*std::ptr::from_ref(name).cast::<libc::sockaddr_in>() };
             Some(Ipv4Addr::from(name.sin_addr.s_addr.to_ne_bytes()).into())
         }
         libc::AF_INET6 => {
-            // SAFETY: the kernel says that it is an address of IPv6, and the storage has room and alignment for one.
+            // SAFETY: by the kernel's family it is an address of IPv6, and the storage has room and alignment for one.
             let name = unsafe { &*std::ptr::from_ref(name).cast::<libc::sockaddr_in6>() };
             Some(Ipv6Addr::from(name.sin6_addr.s6_addr).into())
         }

@@ -1,6 +1,6 @@
 //! System calls of Linux behind safe functions: those that the standard library and `rustix` do not offer.
 //!
-//! But for the library that is preloaded into other programs, this is the only crate of the workspace with `unsafe` code. Each module that has some says so at its head, and each
+//! But for the library that is preloaded into other programs, this is the only crate of the workspace with `unsafe` code. Each module that has some states it at its head, and each
 //! block says why it is sound. The crate decides nothing: it knows no routers, no flows and no services.
 //!
 //! ```text

@@ -120,7 +120,7 @@ impl Mapping {
     #[inline]
     pub(crate) unsafe fn copy_from(&self, at: usize, bytes: &[u8]) {
         assert!(self.holds::<u8>(at, bytes.len()), "a copy lies in its mapping");
-        // SAFETY: by the assertion there is room, and a slice lies elsewhere as the caller says that this is ours alone.
+        // SAFETY: by the assertion there is room, and a slice lies elsewhere as the caller guarantees that this is ours alone.
         unsafe { copy_nonoverlapping(bytes.as_ptr(), self.start.add(at).as_ptr(), bytes.len()) }
     }
 }

@@ -42,7 +42,7 @@ use std::path::{Path, PathBuf};
 pub struct DaemonConfig {
     /// Path of the socket for applications.
     pub socket: PathBuf,
-    /// The group whose members may ask, beside the owner; `None`: that of the process.
+    /// The group whose members may make requests, beside the owner; `None`: that of the process.
     pub group: Option<u32>,
     /// The mark of packets when they are routed; 0 for none.
     pub route_mark: u32,

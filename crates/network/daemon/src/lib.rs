@@ -1,4 +1,4 @@
-//! `cutlined`: the RSVP agent of a host or router. Its applications ask it for reservations.
+//! `cutlined`: the RSVP agent of a host or router. Its applications request reservations from it.
 //!
 //! The protocol is the engine of `cutline-rsvp`, which does no IO. This crate is its environment on Linux.
 //!

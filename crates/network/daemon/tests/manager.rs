@@ -143,7 +143,7 @@ fn a_kill_of_the_daemon_loses_no_flow_and_no_account() {
     assert_eq!(ended.code(), Some(0));
 }
 
-/// A flow is asked for when there is a manager, and is not limited before.
+/// A flow is requested when there is a manager, and is not limited before.
 #[test]
 fn a_manager_that_is_started_later_serves_the_flows_that_are_there() {
     if !rustix::process::geteuid().is_root() {

@@ -185,7 +185,7 @@ fn that_nobody_answers_is_the_reason_until_somebody_does() {
     net.start_all();
     let patience = ("reservation-patience", "300 ms");
     let at_a = by_name(&net, "a", &[("send.class", "video"), ("ack-path", "best-effort"), patience]);
-    // It asks for nothing.
+    // It requests nothing.
     let at_b = QosOptions::receiving(Preset::Video.specification()).peer(Peer::Speaks);
     let (stream, other) = streams(&net, &at_a, &at_b);
     let stream = stream.unwrap();

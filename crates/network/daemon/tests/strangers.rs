@@ -165,7 +165,7 @@ fn a_stranger_at_a_link_without_keys_changes_nothing_of_the_others() {
     let (_sender, _receiver) = set_up(&net, 5001);
 }
 
-/// Paths that nobody has asked for, with the longest refresh period that a message can have, without keys anywhere: one for port 0, one from
+/// Paths that nobody has requested, with the longest refresh period that a message can have, without keys anywhere: one for port 0, one from
 /// port 0, more than a session may have, more than the interface may have. Honest flows are reserved nevertheless, and the agent answers.
 #[test]
 fn a_flood_of_paths_keeps_nobody_away() {

@@ -10,8 +10,8 @@ pub fn router_up(names: &[String]) -> String {
     format!("cutline router up --lan {} --wan {} --rate RATE", name(0, "LAN"), name(1, "WAN"))
 }
 
-/// The findings about an interface. `named` says that the user has named it as an interface of a router. For other
-/// interfaces, states that are normal on a host are a note instead of a warning. `routes` says that the host forwards;
+/// The findings about an interface. `named` is true if the user has named it as an interface of a router. For other
+/// interfaces, states that are normal on a host are a note instead of a warning. `routes` is true if the host forwards;
 /// then an interface with addresses needs no settings, because the router is between TUN interfaces. `up` is the
 /// command for such a host.
 pub fn interface(link: &InterfaceProperties, named: bool, routes: bool, up: &str) -> Vec<Finding> {

@@ -50,7 +50,7 @@ pub use source::{Source, SourceError};
 pub use survey::Survey;
 pub use watch::{LinkWatch, WatchError};
 
-/// The findings of a survey: groups about the host, then one for each chosen interface. `named` says that the user has
+/// The findings of a survey: groups about the host, then one for each chosen interface. `named` is true if the user has
 /// named these interfaces, as those of a router.
 pub fn report(survey: &Survey, interfaces: &[String], named: bool) -> Findings {
     let mut groups = vec![

@@ -1,4 +1,4 @@
-//! Ordinary use: a client asks for flows, gets rates, and is told of changes.
+//! Ordinary use: a client requests flows, gets rates, and is told of changes.
 
 use crate::common::{Client, Place, eventually, need};
 use cutline_allocation::protocol::{AllocationReply, AllocationRequest};

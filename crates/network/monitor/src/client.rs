@@ -20,7 +20,7 @@ pub struct MonitorClient(LineClient);
 /// Reason why the monitor has not answered.
 #[derive(Debug, thiserror::Error)]
 pub enum MonitorClientError {
-    /// No monitor listens, or this process may not ask it.
+    /// No monitor listens, or this process may not query it.
     #[error(
         "no monitor answers at {path} ({error}): `sudo cutline monitor` starts one, and so does a table [monitor] in the file of cutlined"
     )]

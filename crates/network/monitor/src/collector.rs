@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct CollectorOptions {
     /// Path of the socket to which processes publish. Every user may write to it.
     pub publish: PathBuf,
-    /// Path of the socket that answers readers. Every user may ask, and sees the rows of its own processes.
+    /// Path of the socket that answers readers. Every user may read the rows of its own processes.
     pub query: PathBuf,
     /// Limits of publications by processes.
     pub limits: PublicationLimits,

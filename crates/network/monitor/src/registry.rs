@@ -218,7 +218,7 @@ impl Viewer {
         }
     }
 
-    /// Returns whether a router of this user is seen. The counters of a system's router say nothing of a user's traffic; its flows and
+    /// Returns whether a router of this user is seen. The counters of a system's router reveal nothing about a user's traffic; its flows and
     /// hosts do, and only readers of its user's rows see them.
     pub const fn sees_router(self, owner: u32) -> bool {
         self.sees(owner) || is_system(owner)

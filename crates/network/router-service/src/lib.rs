@@ -1,4 +1,4 @@
-//! The router as a service: opened as its specification says, supervised while it forwards, and queried by a local socket.
+//! The router as a service: opened from its specification, supervised while it forwards, and queried by a local socket.
 //!
 //! Verdicts on frames are those of `cutline-router`, and the loop that forwards frames is in `cutline-ports`. This crate is
 //! the service around them.

@@ -46,7 +46,7 @@ pub trait RouterClient {
     /// When the client has gone or is too slow.
     fn say(&mut self, line: &str) -> io::Result<()>;
 
-    /// Waits until it is time to say something else.
+    /// Waits until another answer is due.
     ///
     /// # Errors
     /// As soon as the client has gone.

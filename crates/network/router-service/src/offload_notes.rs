@@ -99,7 +99,7 @@ impl Note {
 impl Drop for Note {
     fn drop(&mut self) {
         if !self.is_kept {
-            // The process may no longer write to the folder; an empty note says nothing.
+            // The process may no longer write to the folder; an empty note has no effect.
             drop(self.file.set_len(0));
             drop(std::fs::remove_file(&self.path));
         }

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 /// Community that may read totals and queues at this host, if no other one is chosen.
 const PUBLIC: &str = "public";
-/// Names of the modules that say how the agent is (SNMP-FRAMEWORK-MIB, SNMP-MPD-MIB, SNMP-USER-BASED-SM-MIB).
+/// Names of the modules about the state of the agent (SNMP-FRAMEWORK-MIB, SNMP-MPD-MIB, SNMP-USER-BASED-SM-MIB).
 const SNMP_MODULES: &[u32] = &[1, 3, 6, 1, 6, 3];
 /// Groups of CUTLINE-QOS-MIB that have nothing of single programs.
 const QUEUE_GROUPS: [u32; 5] = [1, 8, 9, 10, 11];
@@ -34,7 +34,7 @@ const INFORM_TIMEOUT: Duration = Duration::from_secs(5);
 /// Number of times that a notification is sent again.
 const INFORM_RETRIES: u32 = 5;
 
-/// Objects below one name, as the agent asks for them.
+/// Objects below one name, as the agent requests them.
 struct Handler {
     objects: Arc<HostObjects>,
     root: Vec<u32>,

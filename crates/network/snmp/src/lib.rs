@@ -1,7 +1,7 @@
 //! CUTLINE-QOS-MIB over SNMP: the requirements and the delivery of a host's applications and routers.
 //!
 //! The rows are those of the monitor ([`cutline_monitor`]), and the objects are made from their described fields, so documents, metrics
-//! and the MIB say the same. An agent of its own answers SNMPv2c at this host and SNMPv3 elsewhere ([`Agent`](async_snmp::Agent)
+//! and the MIB agree. An agent of its own answers SNMPv2c at this host and SNMPv3 elsewhere ([`Agent`](async_snmp::Agent)
 //! of `async-snmp`), or a subagent serves the objects through net-snmp's `snmpd` (AgentX, RFC 2741).
 //!
 //! ```text
@@ -14,7 +14,7 @@
 //! objects       the objects of a host: answers to requests for a name
 //! options       settings, from a table of a file
 //! engine        identity of the agent, which outlives a restart
-//! front         the socket that managers ask, and fair turns among managers
+//! front         the socket for managers' requests, and fair turns among managers
 //! agent         the agent, with its users and views
 //! agentx        the subagent: messages of AgentX, and the session with the master
 //! service       agent, subagent and notifications at work, in a thread of their own

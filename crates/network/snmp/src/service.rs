@@ -57,7 +57,7 @@ pub enum SnmpError {
     /// The thread cannot be started.
     #[error("snmp: the thread cannot be started: {0}")]
     Thread(#[from] io::Error),
-    /// The thread has ended before it could say whether it works.
+    /// The thread has ended before it reported its start.
     #[error("snmp: the thread has ended")]
     Ended,
 }

@@ -31,7 +31,7 @@ use std::net::{SocketAddrV4, UdpSocket};
 
 /// QoS connections by the indices of the flows in whose place they are.
 ///
-/// Nodes and port of a connection are the flow's. Its hint, until the session asks for another one, is its own.
+/// Nodes and port of a connection are the flow's. Its hint, until the session requests another one, is its own.
 pub type Connections = BTreeMap<usize, QosConnection>;
 
 /// Places of a connection's ends, and its application.

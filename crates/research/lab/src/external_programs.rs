@@ -32,7 +32,7 @@ pub(crate) type ExternalPrograms<'s> = BTreeMap<usize, &'s str>;
 
 /// Interval of checks of a program.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
-/// Time that a program has to end after it was asked to.
+/// Time that a program has to end after a request to.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Finds the flows of programs.

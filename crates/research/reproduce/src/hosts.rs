@@ -1,7 +1,7 @@
 //! Hosts on a link, as `cutline baseline` measures them (QUANTA section 4.1): each run is a table of its own, between two network
 //! namespaces joined by a pair of virtual interfaces, which have no limit but the processors.
 //!
-//! The name of a flow says which row of the table it is:
+//! The name of a flow selects its row of the table:
 //!
 //! | name | load | buffers |
 //! | --- | --- | --- |

@@ -1,6 +1,6 @@
 //! Interval series of simulated runs and of measurements as a flent data file (`.flent.gz`): gzipped JSON, version 4 of flent's format.
 //!
-//! flent draws the series that its own tests define, so the file says that it is of flent's test `rtt_fair_var_up`: any number of
+//! flent draws the series that its own tests define, so the file claims to be of flent's test `rtt_fair_var_up`: any number of
 //! hosts, a throughput and a delay for each, sums, averages and Jain's fairness. A host is a flow here:
 //!
 //! | flent's series | meaning |

@@ -99,7 +99,7 @@ impl Outbox {
         (bytes - preamble) as u64
     }
 
-    /// Remembers the messages that have begun until [`Outbox::left`] says that they have left.
+    /// Remembers the messages that have begun until [`Outbox::left`] reports that they have left.
     pub(crate) fn remember(&mut self) {
         self.ends.get_or_insert_default();
     }

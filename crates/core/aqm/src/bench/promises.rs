@@ -5,7 +5,7 @@ use super::{Bench, Got, Id, largest};
 use crate::{Discipline, Queue};
 use cutline_units::{Duration, Hint};
 
-/// Flow 3 sends far less than its share and the others far more; the hint of flow 1 asks for the least delay.
+/// Flow 3 sends far less than its share and the others far more; the hint of flow 1 requests the least delay.
 pub(crate) fn the_sparse_go_first_whatever_their_hint<Q: Sieving>(most_lost: f64) {
     let mut bench = usual::<Q>().flow(1, 0.9).flow(2, 0.9).flow(3, 0.05);
     bench.sources[0].2 = Hint::LEAST_DELAY;

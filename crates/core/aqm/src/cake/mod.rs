@@ -16,7 +16,7 @@
 //! `isolation` says whose share a flow's is divided among: `triple-isolate`, the default, takes the host at that end where more flows
 //! have a backlog. In a scenario every flow has hosts of its own unless `host` names one; the router takes them from addresses.
 //!
-//! `tins` says how many classes there are. The queue does not see code points, so the class comes from the hint, which the
+//! `tins` is the number of classes. The queue does not see code points, so the class comes from the hint, which the
 //! router takes from the code point: hints 1 to 8 are voice (EF, VA, CS4 to CS7), 9 to 15 video (AF21 to AF33, CS2, CS3), 16 is best effort.
 //! Voice may take a quarter of the link before others, video half; above that they are served as best effort is. A class is due when its
 //! own rate would let it send; of those that are due the highest is served first.
@@ -442,7 +442,7 @@ impl<P: Copy> Cake<P> {
         best.map(|(_, index)| index)
     }
 
-    /// The next packet of a class; `None` if it has none. `is_first` says whether no flow has been looked at for this departure.
+    /// The next packet of a class; `None` if it has none. `is_first` is true if no flow has been examined for this departure.
     fn take(&mut self, now: Instant, index: usize, is_first: &mut bool) -> Option<Departure<P>> {
         let tin = &mut self.tins[index];
         loop {

@@ -99,7 +99,7 @@ pub fn run(link: &mut Link<AnyQueue<u32>>) -> VerdictTrace {
     trace
 }
 
-/// Every packet that arrives is refused, sent, shed or flushed, once, and the counters say so.
+/// Every packet that arrives is refused, sent, shed or flushed, once, and counted.
 pub fn packets_are_conserved(aqm: &AqmSpec) {
     for spec in specs(aqm) {
         let mut link = link(&spec);

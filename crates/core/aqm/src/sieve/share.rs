@@ -87,7 +87,7 @@ impl FairShare {
         self.largest = self.largest.max(x * self.share);
     }
 
-    /// Updates after `period`; `is_crowded` says that the first queues had no room. Returns whether anything has
+    /// Updates after `period`; `is_crowded` is true if the first queues had no room. Returns whether anything has
     /// changed.
     pub(super) fn update(&mut self, period: Duration, is_crowded: bool) -> bool {
         let before = self.share;

@@ -192,7 +192,7 @@ impl Accounts {
     }
 
     /// Finds a cell for a flow that is not in its set, and answers its place. The flow takes one of which no packets wait, with its
-    /// account by the salt before. If packets of all wait, it shares the one that its hash says.
+    /// account by the salt before. If packets of all wait, it shares the one of its hash.
     #[cold]
     #[inline(never)]
     fn move_in(&mut self, now: Instant, id: u32, first: usize, floor: f64) -> usize {

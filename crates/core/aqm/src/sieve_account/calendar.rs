@@ -1,7 +1,7 @@
 //! A calendar of FIFOs: packets in the order of their starts, to the width of a slot.
 //!
 //! A slot holds the packets whose starts lie in one interval of virtual time, in the order of their arrival. The slots are a ring over the
-//! virtual time from the floor on, below which no packet starts. Two levels of bits say which slots have packets, so the first and
+//! virtual time from the floor on, below which no packet starts. Two levels of bits mark the slots that have packets, so the first and
 //! the last packet are found by three look-ups, however many wait.
 //!
 //! The starts of a flow's packets grow, so they never change places: a later packet is in the same slot, behind, or in a later one. Packets
@@ -14,7 +14,7 @@
 use super::accounts::Place;
 use cutline_units::Instant;
 
-/// Slots of the ring: 64 words of bits, and a word that says which of them are not 0.
+/// Slots of the ring: 64 words of bits, and a word that marks those that are not 0.
 const SLOTS: u64 = 64 * 64;
 const NIL: u32 = u32::MAX;
 

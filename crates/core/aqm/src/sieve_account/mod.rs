@@ -292,7 +292,7 @@ impl<P: Copy> SieveAccount<P> {
         let x = elapsed * self.per_tau();
         let growth = 1.0 + x + 0.5 * x * x;
         if self.backlog.packets == 0 {
-            // A short pause says little of the share: it grows by e in tau, up to C.
+            // A short pause is little evidence about the share: it grows by e in tau, up to C.
             let before = self.share;
             self.share = (before * growth).min(self.link);
             self.v = self.v.max(self.largest) + 0.5 * (before + self.share) * elapsed;

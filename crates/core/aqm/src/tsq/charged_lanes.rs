@@ -1,6 +1,6 @@
 //! TSQ's order and TSQ's charge, without a law, a limit or counters: for queues that need more than [`Tsq`] has.
 //!
-//! A discipline that has a drop probability of its own asks for the [insertion point](ChargedLanes::insertion_point) of an
+//! A discipline that has a drop probability of its own requests the [insertion point](ChargedLanes::insertion_point) of an
 //! arrival, lets [`ChargedLanes::hits`] draw with p' instead of p, and [pushes](ChargedLanes::push) the spared packets.
 //! [`ChargedLanes::pop`] answers the packet of least weight. [`Tsq`] itself does no more than that, for any law.
 //!

@@ -15,7 +15,7 @@
 //!
 //! A directive has an epoch. When flows were lowered, the coordinator waits until nearly all hosts follow it, and
 //! confirms it with a further epoch. With either a host forgets its reports and takes only those of traffic that was
-//! sent afterwards: they say whether more has to be lowered. When flows were raised, reports of before stay, so that a
+//! sent afterwards: they show whether more has to be lowered. When flows were raised, reports of before stay, so that a
 //! queue that begins to grow is seen as soon as possible. The next raise has to wait for reports of traffic that was
 //! sent afterwards.
 //!
@@ -25,7 +25,7 @@
 //! Reports come from clients, which may lie. Flows of a user are one vote on whether the path is overloaded, and a claimed rate is bounded by
 //! the limit of the flow.
 //!
-//! Not implemented: finding out which flows share a bottleneck. The owner says which path a flow takes.
+//! Not implemented: finding out which flows share a bottleneck. The owner gives the path of a flow.
 
 use super::controller::{ControllerStats, PathController, PathView};
 use super::cutoff::{Cutoff, RANKS, RankLoad, rank};

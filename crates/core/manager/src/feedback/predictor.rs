@@ -208,7 +208,7 @@ impl Predictor {
         (excess > 0.0 && excess >= QUEUED * room).then(|| Duration::from_secs_f64(excess / 1e3))
     }
 
-    /// Adds the delay of a report that says nothing about the present rates, but still about the queue.
+    /// Adds the delay of a report that is no evidence on the present rates, but still on the queue.
     pub fn note_delay(&mut self, report: &FlowReport) {
         if let Some(spread) = report.delivery.delay {
             let mean = spread.mean.as_millis_f64();

@@ -16,7 +16,7 @@ pub enum AllocationCause {
     Path,
     /// Nothing was reported for longer than the lease.
     Lease,
-    /// The client asked for another rate.
+    /// The client requested another rate.
     Request,
 }
 

@@ -368,7 +368,7 @@ impl ResourceManager {
         flows
     }
 
-    /// Changes the capacities. Flows are lowered, revoked or raised, as the module's documentation says.
+    /// Changes the capacities. Flows are lowered, revoked or raised, as described in the module's documentation.
     ///
     /// # Errors
     /// When a capacity is not allowed; then nothing changes.

@@ -13,7 +13,7 @@
 //!   a pair is drawn. Flows that adapt at the same time therefore do not try in step, and add noise instead of bias. A pair
 //!   is a finite difference as in Kiefer and Wolfowitz 1952.
 //! - **No move without a significant gain**: the mean difference must be at least `least_gain`, and `confidence` standard
-//!   errors above 0. The error is that of the pairs, shrunk towards that of earlier trials, because two or three pairs say
+//!   errors above 0. The error is that of the pairs, shrunk towards that of earlier trials, because two or three pairs show
 //!   little about it. A trial ends early when its mean is not above 0 after two pairs.
 //! - **Rest and wake**: at rest the hint does not change, and quality is watched with a two-sided CUSUM (Page 1954: half a
 //!   deviation of slack, alarm at five). An alarm means that the hill has moved, and starts a new search with the largest

@@ -18,9 +18,9 @@ pub struct Agreement {
 pub struct AgreementItem {
     /// The parameter.
     pub parameter: SpecParameter,
-    /// Value that the first end asked for; `None` if it left the parameter open.
+    /// Value that the first end requested; `None` if it left the parameter open.
     pub offered: Option<ParameterValue>,
-    /// Value that the other end asked for; `None` if it left the parameter open.
+    /// Value that the other end requested; `None` if it left the parameter open.
     pub requested: Option<ParameterValue>,
     /// Effective value.
     pub effective: ParameterValue,

@@ -8,7 +8,7 @@ use std::fmt;
 /// Treatment of the traffic by the network (RFC 9622 section 8.1.6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CapacityProfile {
-    /// Nothing is said.
+    /// Not specified.
     #[default]
     Default,
     /// Any delay is acceptable, and other traffic has precedence.
@@ -85,7 +85,7 @@ impl fmt::Display for CapacityProfile {
     }
 }
 
-/// The properties of a TAPS connection that say the same as parameters of a specification.
+/// The properties of a TAPS connection that are equivalent to parameters of a specification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TapsProperties {
     /// `minSendRate`
@@ -118,7 +118,7 @@ impl TapsProperties {
     }
 
     /// Adds the requirements of these properties to a specification. `size` is the length of the messages by which bit rates
-    /// become rates of messages. A profile adds nothing: it says how, not how much.
+    /// become rates of messages. A profile adds nothing: it defines the manner, not the amount.
     #[must_use]
     pub fn apply_to(&self, spec: &Specification, size: Bytes) -> Specification {
         let messages = |rate: Rate| rate.as_bps() as f64 / (size.get() as f64 * 8.0);

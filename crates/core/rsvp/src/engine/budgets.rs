@@ -319,7 +319,7 @@ impl Engine {
         same_host.filter(|(other, _)| is_other(other)).map(|key| (s.id, *key)).collect()
     }
 
-    /// Ends a path of a neighbour, and says so before and after this node. Returns whether there was one.
+    /// Ends a path of a neighbour, and notifies the nodes before and after this one. Returns whether there was one.
     fn evict(&mut self, now: Instant, number: u64) -> bool {
         let Some((id, key)) = self.budgets.paths.get(&number).copied() else { return false };
         self.stats.evicted += 1;

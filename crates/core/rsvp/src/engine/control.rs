@@ -184,7 +184,7 @@ impl Engine {
 
     /// Takes a reservation away that traffic control cannot install or keep, or has given to another session (RFC 2205 section
     /// 3.11.2). The receivers are notified. Pending outputs about the session's reservations are withdrawn, so a reservation that
-    /// cannot be installed was neither confirmed nor made upstream, if its owner says so before it takes anything else.
+    /// cannot be installed was neither confirmed nor made upstream, if its owner reports the failure before it takes other outputs.
     pub fn revoke(&mut self, now: Instant, handle: ReservationHandle, is_preempted: bool) {
         let failure = if is_preempted { (code::PREEMPTED, 0) } else { (code::SYSTEM, 0) };
         let Some(id) = self.by_handle.get(&handle).copied() else { return };

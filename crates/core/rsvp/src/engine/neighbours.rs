@@ -197,8 +197,8 @@ impl Engine {
         self.unacknowledged.insert(id, Unacknowledged { what, neighbour, attempts, interval, timer });
     }
 
-    /// Gives a message that installs state its number (RFC 2961 section 4.5): that of the message before if it says the same,
-    /// a larger one otherwise; none if the neighbour has no refresh reduction. `hash` is that of the content, `is_once` says that it has something
+    /// Gives a message that installs state its number (RFC 2961 section 4.5): that of the message before if it is equal,
+    /// a larger one otherwise; none if the neighbour has no refresh reduction. `hash` is that of the content, `is_once` is true if it has something
     /// that is not state.
     pub(super) fn number(
         &mut self,

@@ -32,7 +32,7 @@ pub enum EngineOutput {
     Send(Datagram),
     /// Change the reservations on an interface.
     Control(Control),
-    /// Say where packets go, and say it again whenever it changes ([`Engine::set_route`](super::Engine::set_route)).
+    /// Report the route of packets, and report it again whenever it changes ([`Engine::set_route`](super::Engine::set_route)).
     AskRoute(RouteKey),
     /// The route is no longer needed.
     ForgetRoute(RouteKey),
@@ -62,7 +62,7 @@ pub struct Datagram {
     pub bytes: Vec<u8>,
 }
 
-/// A route that is asked for.
+/// A route that is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RouteKey {
     /// Destination of the packets.
@@ -239,7 +239,7 @@ pub enum Event {
     Confirmed {
         /// The session.
         session: Session,
-        /// The node that says so.
+        /// The node that reports it.
         node: IpAddr,
         /// The style.
         style: Style,

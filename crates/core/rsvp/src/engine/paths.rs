@@ -450,7 +450,7 @@ impl Engine {
         RouteKey { flow, ..RouteKey::to(session.destination) }
     }
 
-    /// Takes the route that is known, or asks for it.
+    /// Takes the route that is known, or requests it.
     fn ask_route(&mut self, now: Instant, s: &mut SessionState, path: PathKey) {
         let session = s.session;
         let Some(psb) = s.paths.get_mut(&path) else { return };
@@ -503,7 +503,7 @@ impl Engine {
         }
     }
 
-    /// Returns the entry of a route, which is asked for if it is not known.
+    /// Returns the entry of a route, which is requested if it is not known.
     pub(super) fn route_entry(&mut self, key: RouteKey) -> &mut RouteEntry {
         if !self.routes.contains_key(&key) {
             self.outputs.push_back(EngineOutput::AskRoute(key));

@@ -347,7 +347,7 @@ impl Engine {
         };
         self.arm_cleanup(s, until);
         let is_same = before.as_ref().is_some_and(|before| before.asks_the_same(&s.reservations[at]));
-        // An application's confirmation is asked for once.
+        // An application's confirmation is requested once.
         let confirm = confirm.filter(|_| next_hop != NextHop::Application || before.is_none());
         if is_same && confirm.is_none() {
             return Ok(false);
@@ -482,7 +482,7 @@ struct Asked {
 }
 
 impl Rsb {
-    /// Returns whether both ask for the same.
+    /// Returns whether both requests are equal.
     fn asks_the_same(&self, other: &Self) -> bool {
         self.flowspec == other.flowspec
             && self.scope == other.scope

@@ -3,7 +3,7 @@
 //! [`Message::encode`] writes the objects in the recommended order, with a checksum. [`Message::decode`] takes them in any order that is
 //! allowed, and returns the treatment of a message that it does not understand: it is [malformed](DecodeError::Malformed) and only
 //! counted, or [refused](DecodeError::Refused) with an error to report to the previous node. Objects of unknown classes are
-//! treated as RFC 2205 section 3.10 asks for.
+//! treated as RFC 2205 section 3.10 requests.
 //!
 //! The INTEGRITY object is no part of a [`Message`]: [`crate::integrity`] puts it into the bytes and checks it there.
 
@@ -258,7 +258,7 @@ pub struct ResvConf {
 /// Reason why bytes are not a message.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum DecodeError {
-    /// Shorter than the header says, or than a header.
+    /// Shorter than the length in the header, or than a header.
     #[error("the message has {found} bytes, and its header says {said}")]
     Length {
         /// The length found.

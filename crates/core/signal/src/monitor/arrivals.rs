@@ -291,7 +291,7 @@ impl Arrivals {
         arrival
     }
 
-    /// Takes a message of an end that does not number its messages, nor says when they were sent. So losses, delays and jitter
+    /// Takes a message of an end that does not number its messages, nor gives their sending times. So losses, delays and jitter
     /// are not measured.
     pub fn on_plain(&mut self, arrived: Instant, bytes: u64) {
         if arrived >= self.schedule.until() {
@@ -312,8 +312,8 @@ impl Arrivals {
         self.total.bytes = self.total.bytes.saturating_add(bytes);
     }
 
-    /// Takes how many messages the other end says that it has sent since the beginning, of which a message may still be under
-    /// way. If it has sent nothing since it last said so, or nothing that has not arrived, then the gap and the silence are
+    /// Takes how many messages the other end reports to have sent since the beginning, of which a message may still be under
+    /// way. If it has sent nothing since its last report, or nothing that has not arrived, then the gap and the silence are
     /// its own, and start again.
     pub fn on_sent(&mut self, now: Instant, messages: u64) {
         if messages <= self.total.expected || messages == self.sent_before {

@@ -16,7 +16,7 @@
 //! ```
 //!
 //! Over datagrams an offer is sent again until it is answered, and an answer until it is confirmed, at intervals that double.
-//! A stream loses nothing, so everything is sent once. After [`NegotiationParams::give_up`] an end goes on alone
+//! A stream loses nothing, so everything is sent once. After [`NegotiationParams::give_up`] an end continues alone
 //! ([`Event::OneSided`]): the other one does not speak this protocol, or has disappeared. If both ends begin the same round, that of
 //! the initiator is the one that counts.
 //!
@@ -123,7 +123,7 @@ pub struct Negotiation {
     their_nonce: Option<Nonce>,
     /// The round under way, or the last one; 0 before the first.
     round: u32,
-    /// Requirements of this end; while it asks for others, the earlier ones.
+    /// Requirements of this end; while it requests others, the earlier ones.
     ours: ConnectionSpecification,
     state: State,
     agreed: Option<Box<Agreed>>,
@@ -133,7 +133,7 @@ pub struct Negotiation {
     unconfirmed: Option<(u32, Outcome)>,
     /// True if the other end has shown that it takes part: by an answer or a confirmation.
     is_joined: bool,
-    /// Requirements to ask for when the first round has ended.
+    /// Requirements to request when the first round has ended.
     next: Option<ConnectionSpecification>,
     /// The confirmation of the last round, for a repeated answer.
     confirmation: Option<Vec<u8>>,

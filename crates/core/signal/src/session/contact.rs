@@ -7,7 +7,7 @@ use cutline_units::{Duration, Instant};
 const MISSED: u64 = 6;
 /// The shortest silence that is a loss, however often the ends report.
 const LEAST: Duration = Duration::from_secs(1);
-/// The same before the first report, which says how often the other end reports.
+/// The same before the first report, which gives the other end's report interval.
 const FIRST: Duration = Duration::from_secs(10);
 
 /// Liveness of the other end.

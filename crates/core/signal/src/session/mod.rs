@@ -56,7 +56,7 @@ use trace::{Beginning, Input, Output, Recorder, Role};
 /// Everything of an end but its two directions.
 #[derive(Debug)]
 pub struct Session {
-    /// `None` for an end that has never asked the other one.
+    /// `None` for an end without a negotiation.
     negotiation: Option<Negotiation>,
     standing: Standing,
     params: SessionParams,

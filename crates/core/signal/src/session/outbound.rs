@@ -13,7 +13,7 @@ use cutline_units::{Bytes, Duration, Instant, Rate};
 pub struct Outbound {
     pub(super) departures: Departures,
     pacer: Pacer,
-    /// TFRC, if the application has asked for it.
+    /// TFRC, if the application has requested it.
     tfrc: Option<Box<RateSender>>,
     /// The effective specification.
     effective: Specification,

@@ -28,13 +28,13 @@
 //!
 //! *Gap* is the longest and no quantile: a single gap can be most of an interval.
 //!
-//! *Loss*: one of 25 messages in 0.5 s is 4 %, which says nothing about a limit of 1 %. So the loss is that of the latest
+//! *Loss*: one of 25 messages in 0.5 s is 4 %, which is no evidence on a limit of 1 %. So the loss is that of the latest
 //! intervals in which so many messages were sent that the limit allows [`WatchParams::lost_messages`] lost ones: at 1 % and 2
 //! the latest 200, which are 4 s at 50 messages/s. More lost ones than that are a violation at once, however few messages were
 //! sent. A limit of 0 is violated by any lost message, until an interval has none.
 //!
 //! A violation begins with the first interval outside the limit, and ends when all intervals of [`WatchParams::restore`] were
-//! within it. An interval that says nothing about a measure, as one without messages about their delay, changes nothing.
+//! within it. An interval without evidence on a measure, as one without messages about their delay, changes nothing.
 
 mod loss;
 #[cfg(test)]
@@ -168,7 +168,7 @@ pub struct Judged {
     pub is_violated: bool,
 }
 
-/// The measures of an interval; `None` where there is no limit, or the interval says nothing about the measure.
+/// The measures of an interval; `None` where there is no limit, or the interval has no evidence on the measure.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Assessment {
     judged: [Option<Judged>; Measure::ALL.len()],
@@ -206,7 +206,7 @@ impl Judged {
 }
 
 impl Assessment {
-    /// The measure beside its limit; `None` where there is no limit, or the interval says nothing about it.
+    /// The measure beside its limit; `None` where there is no limit, or the interval has no evidence on it.
     pub const fn get(&self, measure: Measure) -> Option<Judged> {
         self.judged[measure as usize]
     }
@@ -272,7 +272,7 @@ impl Watch {
     }
 
     /// The direction has been silent for this time, not even a report: an interval in which nothing but the
-    /// recovery is known. `is_unread` says whether data of the other direction wait here for the application, so that reports may
+    /// recovery is known. `is_unread` is true if data of the other direction wait here for the application, so that reports may
     /// wait behind them.
     pub fn on_silence(&mut self, now: Instant, silence: Duration, is_unread: bool) {
         let origin = if is_unread { ViolationOrigin::SendingHost } else { ViolationOrigin::Network };
@@ -314,7 +314,7 @@ impl Watch {
         self.states.map(|state| state.count)
     }
 
-    /// The measure of an interval; `None` if the interval says nothing about it.
+    /// The measure of an interval; `None` if the interval has no evidence on it.
     fn judge(
         &mut self,
         axis: &Axis,

@@ -26,7 +26,7 @@ pub(super) struct Sender {
 /// A connection's share of its host.
 struct Share {
     spec: ManagedShare,
-    /// `None` while it is not asked for, or if it is refused.
+    /// `None` while it is not requested, or if it is refused.
     flow: Option<FlowId>,
     is_asked: bool,
     /// Bytes on the wire for a byte of a message.

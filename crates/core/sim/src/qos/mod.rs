@@ -2,9 +2,9 @@
 //! ([`cutline_signal::session`]).
 //!
 //! The agent at the source has an application and the initiating end of a session. The application makes messages of the agreed size
-//! at the agreed rate, or at the rate that the session asks for ([`Event::Rate`](cutline_signal::session::Event::Rate)). Each message
+//! at the agreed rate, or at the rate that the session requests ([`Event::Rate`](cutline_signal::session::Event::Rate)). Each message
 //! is a datagram with the header that a socket writes. It waits for its turn as in a socket that blocks, and has the hint that the
-//! session asks for. The agent at the sink has the responding end. Offers, answers and reports are packets as well: they wait in queues
+//! session requests. The agent at the sink has the responding end. Offers, answers and reports are packets as well: they wait in queues
 //! and are lost there.
 //!
 //! ```text
@@ -81,7 +81,7 @@ pub struct QosConnection {
     pub params: SessionParams,
     /// The key that both ends share.
     pub key: Option<Key>,
-    /// The hint of the packets of both ends, until the session asks for another one. If the session adapts it, the source's
+    /// The hint of the packets of both ends, until the session requests another one. If the session adapts it, the source's
     /// packets begin with the first hint of its parameters.
     pub hint: Hint,
     /// Time at which the application connects.

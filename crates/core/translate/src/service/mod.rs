@@ -65,7 +65,7 @@ translators! {
     Hint = &hint::Hint;
     /// Standard code points.
     Diffserv = &diffserv::Diffserv;
-    /// Nothing is asked for.
+    /// Nothing is requested.
     BestEffort = &best_effort::BestEffort;
     /// A reservation of controlled load.
     Reservation = &reservation::Reservation;

@@ -53,7 +53,7 @@ impl Reduction {
             let limit = self.delivered.saturating_sub(self.out).max(delivery.bytes);
             (limit + if delivery.is_progress { mss } else { 0 }).min(ssthresh - pipe)
         };
-        // The first retransmission leaves whatever the window says.
+        // The first retransmission leaves whatever the window is.
         pipe + if self.out == 0 { allowed.max(mss) } else { allowed }
     }
 }

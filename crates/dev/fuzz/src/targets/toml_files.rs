@@ -101,7 +101,7 @@ fn check_scenario(file: &ScenarioFile) -> bool {
     }
 }
 
-/// Checks that the scenario has a network, or an error that says why not.
+/// Checks that the scenario has a network, or an error with the reason.
 fn check_network(scenario: &Scenario) {
     let arrivals = scenario.flows.iter().filter_map(|flow| flow.arrivals.as_ref());
     let expected: f64 = arrivals.map(ArrivalsSpec::expected).sum();

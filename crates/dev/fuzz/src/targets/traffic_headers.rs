@@ -1,6 +1,6 @@
 //! The generator's headers: `cutline_traffic::header`, and of datagrams `cutline_transport::wire`.
 //!
-//! The first byte of an input says which header the rest is.
+//! The first byte of an input selects the header in the rest.
 //!
 //! - Headers read back the same after they were written.
 //! - Values are within the ranges that the header's documentation gives.

@@ -118,7 +118,7 @@ fn of_option(dscp: Dscp) -> Vec<Instruction> {
     code.place(try_v6).jump_if(R2, NotEqual, IPV6_TCLASS.0, end).jump_if(R3, NotEqual, IPV6_TCLASS.1, end);
     code.place(replace).load(Double, R2, R6, value_at).load(Double, R3, R6, end_at);
     code.copy(R4, R2).add(R4, 4).jump_if_both(R4, Greater, R3, is_octet);
-    // -1 asks for the default, 0. Other values that are no octet are refused by the kernel, and stay.
+    // -1 requests the default, 0. Other values that are no octet are refused by the kernel, and stay.
     code.load(Word, R5, R2, 0).jump_if(R5, NotEqual, -1, given).set(R5, 0).place(given);
     code.jump_if(R5, Greater, 0xff, end);
     code.and(R5, 3).or(R5, octet(dscp)).store(Word, R2, 0, R5).jump(end);

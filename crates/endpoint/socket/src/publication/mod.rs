@@ -41,7 +41,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// Returns a search that begins now, as the environment of the process says.
+    /// Returns a search that begins now, from the environment of the process.
     pub fn new() -> Self {
         Self { path: socket_path(), due: now() }
     }

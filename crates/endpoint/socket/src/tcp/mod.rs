@@ -322,7 +322,7 @@ impl Deref for QosTcpStream {
 }
 
 impl AsFd for QosTcpStream {
-    /// The descriptor to wait for. It says nothing of data that has been received already ([`QosTcpStream::has_pending`]):
+    /// The descriptor to wait for. It is not ready for data that has been received already ([`QosTcpStream::has_pending`]):
     /// before waiting, read until [`io::ErrorKind::WouldBlock`].
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.socket.as_fd()
@@ -457,7 +457,7 @@ impl Inner {
                     if inlet.is_empty() || now() < until {
                         return Ok(Some(if inlet.is_empty() { due } else { due.min(until) }));
                     }
-                    // It has begun like an offer, and said no more.
+                    // It has begun like an offer, and has stopped.
                     self.act(|session, out, inbound| session.on_foreign(now(), out, inbound));
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -618,7 +618,7 @@ impl Inner {
             // Who reads at the same time waits for the first bytes.
             let has_begun = self.inlet.try_lock().is_ok_and(|inlet| !inlet.is_empty());
             if !self.expects_peer && !has_begun {
-                // Nobody has asked whether this end is a QoS socket, so the other one is none.
+                // No question has come whether this end is a QoS socket, so the other one is none.
                 self.act(|session, out, inbound| session.on_foreign(now(), out, inbound));
             }
             self.join()?;

@@ -17,7 +17,7 @@ const LONGEST: usize = if LONGEST_FRAGMENT < 1 << 20 { LONGEST_FRAGMENT } else {
 
 /// The state of the stream towards the other end.
 ///
-/// A header says how many bytes follow it. If the kernel takes fewer, the rest is *owed*: the next bytes that the application writes.
+/// A header gives the number of bytes after it. If the kernel takes fewer, the rest is *owed*: the next bytes that the application writes.
 /// So no data of the application is kept here.
 #[derive(Debug, Default)]
 pub struct Outlet {

@@ -148,7 +148,7 @@ impl Responder {
     /// # Errors
     /// When the system refuses the thread or its descriptors.
     pub fn start(socket: UdpSocket, callers: Arc<Callers>, key: Option<Key>) -> io::Result<Self> {
-        // Who asks takes an answer from the address that it has asked alone.
+        // An asker accepts an answer only from the address that it has asked.
         local_address::ask(&socket)?;
         let (wake, woken) = UnixStream::pair()?;
         let thread = thread::Builder::new()

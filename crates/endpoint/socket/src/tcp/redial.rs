@@ -86,7 +86,7 @@ impl Inner {
             self.connection.hasten(now());
             return is_lost;
         }
-        // The kernel says it once, so the application would not be notified.
+        // The kernel reports it once, so the application would not be notified.
         if let (Met::ByControl, Some(errno)) = (met, error.raw_os_error()) {
             self.fault.store(errno, Ordering::Relaxed);
         }

@@ -155,7 +155,7 @@ impl DatagramCarrier {
     }
 
     /// Opens the socket of a connection that a listening socket accepts, on the port of that one. `address` is the address of this host
-    /// that the peer has asked.
+    /// that the peer has addressed.
     pub fn accept(&self, address: SocketAddr, peer: SocketAddr) -> io::Result<Self> {
         match self {
             Self::Udp(listener) => open_beside(listener, address, peer).map(Self::Udp),

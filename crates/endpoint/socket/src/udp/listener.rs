@@ -64,7 +64,7 @@ struct Arrivals {
 /// A connection that was accepted.
 struct Accepted {
     socket: Weak<Inner>,
-    /// The address of this host that it has asked.
+    /// The address of this host that it has addressed.
     to: Option<LocalAddress>,
 }
 
@@ -121,7 +121,7 @@ impl QosUdpListener {
     fn bind_to(address: SocketAddr, options: &QosOptions) -> Result<Self, QosError> {
         let doing = "cannot listen";
         let socket = open(address).map_err(QosError::system(doing))?;
-        // Each end is answered from the address that it has asked.
+        // Each end is answered from the address that it has addressed.
         local_address::ask(&socket).map_err(QosError::system("cannot ask for local addresses"))?;
         Inbox::prepare(&socket).map_err(QosError::system("cannot ask for time stamps"))?;
         // It negotiates for ends that were not accepted yet.

@@ -205,7 +205,7 @@ impl QosUdpSocket {
     ///
     /// # Errors
     /// As [`UdpSocket::recv`]; [`QosError::Silent`] when nothing has arrived from the other end, which is a QoS socket, for the specification's
-    /// `recovery` time, or for 30 s if it says none, and at least until the event [`Event::Lost`]. If it sends again, calls work again.
+    /// `recovery` time, or for 30 s if it gives none, and at least until the event [`Event::Lost`]. If it sends again, calls work again.
     pub fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
         Ok(self.0.recv(buffer)?.0)
     }
@@ -285,7 +285,7 @@ impl Deref for QosUdpSocket {
 }
 
 impl AsFd for QosUdpSocket {
-    /// The descriptor to wait for: it is readable when a message may have come. It says nothing of messages that were received
+    /// The descriptor to wait for: it is readable when a message may have come. It is not ready for messages that were received
     /// already ([`QosUdpSocket::has_pending`]): before waiting, receive until [`io::ErrorKind::WouldBlock`]. A program that
     /// reads from it takes messages away.
     fn as_fd(&self) -> BorrowedFd<'_> {

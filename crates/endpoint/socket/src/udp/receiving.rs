@@ -202,7 +202,7 @@ impl Inner {
             // Another thread takes a connection that is lost down.
             let wait = if self.recovery.is_some() { signals::wait } else { signals::wait_long };
             if wait(&mut readable, left)? {
-                // A call that does not wait does not say it.
+                // A call that does not wait does not report it.
                 let is_over = readable[0].revents().contains(PollFlags::RDHUP);
                 self.check_place()?;
                 return Ok(if is_over { Filled::End } else { Filled::Datagrams });

@@ -174,7 +174,7 @@ impl Counters {
                     counters.backlog = queue.backlog;
                     counters.waiting = queue.qlen;
                 }
-                // `struct tc_htb_xstats`: packets within the rate, packets that borrowed, and three that say no more.
+                // `struct tc_htb_xstats`: packets within the rate, packets that borrowed, and three without further information.
                 TcStats2::App(TcXstats::Other(bytes)) => {
                     counters.excess =
                         bytes.get(4..8).and_then(|word| parse_u32(word).ok()).unwrap_or_default();

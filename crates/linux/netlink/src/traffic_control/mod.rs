@@ -545,7 +545,7 @@ impl HtbShaper {
     /// Returns the counters of all reservations.
     ///
     /// # Errors
-    /// When the kernel cannot be asked.
+    /// When the kernel cannot be queried.
     pub fn counters(&mut self) -> Result<BTreeMap<ClassId, Counters>, Error> {
         let mut all = self.all_counters()?;
         all.retain(|class, _| CLASSES.contains(&class.0));
@@ -555,7 +555,7 @@ impl HtbShaper {
     /// Returns the counters of best effort.
     ///
     /// # Errors
-    /// When the kernel cannot be asked.
+    /// When the kernel cannot be queried.
     pub fn best_effort(&mut self) -> Result<Counters, Error> {
         let all = self.all_counters()?;
         all.get(&ClassId(BEST_EFFORT))
@@ -574,7 +574,7 @@ impl HtbShaper {
     /// Returns the number of the socket by which traffic control is changed here, as reports of changes have it.
     ///
     /// # Errors
-    /// When the kernel cannot be asked.
+    /// When the kernel cannot be queried.
     pub fn port(&self) -> Result<u32, Error> {
         self.channel.port()
     }
@@ -832,7 +832,7 @@ impl Drop for HtbShaper {
 /// Removes the remains of an earlier Cutline process from an interface. Returns whether there was anything.
 ///
 /// # Errors
-/// When the kernel cannot be asked, or refuses.
+/// When the kernel cannot be queried, or refuses.
 pub fn sweep(interface: &Interface) -> Result<bool, Error> {
     let mut channel = Channel::open()?;
     let is_ours = matches!(root(&mut channel, interface)?, Root::Ours);

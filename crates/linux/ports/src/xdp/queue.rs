@@ -64,7 +64,7 @@ impl Queue {
     /// Returns how many arriving frames were dropped so far.
     ///
     /// # Errors
-    /// When the kernel does not say.
+    /// When the kernel does not report it.
     pub(crate) fn missed(&self) -> io::Result<u64> {
         self.socket.drops()
     }

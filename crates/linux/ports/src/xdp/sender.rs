@@ -160,7 +160,7 @@ fn outcome(reported: u32, taken: u32, pending: u32, woken: Woken) -> Outcome {
     }
 }
 
-/// Wakes the kernel. With `EBUSY` a copying one says that the interface has lost a frame.
+/// Wakes the kernel. With `EBUSY` a copying one reports that the interface has lost a frame.
 fn wake(queue: &impl TransmitQueue) -> Woken {
     match queue.wake().as_ref().map_err(Errno::from_io_error) {
         Ok(()) => Woken::Taken,

@@ -155,7 +155,7 @@ impl Socket {
     /// Returns whether the network card itself reads and writes the memory.
     ///
     /// # Errors
-    /// When the kernel does not say.
+    /// When the kernel does not report it.
     pub fn is_zero_copy(&self) -> io::Result<bool> {
         Ok(sockopt::xdp_options(&self.fd)?.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY))
     }
@@ -199,7 +199,7 @@ impl Socket {
     /// short.
     ///
     /// # Errors
-    /// When the kernel does not say.
+    /// When the kernel does not report it.
     pub fn drops(&self) -> io::Result<u64> {
         let statistics = sockopt::xdp_statistics(&self.fd)?;
         Ok(statistics.rx_dropped + statistics.rx_ring_full.unwrap_or(0))

@@ -57,7 +57,7 @@ impl Applications {
         !self.leaving.is_empty()
     }
 
-    /// Handles a request, except for those that ask for a status.
+    /// Handles a request, except for those that request a status.
     pub fn handle(&mut self, node: &mut Node, client: ClientId, request: Request) {
         let (id, outcome) = match request {
             Request::Hello { .. } | Request::Status {} => return,

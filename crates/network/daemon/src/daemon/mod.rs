@@ -74,7 +74,7 @@ impl Daemon {
     }
 
     /// Opens the agent with installers for the interfaces of these names, instead of those in the file. Nothing else is
-    /// installed there. The file has to say that the traffic is controlled there.
+    /// installed there. In the file, the traffic has to be controlled there.
     ///
     /// # Errors
     /// As [`Daemon::open`].

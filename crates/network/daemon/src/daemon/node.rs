@@ -266,7 +266,7 @@ impl Node {
     }
 
     /// Returns the reason why a reservation has failed. The grantable traffic is known where the path offers
-    /// less than was asked for.
+    /// less than was requested.
     pub fn refusal(
         &self,
         session: Session,

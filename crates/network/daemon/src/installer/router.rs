@@ -69,7 +69,7 @@ struct Wanted {
 
 impl RouterClass {
     /// Connects to the router whose socket is at `path`. If none is there, it is looked for from time to time
-    /// ([`Installer::problem`] says so).
+    /// ([`Installer::problem`] reports it).
     pub fn open(path: PathBuf) -> Self {
         let away = Connection::Away { why: String::new(), next: Instant::ZERO, pause: FIRST_PAUSE };
         let mut this = Self {

@@ -3,7 +3,7 @@
 //! Others may take it away (`tc qdisc del dev X root`) or change its content. The kernel reports that, and all of it is
 //! installed again: the discipline at once, the reservations in turns, because each takes a millisecond with thousands
 //! of them. Where an operator has set another
-//! discipline, which the operator may have meant, the reservations are given up, unless the file says `replace`.
+//! discipline, which the operator may have meant, the reservations are given up, unless the file has `replace`.
 
 use super::{InstallError, Installer, ReservedCount};
 use cutline_flow::{FlowSelector, TrafficSpec};

@@ -160,7 +160,7 @@ pub enum BottleneckPlace {
 pub enum Confidence {
     /// An observation that could have contradicted it is missing.
     Low,
-    /// One kind of observation says so.
+    /// One kind of observation shows it.
     Medium,
     /// Independent observations agree, nearly all of the time.
     High,

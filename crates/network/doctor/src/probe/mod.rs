@@ -1,6 +1,6 @@
 //! Probes: capabilities of this machine for the router and the laboratory.
 //!
-//! A feature is tried where that does no harm, because a version number says little about a configured kernel. Each file is
+//! A feature is tried where that does no harm, because a version number reveals little about a configured kernel. Each file is
 //! about one subject and returns plain values. A probe that fails also returns a value, so the other probes continue.
 //!
 //! ```text

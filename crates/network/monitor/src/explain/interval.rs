@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 
 /// Loss from which delivery is bad if nothing limits it: that of the doctor's probes (`Thresholds::loss` of `cutline-doctor`).
 pub const BAD_LOSS: f64 = 0.03;
-/// The fewest losses in an interval that say something: 10 of 300 have a relative standard error of a third.
+/// The fewest losses in an interval that count as evidence: 10 of 300 have a relative standard error of a third.
 pub const FEW_LOSSES: u64 = 10;
 
 /// An interval of a host.
@@ -275,7 +275,7 @@ impl<'e> Delivered<'e> {
         !self.row.violations.is_empty() || self.loses_much()
     }
 
-    /// Returns whether much is lost, and no limit says that this is allowed.
+    /// Returns whether much is lost, and no limit allows this.
     pub fn loses_much(&self) -> bool {
         let is_limited = self.row.limits.iter().any(|limit| limit.measure == "loss");
         !is_limited && self.lost >= FEW_LOSSES && self.loss() >= BAD_LOSS

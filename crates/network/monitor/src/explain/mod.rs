@@ -17,7 +17,7 @@
 //! | queue too long | packets that wait 100 ms or more in a busy queue, or half of a violated delay |
 //! | bottleneck elsewhere | a violated delay, or losses behind the router, that its queue does not explain |
 //! | sending host, receiving host | the origin of a violation, as both ends know it |
-//! | not explained | bad delivery of which no row says why |
+//! | not explained | bad delivery without a reason in any row |
 //!
 //! Limitations: marks that are rewritten behind the last router of this host are not seen. A flow is found in a router by its addresses and
 //! ports, so not behind address translation, and not if 16 other flows send more. A path that is shared with traffic of others and a link
@@ -97,7 +97,7 @@ pub enum DeliveryCause {
     SendingHost,
     /// The receiving application does not read.
     ReceivingHost,
-    /// No row says why.
+    /// No row has a reason.
     NotExplained,
 }
 

@@ -132,7 +132,7 @@ impl Events {
             let event = [b"data: ", document.as_ref(), b"\n\n"].concat();
             match to.try_send(event.into()) {
                 Ok(()) => taken = now(),
-                // A slow reader misses documents: the next one says all.
+                // A slow reader misses documents: the next one is complete.
                 Err(TrySendError::Full(_)) if now().saturating_since(taken) < PATIENCE => {}
                 Err(_) => return,
             }

@@ -82,7 +82,7 @@ impl WebServer {
     /// Returns the address that it listens at.
     ///
     /// # Errors
-    /// When the kernel does not say it.
+    /// When the kernel does not report it.
     pub fn address(&self) -> std::io::Result<SocketAddr> {
         self.listener.local_addr()
     }

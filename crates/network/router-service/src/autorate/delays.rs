@@ -44,7 +44,7 @@ const DISTRUSTED: f64 = 25.0;
 /// Evidence about a queue behind the router.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Evidence {
-    /// No reflector replies; `ever` says whether one has replied before.
+    /// No reflector replies; `ever` is true if one has replied before.
     Silent {
         /// True if a reflector has ever replied.
         ever: bool,

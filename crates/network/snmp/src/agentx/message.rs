@@ -286,7 +286,7 @@ pub fn register(session: u32, packet: u32, name: &[u32]) -> Vec<u8> {
     writer.finish()
 }
 
-/// Returns the message that asks whether the master is there.
+/// Returns the message that checks whether the master is there.
 pub fn ping(session: u32, packet: u32) -> Vec<u8> {
     Writer::new(kind::PING, [session, 0, packet]).finish()
 }

@@ -1,6 +1,6 @@
-//! The socket that managers ask, before the agent's own.
+//! The socket for managers' requests, in front of the agent's own.
 //!
-//! The agent answers requests in the order in which its socket receives them, so that a manager that asks without pause would fill the
+//! The agent answers requests in the order in which its socket receives them, so that a manager that sends requests without pause would fill the
 //! receive buffer, and the requests of others would find no room. So a thread receives everything and drops requests beyond the bound of
 //! its source, and the agent gets one request at a time, by turns ([`turns`]). Its own socket is on loopback and connected to this
 //! module, so that the kernel drops whatever else is sent to it.
@@ -84,7 +84,7 @@ struct Link {
 }
 
 impl Front {
-    /// Listens where the options say; `None` if there is no agent.
+    /// Listens at the address in the options; `None` if there is no agent.
     ///
     /// # Errors
     /// When the address cannot be listened at, or the thread cannot be started.
@@ -103,7 +103,7 @@ impl Front {
         Ok(Some(Self { server, address, waiting, current, stop: Some(stop), thread: Some(thread) }))
     }
 
-    /// Returns the address that managers ask.
+    /// Returns the address for managers' requests.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
@@ -128,7 +128,7 @@ impl Front {
             let length = link.ask(agent, &request.bytes, &mut answer).await?;
             *lock(&self.current.0) = None;
             if let Some(length) = length {
-                // A manager that gets no answer asks again.
+                // A manager without an answer repeats its request.
                 let _is_sent = self.server.answer(&request.ends, &answer[..length]);
             }
         }

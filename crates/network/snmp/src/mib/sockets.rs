@@ -88,7 +88,7 @@ pub fn sockets() -> Table<SocketInstance> {
     }
 }
 
-/// Values of the object that asks for a new negotiation.
+/// Values of the object that requests a new negotiation.
 const RENEGOTIATE: &[(&str, i32)] = &[("none", 1), ("renegotiate", 2)];
 
 /// Returns the request for a new negotiation.

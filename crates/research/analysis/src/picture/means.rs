@@ -146,7 +146,7 @@ impl<'s> Means<'s> {
     ) -> Result<Vec<Panel>, AnalysisError> {
         let (across, up) = (self.measured(selection, x)?, self.measured(selection, y)?);
         let (x_label, y_label) = (label(x), label(y));
-        // Points along a key that was asked for are joined in its order.
+        // Points along a key that was requested are joined in its order.
         let key = if by.is_some() { self.key(by)? } else { None };
         let left_out = key.as_ref().map_or_else(|| constant_keys(self.sources), |key| self.left_out(key));
         let leads = leads(self.sources);

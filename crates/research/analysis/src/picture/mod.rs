@@ -120,7 +120,7 @@ impl PictureRequest {
         }
         let (mut panels, notes) = self.time(sources)?;
         panels.extend(self.cdf(sources)?);
-        // The packets that are dropped say less than the distribution of the delays.
+        // Dropped packets are less informative than the distribution of the delays.
         panels.retain(|panel| panel.measure != "packets_dropped");
         for panel in panels.iter_mut().filter(|panel| panel.shape == Shape::Line) {
             panel.title.push_str(" over time");

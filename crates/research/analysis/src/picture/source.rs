@@ -226,14 +226,14 @@ pub fn constants_in_words(sources: &[Source<'_>]) -> String {
     settings.map(|(key, value)| named(key, &value.text)).collect::<Vec<_>>().join(", ")
 }
 
-/// A setting as a name, with the last part of the key, and the part before it if the last alone says little.
+/// A setting as a name, with the last part of the key, and the part before it if the last alone is ambiguous.
 fn named(key: &str, value: &str) -> String {
     let parts: Vec<&str> = key.rsplit('.').collect();
     let short = parts.first().copied().unwrap_or(key);
     format!("{short} {value}")
 }
 
-/// The part of a series' name that says which results it is of, if there are several.
+/// The part of a series' name that identifies its results, if there are several.
 pub fn of_results(sources: &[Source<'_>], source: &Source<'_>) -> Parts {
     if sources.len() > 1 { vec![("results".to_owned(), source.name.clone())] } else { Vec::new() }
 }

@@ -171,7 +171,7 @@ impl Receiver {
     /// # Errors
     /// When messages come all the time, or ffmpeg does not end.
     pub fn finish(mut self) -> Result<(), ProgramError> {
-        // Of a stream that has never begun, or was cut, it says that it has failed; the frames show the received part.
+        // Of a stream that has never begun, or was cut, it reports a failure; the frames show the received part.
         self.child.wait(self.limit)?;
         let seen = self.folder.join(SEEN);
         if !seen.exists() {

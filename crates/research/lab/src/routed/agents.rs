@@ -1,4 +1,4 @@
-//! The agents of the nodes: `cutlined`'s ([`cutline_daemon`]), a thread in each namespace, which applications ask for reservations by RSVP.
+//! The agents of the nodes: `cutlined`'s ([`cutline_daemon`]), a thread in each namespace, from which applications request reservations by RSVP.
 //!
 //! A reservation is a class of the links' shapers, so that links have the same rates and queues with and without signalling.
 

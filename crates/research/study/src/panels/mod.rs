@@ -4,7 +4,7 @@
 //! [[figure.panel]]
 //! title = "Queuing delay of audio, 99th percentile"
 //! y = { label = "Queuing delay, ms", log = true }
-//! measure = "queuing_p99_ms"      # the measure, as in a claim; a series or a place may say otherwise
+//! measure = "queuing_p99_ms"      # the measure, as in a claim; a series or a place may state another one
 //! along = [{ each = ["queue"], name = "{queue.name}", at = { "dumbbell.queue" = "{queue.id}" } }]
 //! series = [{ each = ["mix"], name = "{mix.name}", of = "audio", at = { "flow.bulk.count" = "{mix.bulk}" } }]
 //! references = [{ y = 5, label = "5 ms" }]

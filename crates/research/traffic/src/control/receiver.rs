@@ -250,7 +250,7 @@ fn measure(
     }
 }
 
-/// Collects the connections and proven paths of the flows to send, until the sender asks for their completeness.
+/// Collects the connections and proven paths of the flows to send, until the sender requests their completeness.
 fn gather(
     phase: &mut Phase<'_>,
     meter: Meter,

@@ -25,7 +25,7 @@ pub(super) struct Connection {
     outbox: Outbox,
     /// Bytes that the kernel has accepted.
     accepted: u64,
-    /// The last time at which the kernel was asked for the number of sent bytes, and that number.
+    /// The last time at which the kernel was queried for the number of sent bytes, and that number.
     left: (Instant, u64),
     /// The interval of these queries; `None` for none.
     ask: Option<Duration>,

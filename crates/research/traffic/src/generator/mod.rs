@@ -139,7 +139,7 @@ impl Generator {
         self
     }
 
-    /// Measures how long the messages of TCP flows wait in this end's buffers ([`SenderReport::buffer_wait`]). The kernel is asked
+    /// Measures how long the messages of TCP flows wait in this end's buffers ([`SenderReport::buffer_wait`]). The kernel is queried
     /// every 5 ms for each flow with such messages, more rarely if there are more than 20 flows. After the end of sending
     /// [`Generator::run`] takes up to `drain` longer to measure the data that the kernel still has.
     pub fn with_buffer_waits(mut self, drain: Duration) -> Self {

@@ -13,7 +13,7 @@ use std::io::{self, Read as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Time for which flows may be missing after the peer has asked for all of them.
+/// Time for which flows may be missing after the peer has requested all of them.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The largest number of connections without a preamble.
 const MOST_UNKNOWN: usize = 1024;
