@@ -188,7 +188,7 @@ impl Args {
         };
         let dscp = self.dscp.or(self.class.hint).or(of_class);
         if dscp.is_none() && self.rate.is_none() && self.class.class.is_none() {
-            let message = "nothing is asked for: give --class, --hint, --dscp or --rate";
+            let message = "nothing to do: give --class, --hint, --dscp or --rate";
             return Err(Failure::Code(OWN, message.to_owned()));
         }
         Ok(MarkSettings::new(dscp, self.rate))

@@ -98,7 +98,7 @@ impl From<StoreError> for Failure {
                 "\nwait until it has ended, or store the new results elsewhere with --results DIR"
             }
             damage if damage.is_damage() => {
-                "\nthe command that stored these results makes again what is damaged with --resume, and everything with --force"
+                "\nthe command that stored these results repeats damaged runs with --resume, and everything with --force"
             }
             _ => "",
         };

@@ -203,7 +203,7 @@ impl Write for Recording {
         if lines.is_empty() || self.pen.give(lines) {
             return Ok(());
         }
-        Err(std::io::Error::other("nobody reads it, or it cannot be written"))
+        Err(std::io::Error::other("it is not read, or cannot be written"))
     }
 }
 
@@ -272,13 +272,13 @@ fn announce(plan: &Plan, addresses: &[SocketAddr], outlets: &Outlets) {
     let is_open = addresses.iter().any(|address| !address.ip().to_canonical().is_loopback());
     if is_open && plan.side == GatewaySide::Far && !plan.options.has_key() {
         outlets.say(
-            "warning: everybody who can reach this gateway can reach the server: --key-file requires a key"
+            "warning: every host that can reach this gateway can reach the server: --key-file requires a key"
                 .to_owned(),
         );
     }
     if is_open && plan.side == GatewaySide::Near {
         outlets.say(
-            "warning: everybody who can reach this gateway can reach the server behind the far one"
+            "warning: every host that can reach this gateway can reach the server behind the far one"
                 .to_owned(),
         );
     }

@@ -275,7 +275,7 @@ fn met(traffic: &Traffic) -> String {
         (None, _) => String::new(),
     };
     format!(
-        "of what the program sent towards the sinks {received} packets arrived, {} kbit/s, and {dropped} ({} %) were dropped{wait}",
+        "{received} packets of the program arrived at the sinks, {} kbit/s, and {dropped} ({} %) were dropped{wait}",
         number(traffic.rate().as_bps() as f64 / 1e3),
         number(share),
     )

@@ -55,7 +55,7 @@ impl Outlets {
             || stop.load(Ordering::Relaxed) && now() >= *until.get_or_insert_with(|| now() + PATIENCE);
         let (written, dropped) = results.finish_unless(last, &mut gives_up);
         let lost = match &written {
-            Written::Waiting => Some("nobody reads stdout: the rest is lost".to_owned()),
+            Written::Waiting => Some("stdout is not read: the rest is lost".to_owned()),
             Written::Done if dropped > 0 => Some(format!("stdout: {dropped} results were dropped")),
             Written::Done | Written::Failed(_) => None,
         };

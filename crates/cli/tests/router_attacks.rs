@@ -148,7 +148,7 @@ fn clients_leave_the_descriptors_for_forwarding() {
     let refusals: Vec<String> = refusals.collect();
     assert!(refusals.len() >= 12, "{refusals:?}");
     for refusal in refusals {
-        assert!(refusal.contains("\"event\":\"error\"") && refusal.contains("ask again later"), "{refusal}");
+        assert!(refusal.contains("\"event\":\"error\"") && refusal.contains("try again later"), "{refusal}");
     }
     home.describe("40 Mbit/s", QUEUE);
     lab.router.signal(Signal::HUP);

@@ -356,7 +356,7 @@ fn a_receiver_is_for_this_host_unless_told_otherwise() {
 
     let everywhere = announced(&["--listen", "0.0.0.0:0"]);
     assert!(
-        everywhere.contains("warning: everybody who can reach it can start a measurement"),
+        everywhere.contains("warning: every host that can reach it can start a measurement"),
         "{everywhere}"
     );
     let some = announced(&["--listen", "0.0.0.0:0", "--allow", "192.0.2.0/24"]);

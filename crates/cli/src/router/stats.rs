@@ -155,7 +155,7 @@ impl Place {
             ))),
             1 => Ok(found.remove(0)),
             _ => Err(Failure::Usage(format!(
-                "several routers run: name the socket of one of them: {}; `cutline router status` says which is which",
+                "several routers run: name the socket of one of them: {}; `cutline router status` lists them",
                 Printable(found.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", "))
             ))),
         }

@@ -35,7 +35,7 @@ fn other_losses(statistics: &Statistics) -> String {
     let losses = [
         (
             statistics.dropped_output,
-            "documents and messages were dropped: nobody read them, or the disk is full",
+            "documents and messages were dropped: they were not read, or the disk is full",
         ),
         (statistics.refused_clients, "clients were refused: the largest number of clients was connected"),
     ];

@@ -117,7 +117,7 @@ pub fn up(args: &UpArgs) -> Result<(), Failure> {
         )
     };
     output::print(&format!(
-        "up: {} to {} at {}, back at {}{}\n`cutline router stats` shows what it does; `cutline router down{}` takes everything back. {stats}\n",
+        "up: {} to {} at {}, back at {}{}\n`cutline router stats` shows its work; `cutline router down{}` undoes everything. {stats}\n",
         setup.lan.join(" and "),
         setup.wan,
         args.rate,

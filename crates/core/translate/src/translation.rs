@@ -167,7 +167,7 @@ fn unmet_of(direction: &'static str, stream: &Stream<'_>, protocol: Protocol) ->
     }
     if !protocol.translator().is_complete() {
         if stream.spec.loss == Some(0.0) {
-            add(SpecParameter::Loss, format!("{protocol} does not repeat what is lost"));
+            add(SpecParameter::Loss, format!("{protocol} does not repeat lost data"));
         }
         if stream.spec.reordering == Some(false) {
             add(

@@ -189,8 +189,8 @@ impl From<&socket::Event> for Event {
                 Self::new(EventKind::Refused, &format!("the ends do not agree: {}", parts.join("; ")))
             }
             E::OneSided(_) => Self::new(EventKind::OneSided, "the other end takes no part"),
-            E::Asked(0) => Self::new(EventKind::Asked, "asks for the application's own specification again"),
-            E::Asked(place) => Self::new(EventKind::Asked, &format!("asks for alternative {place}")),
+            E::Asked(0) => Self::new(EventKind::Asked, "requests the application's own specification again"),
+            E::Asked(place) => Self::new(EventKind::Asked, &format!("requests alternative {place}")),
             E::Violated(direction, violation) => {
                 Self::violation(EventKind::Violated, *direction, violation, violation.measured)
             }
@@ -212,7 +212,7 @@ impl From<&socket::Event> for Event {
             }
             E::Recovered { after, is_new } => {
                 let how =
-                    if *is_new { "the connection was made again" } else { "the other end is heard again" };
+                    if *is_new { "the connection was made again" } else { "the other end sends again" };
                 Self {
                     after_ns: nanos(*after),
                     is_new: i64::from(*is_new),
@@ -279,10 +279,10 @@ mod tests {
         let cause = socket::Cause::Silence(Duration::from_secs(3));
         let lost = of(&socket::Event::Lost { cause: cause.clone(), sent: 9, reported: 7 });
         assert_eq!((lost.kind, lost.sent, lost.reported), (9, 9, 7));
-        let silence = format!("nothing was heard of the other end for {}", Duration::from_secs(3));
+        let silence = format!("the other end has been silent for {}", Duration::from_secs(3));
         assert_eq!(lost.words(), format!("lost: {silence}; of 9 messages sent 7 are reported"));
         for (is_new, words) in
-            [(true, "the connection was made again"), (false, "the other end is heard again")]
+            [(true, "the connection was made again"), (false, "the other end sends again")]
         {
             let back = of(&socket::Event::Recovered { after, is_new });
             assert_eq!((back.kind, back.after_ns, back.is_new), (10, 9, i64::from(is_new)));

@@ -311,7 +311,7 @@ fn parameters_but<P: Parameters>(names: &[&str], root: &TableReader<'_>, key: &s
 
 fn peer() -> ValueKind<Peer> {
     let words = [("detect", Peer::Detect), ("speaks", Peer::Speaks), ("plain", Peer::Plain)];
-    kind::one_of("what is known of the other end", &words)
+    kind::one_of("knowledge of the other end", &words)
 }
 
 fn pacing() -> ValueKind<Pacing> {
@@ -487,7 +487,7 @@ mod tests {
             (
                 "peer",
                 "friend",
-                "options: key \"peer\": value friend is not allowed: expected what is known of the other end: \"detect\"",
+                "options: key \"peer\": value friend is not allowed: expected knowledge of the other end: \"detect\"",
             ),
             ("marking", "17", "from 1 to 16"),
             ("rate-control", "tcp", "\"agreed\", \"tfrc\""),

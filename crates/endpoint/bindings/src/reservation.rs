@@ -257,7 +257,7 @@ impl From<&provision::GrantEvent> for ReservationEvent {
             }
             E::Confirmed(_, at) => {
                 node = at.to_string();
-                format!("the whole path has reserved, as {at} says")
+                format!("the whole path has reserved, as {at} reports")
             }
             E::Lost(_, why) => {
                 refusal = Some(why);

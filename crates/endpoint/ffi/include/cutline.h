@@ -125,7 +125,7 @@ typedef struct cutline_event {
     int64_t sent;
     /* Number of these messages that the other end has reported as received. It may have received more. */
     int64_t reported;
-    /* 1 if a connection that works again is a new one; 0 if the other end is heard again over the previous
+    /* 1 if a connection that works again is a new one; 0 if the other end sends again over the previous
      * one. */
     int64_t is_new;
     /* The worst value of a violation, in the unit of its limit. */

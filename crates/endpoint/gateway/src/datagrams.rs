@@ -67,7 +67,7 @@ pub fn near(shared: &Arc<Shared>, route: usize, server: DatagramServer) {
     let carried = Programs::new(shared, route, server).and_then(|mut programs| programs.carry());
     if let Err(error) = carried {
         shared
-            .tell(format_args!("{}: datagrams are not carried any more: {error}", shared.book.route(route)));
+            .tell(format_args!("{}: datagrams are no longer carried: {error}", shared.book.route(route)));
     }
 }
 
@@ -227,7 +227,7 @@ pub fn far(shared: &Arc<Shared>, route: usize, listener: &QosUdpListener) {
     });
     if let Err(error) = carried {
         shared
-            .tell(format_args!("{}: datagrams are not carried any more: {error}", shared.book.route(route)));
+            .tell(format_args!("{}: datagrams are no longer carried: {error}", shared.book.route(route)));
     }
 }
 

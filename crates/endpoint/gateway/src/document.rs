@@ -89,9 +89,9 @@ record! {
         mean_jitter_ms: Option<f64>, gauge("ms"), "The mean change of delay between consecutive messages; null where the other gateway received.";
         p99_jitter_ms: Option<f64>, gauge("ms"), "The change that 99 in 100 do not exceed; null where the other gateway received.";
         max_jitter_ms: Option<f64>, gauge("ms"), "The largest change; null where the other gateway received.";
-        violations: u64, counter("violations"), "How often a measure was outside of what was agreed on.";
+        violations: u64, counter("violations"), "Number of times that a measure was outside of the agreement.";
         reserved_bps: Option<u64>, gauge("bit/s"), "The rate that the network has reserved; null if it has not.";
-        refusal: Option<String>, part, "Why nothing was reserved, and what would be; null if it was, or nothing was asked for.";
+        refusal: Option<String>, part, "Reason of a refused reservation, and the grantable traffic; null if it was reserved, or not requested.";
     }
 }
 
@@ -295,7 +295,7 @@ mod tests {
         assert_eq!(found(both, events), [(Some(50_000), None), (None, Some(why))]);
         // That nobody answers is no event.
         let unanswered = Standing::Failed(Refusal::new(Reason::Unanswered));
-        let why = "nobody has answered in time".to_owned();
+        let why = "there was no answer in time".to_owned();
         assert_eq!(found([Standing::NotAsked, unanswered], vec![]), [(None, None), (None, Some(why))]);
     }
 }

@@ -70,9 +70,9 @@ impl PendingStreams {
         let of = network_of(peer.ip());
         if self.0.iter().filter(|guest| guest.of == of).count() >= MOST_OF_ONE {
             let oldest = self.0.iter().position(|guest| guest.of == of).unwrap_or(0);
-            self.leave(shared, route, oldest, "it says nothing, and others of its address have come");
+            self.leave(shared, route, oldest, "it is silent, and others of its address have come");
         } else if self.0.len() >= MOST {
-            self.leave(shared, route, 0, "it says nothing, and others have come");
+            self.leave(shared, route, 0, "it is silent, and others have come");
         }
         let now = now();
         self.0.push_back(PendingStream { stream, peer, of, since: now, due: now, is_ready: false });

@@ -157,7 +157,7 @@ fn conclude(
     let is_done = matches!(ending, Ending::Done);
     let (what, failed) = match ending {
         Ending::Done => ("both directions have ended".to_owned(), false),
-        Ending::Plain(error) => (format!("the {who} has broken it off: {error}"), true),
+        Ending::Plain(error) => (format!("the {who} has ended it: {error}"), true),
         Ending::Qos(error) => (format!("the other gateway has broken it off: {error}"), true),
         Ending::Refused(Some(greeting)) => (greeting.meaning().to_owned(), true),
         Ending::Refused(None) => ("the other end is no far gateway".to_owned(), true),

@@ -59,7 +59,7 @@ record! {
         reserved_bps: Option<u64>, gauge("bit/s"), "Rate that the network has reserved for the traffic sent; null without a reservation.";
         #[serde(skip_serializing_if = "Option::is_none")]
         refusal: Option<String>, label, "Reason why the reservation was refused; null if it was not.";
-        managed: bool, label, "True if managers of the host may ask for weaker limits.";
+        managed: bool, label, "True if managers of the host may request weaker limits.";
         send: DirectionRow, part, "The direction in which this end sends, as the other end reports it.";
         receive: DirectionRow, part, "The direction in which this end receives.";
     }
@@ -102,7 +102,7 @@ record! {
         #[serde(skip_serializing_if = "Option::is_none")]
         delay_buckets_ms: Option<BucketCounts>, histogram("ms"), "Messages by their one-way delay since the beginning. Bounds are exact to 3 %. Null before the first delay, and where the other end receives.";
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        limits: Vec<LimitRow>, part, "The measures that have limits: the region of operation, and what was measured in it.";
+        limits: Vec<LimitRow>, part, "The measures that have limits: the region of operation, and the measurements in it.";
         #[serde(skip_serializing_if = "Vec::is_empty")]
         violations: Vec<ViolationRow>, part, "The violations under way.";
         violations_begun: u64, counter("violations"), "Number of violations since the beginning, of all measures.";

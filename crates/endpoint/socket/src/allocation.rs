@@ -291,7 +291,7 @@ fn in_words(cause: cutline_manager::resources::AllocationCause) -> &'static str 
         AllocationCause::Capacity => "the capacities of the host have shrunk",
         AllocationCause::Path => "the path is overloaded",
         AllocationCause::Lease => "it was not renewed in time",
-        AllocationCause::Request => "another rate was asked for",
+        AllocationCause::Request => "another rate was requested",
     }
 }
 

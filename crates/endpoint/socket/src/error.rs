@@ -27,7 +27,7 @@ pub enum QosError {
     /// The connection was lost, and is being made again or was made again. A call fails so once in each direction after each loss: it was not
     /// carried out, and a message that was under way is not whole.
     #[error(
-        "the connection was lost and what was under way is not whole; it is made again, and the next call uses it: {0}"
+        "the connection was lost with data under way; it is made again, and the next call uses it: {0}"
     )]
     Lost(Cause),
     /// The connection was lost, and was not made again within the time that the specification gives for it.
@@ -39,7 +39,7 @@ pub enum QosError {
         cause: Cause,
     },
     /// The other end of datagrams has been silent for this time, although it reports: a call that receives waits no longer.
-    #[error("nothing was heard of the other end for {0}: it is gone, or the path is broken")]
+    #[error("the other end has been silent for {0}: it is gone, or the path is broken")]
     Silent(Duration),
     /// The other end of datagrams has begun another connection from the same address and port, as a program does that is started again. A
     /// listener accepts that one in the place of this one.

@@ -29,7 +29,7 @@ pub struct Dimension {
 }
 
 const BYTES_OR_BITS: &str =
-    "half of those who write it mean bits: write Mbit/s (and 8 times the number for bytes)";
+    "half of its writers mean bits: write Mbit/s (and 8 times the number for bytes)";
 
 /// Bits per second.
 pub const RATE: Dimension = Dimension {

@@ -98,7 +98,7 @@ impl Clients {
         for _ in 0..MOST_ACCEPTED {
             let Ok((stream, _)) = listener.accept() else { return };
             if self.connections.len() >= MOST_CLIENTS {
-                let message = format!("client limit reached ({MOST_CLIENTS}): ask again later");
+                let message = format!("client limit reached ({MOST_CLIENTS}): try again later");
                 drop(stream.set_nonblocking(true));
                 drop((&stream).write_all(Reply::Error { message }.line().as_bytes()));
                 self.refused += 1;

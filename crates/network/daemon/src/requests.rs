@@ -82,7 +82,7 @@ impl Requests {
             return refused(Reason::Invalid(format!("id = {}: allowed is one that is not in use", id.1)));
         }
         if self.counts.get(&id.0).is_some_and(|count| *count >= MOST_EACH) {
-            return refused(Reason::Invalid(format!("a client may ask for {MOST_EACH} things at a time")));
+            return refused(Reason::Invalid(format!("a client may have {MOST_EACH} requests at a time")));
         }
         match &ask {
             Ask::Announce(announced) => {

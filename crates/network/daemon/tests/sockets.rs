@@ -191,7 +191,7 @@ fn that_nobody_answers_is_the_reason_until_somebody_does() {
     let stream = stream.unwrap();
     let found = Mib::from(&stream.mib()).reservation;
     assert_eq!((found.send.standing, found.send.refusal.reason), (3, 8), "{found:?}");
-    assert_eq!(words(&found.send.refusal.text), "nobody has answered in time");
+    assert_eq!(words(&found.send.refusal.text), "there was no answer in time");
     assert!(stream.reservation_event().is_none());
 
     // Somebody reserves at last what is announced.

@@ -120,7 +120,7 @@ fn addresses(link: &InterfaceProperties, named: bool, is_routed: bool, up: &str)
     }
     if is_routed {
         let what = format!("{addresses}: this host routes here, so a bridge is refused");
-        let next = format!("`{up}` shapes what it forwards; `cutline router setup` is its first half");
+        let next = format!("`{up}` shapes forwarded traffic; `cutline router setup` is its first half");
         return Some(Finding::note("addresses", what).then(next));
     }
     if !named {

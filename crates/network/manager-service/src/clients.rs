@@ -107,7 +107,7 @@ impl Connections {
             };
             let of_user = self.all.values().filter(|other| other.process.user == user).count();
             if self.all.len() >= MOST_CLIENTS || user != 0 && of_user >= MOST_CLIENTS_OF_USER {
-                refuse("client limit reached: ask again later".to_owned());
+                refuse("client limit reached: try again later".to_owned());
                 self.refused += 1;
                 continue;
             }

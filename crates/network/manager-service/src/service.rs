@@ -268,7 +268,7 @@ impl Service {
     fn send_status(&mut self, id: ConnectionId) {
         let Some(viewer) = self.connections.process(id).map(|process| process.user) else { return };
         if !self.connections.has_room_for_status() {
-            let message = "too much waits for clients who do not read: ask again later".to_owned();
+            let message = "too much waits for clients that do not read: try again later".to_owned();
             return self.connections.fail(id, message);
         }
         let mut status = self.host.status(now(), self.started, viewer);

@@ -34,7 +34,7 @@ pub enum MonitorClientError {
     #[error("the monitor does not answer: {0}")]
     Silent(String),
     /// A monitor that refuses the request.
-    #[error("the monitor says: {0}")]
+    #[error("the monitor refused the request: {0}")]
     Refused(String),
     /// An answer that is not understood.
     #[error("the monitor's answer is not understood ({0}): is it of another version?")]

@@ -235,7 +235,7 @@ impl Collector {
             let is_full =
                 self.clients.len() >= MOST_CLIENTS || process.uid != 0 && of_user >= MOST_CLIENTS_OF_USER;
             if is_full {
-                let _gone = (&stream).write_all(refusal("too many readers: ask again later").as_bytes());
+                let _gone = (&stream).write_all(refusal("too many readers: try again later").as_bytes());
                 continue;
             }
             while self.clients.contains_key(&self.next_client) {
@@ -281,7 +281,7 @@ impl Collector {
             let Some(line) = line else { break };
             let answer = match line {
                 b"host" if self.waiting(client.uid == 0) > MOST_WAITING => {
-                    refusal("too much waits for readers who do not read: ask again later").into_bytes().into()
+                    refusal("too much waits for readers that do not read: try again later").into_bytes().into()
                 }
                 b"host" => self.documents.get(client.viewer, now, || document(&self.host, client.viewer)),
                 _ => refusal("a request is `host`").into_bytes().into(),

@@ -241,7 +241,7 @@ impl fmt::Display for OrderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Refused(error) => error.fmt(f),
-            Self::Busy => write!(f, "{MAX_ORDERS} requests wait, which are all that may: ask again later"),
+            Self::Busy => write!(f, "request limit reached ({MAX_ORDERS}): try again later"),
             Self::Silent => f.write_str("the router does not answer"),
         }
     }

@@ -53,7 +53,7 @@ impl ClientSession {
             let most = Lease::MAX;
             return refuse(
                 client,
-                &format!("{most} clients may reserve at a time, and as many do: ask again later"),
+                &format!("limit of clients with reservations reached ({most}): try again later"),
             );
         };
         let number = request.number;

@@ -64,7 +64,7 @@ impl SetupPlace {
     pub(crate) fn is_there(&self) -> SetupError {
         let path = self.path();
         SetupError::Failed(format!(
-            "already set up: {} says what was done; `cutline router down{options}` takes it back, and ends its router if one runs",
+            "already set up: {} has the changes; `cutline router down{options}` undoes them, and ends its router if one runs",
             Printable(path.join("do.sh").display()),
             options = self.options()
         ))

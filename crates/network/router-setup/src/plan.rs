@@ -89,7 +89,7 @@ impl Plan {
     /// Returns the script that makes the setup.
     pub fn forward(&self, setup: &RoutedSetup) -> String {
         let mut text = format!(
-            "#!/bin/sh\n# Leads what is forwarded between {} and {} through {}. undo.sh takes it back.\nset -eu\n",
+            "#!/bin/sh\n# Leads forwarded packets between {} and {} through {}. undo.sh undoes it.\nset -eu\n",
             setup.lan.join(", "),
             setup.wan,
             setup.place.interfaces().join(" and ")

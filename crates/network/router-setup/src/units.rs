@@ -175,5 +175,5 @@ fn systemctl(arguments: &[&str]) -> Result<(), SetupError> {
         return Ok(());
     }
     let said = printable_lines(&output.stderr);
-    Err(SetupError::Failed(format!("{shown} failed: {said}; `journalctl -u 'cutline-*'` says more")))
+    Err(SetupError::Failed(format!("{shown} failed: {said}; see `journalctl -u 'cutline-*'`")))
 }

@@ -200,7 +200,7 @@ record! {
     pub struct TcpDocument {
         rtt_ms: f64, gauge("ms"), "Smoothed round-trip time.";
         rtt_deviation_ms: f64, gauge("ms"), "Mean deviation of the round-trip time.";
-        min_rtt_ms: f64, gauge("ms"), "Smallest round-trip time seen lately.";
+        min_rtt_ms: f64, gauge("ms"), "Smallest round-trip time seen recently.";
         rto_ms: f64, gauge("ms"), "Retransmission timeout.";
         congestion_window: u32, gauge("segments"), "Congestion window.";
         slow_start_threshold: u32, gauge("segments"), "Slow-start threshold.";

@@ -124,7 +124,7 @@ pub struct HintParams {
     #[param(default = 2.0, range = (0.1, 10.0), source = "ours")]
     pub confidence: f64,
     /// The least gain of quality that is worth a move.
-    #[param(default = 0.002, range = (0.0, 1.0), source = "ours: nobody would notice less")]
+    #[param(default = 0.002, range = (0.0, 1.0), source = "ours: less is not noticeable")]
     pub least_gain: f64,
     /// The first rest when nothing near is better; at most longest-rest.
     #[param(default = MINUTE, range = (Duration::ZERO, HOUR), source = "ours")]

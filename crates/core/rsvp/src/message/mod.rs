@@ -259,7 +259,7 @@ pub struct ResvConf {
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum DecodeError {
     /// Shorter than the length in the header, or than a header.
-    #[error("the message has {found} bytes, and its header says {said}")]
+    #[error("the message has {found} bytes, and its header states {said}")]
     Length {
         /// The length found.
         found: usize,

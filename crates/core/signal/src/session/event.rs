@@ -99,7 +99,7 @@ pub enum Cause {
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Silence(time) => write!(f, "nothing was heard of the other end for {time}"),
+            Self::Silence(time) => write!(f, "the other end has been silent for {time}"),
             Self::Failed(what) => f.write_str(what),
         }
     }

@@ -20,7 +20,7 @@ pub const RULES: [Rule; 4] = [
     Rule {
         when: "a direction demands that nothing is lost (`loss = 0`)",
         protocol: Protocol::Tcp,
-        reason: "every message must arrive, and TCP repeats what is lost",
+        reason: "every message must arrive, and TCP repeats lost data",
         applies: |spec| either(spec, |spec| spec.loss == Some(0.0)),
     },
     Rule {

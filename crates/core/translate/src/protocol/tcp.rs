@@ -102,7 +102,7 @@ fn send_buffer(send: &Stream<'_>) -> Chosen<Bytes> {
     let size = window.max(counted / 2).max(least);
     if size > LARGEST_SEND_BUFFER {
         let why = format!(
-            "the kernel tunes it: {size} B would be needed, and it cuts what is asked for to {LARGEST_SEND_BUFFER} B"
+            "the kernel tunes it: {size} B would be needed, and it cuts the requested size to {LARGEST_SEND_BUFFER} B"
         );
         return Chosen::leave("socket(7), net.core.wmem_max", why);
     }

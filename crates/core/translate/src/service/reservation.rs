@@ -181,7 +181,7 @@ fn direction(
     }
     let rate = log.network(bandwidth, Chosen::set(rate, "QUANTA table 2", why))?;
     let why =
-        "the longest message, and what a second at peak-rate has above the useful rate; at least a packet";
+        "the longest message, and the excess of a second at peak-rate above the useful rate; at least a packet";
     let size =
         Bytes::new((flow.burst().ceil() as u64).clamp(flow.max_packet(), TrafficSpec::MAX_BUCKET.get()));
     let size = log.network(bucket, Chosen::set(size, tspec, why))?;

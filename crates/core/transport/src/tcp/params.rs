@@ -130,7 +130,7 @@ fn check(params: &Params) -> Result<(), ParameterError> {
         return Err(ParameterError::new(
             "limited-transmit",
             false,
-            "true with rack = true: what has arrived has left the network",
+            "true with rack = true: arrived data has left the network",
         ));
     }
     if params.rack && params.variant.rtt_sampling == RttSampling::OneSegment {

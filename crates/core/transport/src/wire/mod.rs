@@ -156,7 +156,7 @@ impl Data {
         debug_assert_eq!(
             writer.length(),
             self.header_length(),
-            "a header has the length that its transport says"
+            "a header has the length of its transport"
         );
         bytes
     }
@@ -186,7 +186,7 @@ impl Reply {
         let mut writer = Writer::new(&mut bytes);
         writer.put(&MAGIC).u8(self.report.kind()).u8(0).u32(self.flow).u64(self.token);
         self.report.write(&mut writer);
-        debug_assert_eq!(writer.length(), self.length(), "a reply has the length that its transport says");
+        debug_assert_eq!(writer.length(), self.length(), "a reply has the length of its transport");
         bytes
     }
 

@@ -62,12 +62,12 @@ impl DatagramCarrier {
     pub fn prepare(&self) -> Result<u32, QosError> {
         let counted = match self {
             Self::Udp(socket) => {
-                Inbox::stamp(socket).map_err(QosError::system("cannot ask for time stamps"))?;
+                Inbox::stamp(socket).map_err(QosError::system("cannot enable time stamps"))?;
                 Inbox::count_overflows(socket)
             }
             Self::Direct(socket) => DirectInbox::prepare(socket),
         };
-        counted.map_err(QosError::system("cannot ask for lost datagrams"))
+        counted.map_err(QosError::system("cannot enable the counter of lost datagrams"))
     }
 
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
@@ -138,7 +138,7 @@ impl DatagramCarrier {
         match self {
             Self::Udp(socket) => set_traffic_class(socket, peer, dscp.in_traffic_class(0)),
             Self::Direct(socket) => {
-                let text = || format!("code point {dscp}: frames carry hints, and it stands for none");
+                let text = || format!("code point {dscp}: frames carry hints, and it means none");
                 let hint = DscpPool2.decode(dscp);
                 let hint = hint.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, text()))?;
                 socket.set_hint(Some(hint))

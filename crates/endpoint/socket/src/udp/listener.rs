@@ -122,8 +122,8 @@ impl QosUdpListener {
         let doing = "cannot listen";
         let socket = open(address).map_err(QosError::system(doing))?;
         // Each end is answered from the address that it has addressed.
-        local_address::ask(&socket).map_err(QosError::system("cannot ask for local addresses"))?;
-        Inbox::prepare(&socket).map_err(QosError::system("cannot ask for time stamps"))?;
+        local_address::ask(&socket).map_err(QosError::system("cannot enable local addresses"))?;
+        Inbox::prepare(&socket).map_err(QosError::system("cannot enable time stamps"))?;
         // It negotiates for ends that were not accepted yet.
         Settings::of_listener(options)?.mark_listener(&socket, address)?;
         Ok(Self::over(socket.into(), options))

@@ -154,7 +154,7 @@ impl QosUdpSocket {
         let kind = if is_direct { PacketKind::Frames } else { PacketKind::Datagrams };
         let shares =
             (options.reserver(Transport::Udp, [local, peer]), options.allocator(kind, [local, peer]));
-        let errors = Errors::of(&socket).map_err(QosError::system("cannot ask for errors"))?;
+        let errors = Errors::of(&socket).map_err(QosError::system("cannot enable the error queue"))?;
         let reader = DatagramReader::new(&socket, peer, entrance.is_some(), overflowed);
         let inner = Arc::new(Inner {
             socket,

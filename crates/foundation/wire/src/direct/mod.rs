@@ -115,7 +115,7 @@ pub enum DirectFrameError {
 impl fmt::Display for DirectFrameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Truncated => f.write_str("the frame is shorter than its header says"),
+            Self::Truncated => f.write_str("the frame is shorter than the length in its header"),
             Self::Version(byte) => {
                 write!(f, "version and flags = {byte:#04x}: expected {:#04x}", VERSION << 4)
             }

@@ -106,9 +106,9 @@ impl TrafficControl {
                 self.classes.clear();
                 self.pending = self.wanted.keys().copied().collect();
                 let count = self.pending.len();
-                let what = if was_lost { "it is free again" } else { "somebody has removed or changed it" };
+                let what = if was_lost { "it is free again" } else { "another program has removed or changed it" };
                 self.notices.push(format!(
-                    "traffic control: {what}: it is installed anew, and {count} reservations follow"
+                    "traffic control: {what}: it is installed again, and {count} reservations follow"
                 ));
             }
             Err(error) => {
@@ -252,7 +252,7 @@ impl Installer for TrafficControl {
     fn problem(&self) -> Option<String> {
         match &self.health {
             Health::Lost(why) => Some(why.clone()),
-            Health::Touched { is_sure: true } => Some("somebody has changed its traffic control".to_owned()),
+            Health::Touched { is_sure: true } => Some("another program has changed its traffic control".to_owned()),
             _ if !self.pending.is_empty() => {
                 Some(format!("{} reservations are yet to be installed again", self.pending.len()))
             }

@@ -107,7 +107,7 @@ fn clock(delivered: &Delivered<'_>) -> Option<DeliveryFinding> {
         return None;
     }
     let sentence = format!(
-        "the clocks differ from what is known: the delays of {} are {} one way, longer than the round-trip time of {}",
+        "the clocks differ from their estimate: the delays of {} are {} one way, longer than the round-trip time of {}",
         socket(delivered.entry),
         ms(mean),
         ms(rtt)
@@ -138,7 +138,7 @@ fn host(delivered: &Delivered<'_>, origin: &str) -> Option<DeliveryFinding> {
         ("sending-host", _) => (
             DeliveryCause::SendingHost,
             format!("the sending host held the application back: {violates}, and was held for {held} in all"),
-            "send less, or agree on a higher rate: cutline translate shows what the settings follow from",
+            "send less, or agree on a higher rate: cutline translate shows the reasons of the settings",
         ),
         (_, "loss") if dropped > 0 => (
             DeliveryCause::ReceivingHost,
@@ -332,7 +332,7 @@ fn unexplained(delivered: &Delivered<'_>) -> DeliveryFinding {
     DeliveryFinding::new(
         DeliveryCause::NotExplained,
         Strength::Weak,
-        format!("delivery is bad, and no row of this host says why: {what}"),
+        format!("delivery is bad, and no row of this host explains it: {what}"),
         &[format!("{}.violations", delivered.path), format!("{}.lost_messages", delivered.path)],
         "run this on the host of the router, whose queue decides it, and while the fault lasts; cutline doctor bottleneck --probe HOST",
     )

@@ -144,7 +144,7 @@ fn slow_link(way: &Way<'_>, interval: &Interval<'_>) -> Option<DeliveryFinding> 
             "the link behind `{output}` carries less than the {configured} that the router is configured for: {what}, and {sent} were sent"
         ),
         &[field, format!("{}.rate_bps", way.path), format!("{}.sent", way.path)],
-        "set --rate a few per cent below what the link carries, or let it follow the link: cutline router --autorate",
+        "set --rate a few per cent below the link's rate, or let it follow the link: cutline router --autorate",
     ))
 }
 
@@ -163,7 +163,7 @@ fn unresponsive_flow(way: &Way<'_>) -> Option<DeliveryFinding> {
         DeliveryCause::UnresponsiveFlow,
         Strength::Strong,
         format!(
-            "one unresponsive flow, {}, sends {} of what arrives at `{}` ({} of a link of {}) and goes on although {} of its packets are dropped",
+            "one unresponsive flow, {}, sends {} of the arrivals at `{}` ({} of a link of {}) and continues although {} of its packets are dropped",
             flow_name(flow),
             percent(share(flow)),
             name(&way.after.name),

@@ -87,7 +87,7 @@ pub enum ControlError {
     )]
     Keyless,
     /// A message has no valid tag.
-    #[error("the other end has another key, or somebody changed a message")]
+    #[error("the other end has another key, or a message was changed")]
     Forged,
     /// The connection was lost.
     #[error("the connection to the other end broke: {}", Printable(.0))]
