@@ -103,7 +103,7 @@ class Transport(asyncio.Transport):
             self._protocol.pause_writing()
 
     def sendto(self, data, addr=None):
-        """Sends a datagram to the other end, which is the only one."""
+        """Sends a datagram to the peer, which is the only one."""
         if addr is not None and addr[:2] != self.get_extra_info("peername")[:2]:
             raise ValueError(f"addr = {addr!r}: must be None or {self.get_extra_info('peername')!r}")
         self.write(data)

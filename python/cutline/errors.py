@@ -158,7 +158,7 @@ class Refused(Error, ConnectionRefusedError):
 
 
 class NoPeer(Error, ConnectionRefusedError):
-    """The other end is no QoS socket, or has another key."""
+    """The peer is no QoS socket, or has another key."""
 
 
 class Lost(Error, ConnectionAbortedError):

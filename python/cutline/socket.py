@@ -8,7 +8,7 @@
         for event in connection.events():
             print(event.text)
 
-The calls are those of the standard library's `socket`. With a plain socket at the other end, this one is a plain socket on the wire,
+The calls are those of the standard library's `socket`. With a plain socket at the peer, this one is a plain socket on the wire,
 too. A specification is the name of a class of applications, a mapping, or the text of a specification file.
 """
 
@@ -58,7 +58,7 @@ class Event:
     sent: int | None = None
     """Of a connection that is lost: how many messages were sent over it, whole ones."""
     reported: int | None = None
-    """How many of them the other end has reported as received. It may have received more."""
+    """How many of them the peer has reported as received. It may have received more."""
     is_new: bool | None = None
     """Of a connection that works again: whether it is a new one."""
     after: float | None = None
@@ -340,7 +340,7 @@ class Server(_Base):
         self._native.fileno()
 
     def accept(self):
-        """Waits for the next connection. Returns it and the address of its other end."""
+        """Waits for the next connection. Returns it and the address of its peer."""
         connection = Connection(self._native.accept(self._timeout))
         if getdefaulttimeout() is not None:
             connection.settimeout(getdefaulttimeout())
@@ -416,7 +416,7 @@ class Connection(_Base):
         return text
 
     def getpeername(self):
-        """The address of the other end."""
+        """The address of the peer."""
         return _address(self._native.addresses()[1])
 
     def shutdown(self, how):
@@ -430,7 +430,7 @@ class Connection(_Base):
 
     @property
     def has_qos_peer(self):
-        """Whether the other end is a QoS socket. One that was accepted waits until that is known."""
+        """Whether the peer is a QoS socket. One that was accepted waits until that is known."""
         return self._native.has_qos_peer()
 
     @property
@@ -468,7 +468,7 @@ class Connection(_Base):
         super().close()
 
     def renegotiate(self, spec, options=None):
-        """Asks the other end for something else. The outcome is an event."""
+        """Asks the peer for something else. The outcome is an event."""
         settings = [(name, _text(value)) for name, value in (options or {}).items()]
         self._native.renegotiate(_document(spec), settings)
 

@@ -248,7 +248,7 @@ impl Args {
         let pairs = self.set.iter().map(|text| pair(text)).collect::<Result<Vec<_>, _>>()?;
         for (name, value) in given.chain(pairs) {
             if name == "peer" {
-                let why = "--set peer: the other end of a gateway is a gateway";
+                let why = "--set peer: the peer of a gateway is a gateway";
                 return Err(Failure::Usage(why.to_owned()));
             }
             let wrong = |why| Failure::Usage(format!("{}: {why}", Printable(name)));

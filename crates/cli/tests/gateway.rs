@@ -158,11 +158,7 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
             2,
             "key \"ack-path\": value best-effort is not allowed: expected it to be absent unless service is set",
         ),
-        (
-            &["near", "--tcp", "0=host:80", "--set", "peer=plain"],
-            2,
-            "the other end of a gateway is a gateway",
-        ),
+        (&["near", "--tcp", "0=host:80", "--set", "peer=plain"], 2, "the peer of a gateway is a gateway"),
         (&["near", "--tcp", "0=host:80", "--spec", spec], 2, "expected a duration"),
         (&["near", "--tcp", "0=host:80", "--spec", "/nowhere"], 2, "--spec /nowhere: cannot be read"),
         (&["near", "--tcp", &in_use], 1, "Address already in use"),

@@ -140,8 +140,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         )),
         other => other.into(),
     })?;
-    let kept =
-        format!("Measurements are kept in {}; the same command continues them.", shown(&args.output));
+    let kept = format!("Measurements are kept in {}; the same command continues them.", shown(&args.output));
     let stop = interrupt::cancel_flag(kept)?;
     let had = runner.document().rows.len();
     if had > 0 && !runner.document().complete {

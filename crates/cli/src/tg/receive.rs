@@ -132,7 +132,8 @@ fn announce(args: &Args, addresses: &[SocketAddr], outlets: &Outlets) {
     if args.listen.address.is_none() {
         outlets.say("only this host can send to it: --listen :: listens at all addresses".to_owned());
     } else if !is_local && args.key_file.is_none() {
-        let who = if args.allow.is_empty() { "every host that can reach it" } else { "every allowed address" };
+        let who =
+            if args.allow.is_empty() { "every host that can reach it" } else { "every allowed address" };
         outlets.say(format!("warning: {who} can start a measurement: --key-file requires a key"));
     }
 }

@@ -72,7 +72,7 @@ pub enum Frame {
     Feedback,
     /// A message of a negotiation.
     Negotiation,
-    /// Other bytes: the other end does not speak this protocol, or the token is not that of the session.
+    /// Other bytes: the peer does not speak this protocol, or the token is not that of the session.
     Foreign,
 }
 
@@ -168,7 +168,7 @@ fn with_header(
 }
 
 /// Returns the frame in a datagram. `token` is that of the session; data and reports with another one are foreign. There is none while
-/// the other end does not take part: then whatever is no message of a negotiation is [plain](Frame::Plain).
+/// the peer does not take part: then whatever is no message of a negotiation is [plain](Frame::Plain).
 #[inline]
 pub fn datagram(bytes: &[u8], token: Option<u32>) -> Frame {
     let Some(token) = token else {
@@ -243,7 +243,7 @@ pub struct End {
 
 /// A stream with a frame that this version would not write. Later bytes cannot be understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the other end has sent something that is no message of this protocol")]
+#[error("the peer has sent something that is no message of this protocol")]
 pub struct Broken;
 
 /// Finds the messages in a stream. It keeps no bytes.

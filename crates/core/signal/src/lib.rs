@@ -4,7 +4,7 @@
 //!
 //! - [`session`]: one end of a connection: all of the following together.
 //! - [`negotiation`]: both ends of a connection agree on its specification.
-//! - [`presence`]: detection of this protocol at the other end, before a stream begins.
+//! - [`presence`]: detection of this protocol at the peer, before a stream begins.
 //! - [`frame`]: the format of the application's messages and of reports on the wire.
 //! - [`pacing`]: when an application may send.
 //! - [`rate_control`]: TFRC beside that, if the application requests it.

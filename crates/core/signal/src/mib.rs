@@ -17,19 +17,19 @@ use cutline_units::{Bytes, Duration, Hint, Histogram, Instant, Rate};
 pub struct Mib {
     /// Time of these values, by this end's clock.
     pub at: Instant,
-    /// Traffic that this end sends, as the other end reports it.
+    /// Traffic that this end sends, as the peer reports it.
     pub send: SendMib,
     /// Traffic that this end receives.
     pub receive: ReceiveMib,
     /// The delay hint of the packets that this end sends; `None` if they have none.
     pub hint: Option<Hint>,
-    /// The other end's clock minus ours, its error, and the latest round-trip time.
+    /// The peer's clock minus ours, its error, and the latest round-trip time.
     pub clock: Option<ClockEstimate>,
     /// Number of times that one of the two clocks was set, as exchanges show.
     pub clock_steps: u64,
     /// The messages of negotiations.
     pub negotiation: NegotiationStats,
-    /// The reports of the other end.
+    /// The reports of the peer.
     pub reports: ReportStats,
     /// Feedback of the lower layers.
     pub feedback: LocalFeedback,
@@ -48,9 +48,9 @@ pub struct SendMib {
     pub sent: Sent,
     /// Traffic sent in the last interval.
     pub last_sent: Option<SentInterval>,
-    /// Traffic that the other end has received since the beginning, as it reports.
+    /// Traffic that the peer has received since the beginning, as it reports.
     pub received: Received,
-    /// Traffic that the other end has received in its last interval, as it reports.
+    /// Traffic that the peer has received in its last interval, as it reports.
     pub last: Option<Delivery>,
     /// The measures beside their limits.
     pub conformance: Conformance,
@@ -77,7 +77,7 @@ pub struct Residual {
 pub struct ReceiveMib {
     /// The negotiated and the effective specification.
     pub contract: Contract,
-    /// Traffic that the other end has sent since the beginning, as it reports.
+    /// Traffic that the peer has sent since the beginning, as it reports.
     pub sent: Sent,
     /// Traffic received since the beginning.
     pub received: Received,
@@ -96,7 +96,7 @@ pub struct ReceiveMib {
 pub struct Contract {
     /// The effective specification: the agreement, or this end's own specification.
     pub effective: Specification,
-    /// The agreement of both ends, with each end's request; `None` without one, or if the other end takes no
+    /// The agreement of both ends, with each end's request; `None` without one, or if the peer takes no
     /// part.
     pub agreement: Option<Agreement>,
 }
@@ -148,7 +148,7 @@ pub struct LocalFeedback {
     pub waited: Duration,
     /// Messages that were not sent because the interface's queue had no room (`ENOBUFS`). The kernel does not report it for a stream.
     pub no_buffers: u64,
-    /// Number of ICMP messages about datagrams that did not reach the other end for the time being.
+    /// Number of ICMP messages about datagrams that did not reach the peer for the time being.
     pub unreachable: u64,
     /// Number of times that the connection was made again. The numbers of messages are of the one that holds.
     pub reconnections: u64,
@@ -171,7 +171,7 @@ pub struct TcpFigures {
     pub retransmissions: u32,
     /// Bytes written and not yet sent.
     pub not_sent: Bytes,
-    /// The rate at which the other end acknowledges data.
+    /// The rate at which the peer acknowledges data.
     pub delivery_rate: Rate,
     /// The rate at which data is paced.
     pub pacing_rate: Rate,

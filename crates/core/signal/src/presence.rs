@@ -1,4 +1,4 @@
-//! Detection of this protocol at the other end, by datagram, before a stream begins.
+//! Detection of this protocol at the peer, by datagram, before a stream begins.
 //!
 //! A plain program would take the first offer of a [negotiation](crate::negotiation) in a stream for data. So an end that does not
 //! know its peer first sends a *question* to the same port number of UDP. A QoS socket gives the *answer*; others do not answer, or their

@@ -36,7 +36,7 @@ pub enum RateControl {
     /// The agreed rate.
     #[default]
     Agreed,
-    /// The agreed rate or that of TFRC, whichever is lower. The other end has to take part. Sizes in the
+    /// The agreed rate or that of TFRC, whichever is lower. The peer has to take part. Sizes in the
     /// parameters have no effect: the segment is the size of messages that was agreed on, and the queue is
     /// the application's.
     Tfrc(TfrcParams),
@@ -49,7 +49,7 @@ pub struct TfrcFigures {
     pub rate: Rate,
     /// The average round-trip time; `None` before the first feedback.
     pub rtt: Option<Duration>,
-    /// The loss event rate that the other end has reported, 0 to 1.
+    /// The loss event rate that the peer has reported, 0 to 1.
     pub loss_event_rate: f64,
     /// Feedback that was used.
     pub feedback: u64,
@@ -60,7 +60,7 @@ pub struct TfrcFigures {
 }
 
 impl RateControl {
-    /// Returns whether feedback of the other end is necessary.
+    /// Returns whether feedback of the peer is necessary.
     pub const fn needs_feedback(&self) -> bool {
         matches!(self, Self::Tfrc(_))
     }

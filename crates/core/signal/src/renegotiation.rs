@@ -10,7 +10,7 @@
 //!   limit was violated. That one is requested. Whether the network carries its rate is not known before, so a return is a trial.
 //! - *Back-off*: a return has not lasted if the weaker specification is requested again within the rest. Then the rest is twice as long,
 //!   up to [`RenegotiationParams::longest_rest`], and as long as at first after a return that has lasted. A return that has not lasted yet is
-//!   taken back after a fifth of the patience. An alternative that the other end refuses is not requested again during the rest, which is twice as long
+//!   taken back after a fifth of the patience. An alternative that the peer refuses is not requested again during the rest, which is twice as long
 //!   the next time, too; an unanswered one, during the patience.
 //!
 //! Example: a telephone call of 50 messages/s accepts 25 as well, and the link carries 40 for five minutes. After 5 s it has 25. After
@@ -185,7 +185,7 @@ impl Renegotiation {
         self.ladder.get(self.place.checked_sub(1)?)
     }
 
-    /// Takes an interval. Returns the request for the other end: its place among the alternatives, from 1, with 0 for the application's
+    /// Takes an interval. Returns the request for the peer: its place among the alternatives, from 1, with 0 for the application's
     /// own; and the specification.
     pub fn on_interval(&mut self, now: Instant, seen: &Seen) -> Option<(usize, &ConnectionSpecification)> {
         let length = now.saturating_since(self.last);
@@ -224,14 +224,14 @@ impl Renegotiation {
         self.settle(now);
     }
 
-    /// Returns whether a weaker specification is requested than the one that holds. Until the other end
+    /// Returns whether a weaker specification is requested than the one that holds. Until the peer
     /// answers, the sender keeps to the lower one of the requested rates: the queue that it has filled would
     /// drop the question.
     pub fn is_asking_for_less(&self) -> bool {
         self.asked.is_some_and(|place| place > self.place)
     }
 
-    /// The other end has refused.
+    /// The peer has refused.
     pub fn on_refused(&mut self, now: Instant) {
         if self.asked.take().is_some() {
             self.hold_until = now.saturating_add(self.rest);
@@ -240,7 +240,7 @@ impl Renegotiation {
         }
     }
 
-    /// The other end has not answered: the question or the answer may be lost.
+    /// The peer has not answered: the question or the answer may be lost.
     pub fn on_no_answer(&mut self, now: Instant) {
         if self.asked.take().is_some() {
             self.hold_until = now.saturating_add(self.alternatives.params.patience);

@@ -28,7 +28,7 @@ const UNUSED: [&str; 4] = ["packet-size", "header", "feedback-size", "send-buffe
 ///
 /// | name | meaning | allowed |
 /// | --- | --- | --- |
-/// | `peer` | knowledge of the other end | `detect`, `speaks`, `plain` |
+/// | `peer` | knowledge of the peer | `detect`, `speaks`, `plain` |
 /// | `pacing` | behaviour when datagrams are sent too fast | `block`, `refuse`, `count` |
 /// | `rate-control` | limits of the rate of datagrams | `agreed`, `tfrc`: fair to TCP as well |
 /// | `marking` | the packets' delay hint | `translated`, `none`, 1 to 16, `adaptive-audio` and other classes |
@@ -36,9 +36,9 @@ const UNUSED: [&str; 4] = ["packet-size", "header", "feedback-size", "send-buffe
 /// | `hint-goal` | goal of an adaptive marking | `within-limit`, `quality` |
 /// | `weakest.*` | a weaker specification that the socket may request | as the specification, whose values absent keys have |
 /// | `adapt-rate` | whether the rate moves inside the region of operation | `true`, `false` |
-/// | `detection` | how long an end that connects asks whether the other end is a QoS socket | a time |
+/// | `detection` | how long an end that connects asks whether the peer is a QoS socket | a time |
 /// | `connect-timeout` | how long connecting takes at most | a time |
-/// | `linger` | how long a closed stream waits for the other end to acknowledge something more | a time |
+/// | `linger` | how long a closed stream waits for the peer to acknowledge something more | a time |
 /// | `publish` | whether the delivery of the connection is published to the monitor of this host | `true`, `false` |
 /// | `managed` | whether managers of this host may request weaker limits | `true`, `false` |
 /// | `reconnect` | whether a connection that breaks is made again within `recovery` | `true`, `false` |
@@ -96,7 +96,7 @@ impl Options {
         Ok(())
     }
 
-    /// Demands that the other end shows that it has this key, of 32 to 4096 bytes.
+    /// Demands that the peer shows that it has this key, of 32 to 4096 bytes.
     ///
     /// # Errors
     /// When the key is shorter or longer.
@@ -311,7 +311,7 @@ fn parameters_but<P: Parameters>(names: &[&str], root: &TableReader<'_>, key: &s
 
 fn peer() -> ValueKind<Peer> {
     let words = [("detect", Peer::Detect), ("speaks", Peer::Speaks), ("plain", Peer::Plain)];
-    kind::one_of("knowledge of the other end", &words)
+    kind::one_of("knowledge of the peer", &words)
 }
 
 fn pacing() -> ValueKind<Pacing> {
@@ -487,7 +487,7 @@ mod tests {
             (
                 "peer",
                 "friend",
-                "options: key \"peer\": value friend is not allowed: expected knowledge of the other end: \"detect\"",
+                "options: key \"peer\": value friend is not allowed: expected knowledge of the peer: \"detect\"",
             ),
             ("marking", "17", "from 1 to 16"),
             ("rate-control", "tcp", "\"agreed\", \"tfrc\""),

@@ -69,7 +69,7 @@ record! {
     pub struct SocketDocument {
         transport: &'static str, label, "The transport: `tcp`, `udp` or `other`.";
         process: u32, label, "The process that opened it.";
-        peer: Option<String>, label, "The other end's address; null if it is not known.";
+        peer: Option<String>, label, "The peer's address; null if it is not known.";
         sent_bytes: u64, counter("B"), "Payload sent; of TCP with retransmissions.";
         received_bytes: u64, counter("B"), "Payload that TCP received; the kernel counts the end of a stream as a byte.";
         packets: u64, counter("packets"), "Messages of UDP; segments with payload of TCP.";

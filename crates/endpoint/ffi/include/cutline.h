@@ -26,13 +26,13 @@ typedef struct cutline_options cutline_options;
 /* Kind of an event. */
 #define CUTLINE_EVENT_AGREED 1 /* Both ends agree. */
 #define CUTLINE_EVENT_REFUSED 2 /* The ends do not agree. What was agreed on before holds. */
-#define CUTLINE_EVENT_ONE_SIDED 3 /* The other end takes no part, or does not answer: what was agreed on before holds. */
+#define CUTLINE_EVENT_ONE_SIDED 3 /* The peer takes no part, or does not answer: what was agreed on before holds. */
 #define CUTLINE_EVENT_VIOLATED 4 /* A measure is outside its limit. */
 #define CUTLINE_EVENT_RESTORED 5 /* A measure is within its limit again. */
 #define CUTLINE_EVENT_HINT 6 /* Packets have this hint from now on. */
 #define CUTLINE_EVENT_RATE 7 /* The application should send at this rate from now on. */
 #define CUTLINE_EVENT_ASKED 8 /* This end asks by itself for another specification that the application accepts. */
-#define CUTLINE_EVENT_LOST 9 /* The connection is broken, or nothing is heard of the other end. */
+#define CUTLINE_EVENT_LOST 9 /* The connection is broken, or nothing is heard of the peer. */
 #define CUTLINE_EVENT_RECOVERED 10 /* The connection works again. */
 #define CUTLINE_EVENT_GAVE_UP 11 /* The connection was not made again in the time that the specification gives for that. */
 #define CUTLINE_EVENT_ALLOCATED 12 /* The resource manager of the host has granted another rate to this end. */
@@ -77,7 +77,7 @@ typedef struct cutline_options cutline_options;
 #define CUTLINE_ERROR_NONE 0 /* There was no error. */
 #define CUTLINE_ERROR_ARGUMENT 1 /* An argument or an option is not allowed. */
 #define CUTLINE_ERROR_REFUSED 2 /* The ends do not agree on what the connection needs; or, with if-refused = fail, the network has not reserved it. */
-#define CUTLINE_ERROR_NO_PEER 3 /* The other end is no QoS socket, or has another key. */
+#define CUTLINE_ERROR_NO_PEER 3 /* The peer is no QoS socket, or has another key. */
 #define CUTLINE_ERROR_SYSTEM 4 /* The system refused something: errno says what. */
 #define CUTLINE_ERROR_INTERNAL 5 /* A defect of this library; the socket may be of no more use. */
 #define CUTLINE_ERROR_LOST 6 /* The connection was lost and is made again: this call was not carried out, and the next one uses the new connection. */
@@ -123,9 +123,9 @@ typedef struct cutline_event {
     char text[CUTLINE_TEXT];
     /* Number of whole messages sent over the lost connection. */
     int64_t sent;
-    /* Number of these messages that the other end has reported as received. It may have received more. */
+    /* Number of these messages that the peer has reported as received. It may have received more. */
     int64_t reported;
-    /* 1 if a connection that works again is a new one; 0 if the other end sends again over the previous
+    /* 1 if a connection that works again is a new one; 0 if the peer sends again over the previous
      * one. */
     int64_t is_new;
     /* The worst value of a violation, in the unit of its limit. */
@@ -308,13 +308,13 @@ typedef struct cutline_direction {
     cutline_requirements effective;
     /* 1 if both ends have agreed on it, otherwise 0. */
     int64_t agreed;
-    /* Messages sent since the beginning; of the direction that this end receives, as the other end reports. */
+    /* Messages sent since the beginning; of the direction that this end receives, as the peer reports. */
     int64_t sent_messages;
     /* Their bytes. */
     int64_t sent_bytes;
     /* Time in which the sending application was held back, ns. */
     int64_t held_ns;
-    /* Traffic received since the beginning; for the direction that this end sends, as the other end reports. */
+    /* Traffic received since the beginning; for the direction that this end sends, as the peer reports. */
     cutline_totals received;
     /* The last interval of measurement. */
     cutline_interval last;
@@ -346,7 +346,7 @@ typedef struct cutline_axis {
 typedef struct cutline_details {
     /* Requirements of this end. All is open if the ends have not agreed. */
     cutline_requirements offered;
-    /* Requirements of the other end. All is open if the ends have not agreed. */
+    /* Requirements of the peer. All is open if the ends have not agreed. */
     cutline_requirements requested;
     /* The requirements that hold and may be weakened: bit 1 << place for each, min_rate being the first one. */
     int64_t coerced;
@@ -409,7 +409,7 @@ typedef struct cutline_tcp {
     int64_t retransmissions;
     /* Bytes written and not yet sent. */
     int64_t not_sent;
-    /* The rate at which the other end acknowledges data, bit/s. */
+    /* The rate at which the peer acknowledges data, bit/s. */
     int64_t delivery_rate_bps;
     /* The rate at which data is paced, bit/s. */
     int64_t pacing_rate_bps;
@@ -422,9 +422,9 @@ typedef struct cutline_tfrc {
     int64_t rate_bps;
     /* The average round-trip time, ns; -1 also before the first feedback. */
     int64_t rtt_ns;
-    /* The loss event rate that the other end has reported, 0 to 1. */
+    /* The loss event rate that the peer has reported, 0 to 1. */
     double loss_event_rate;
-    /* Feedback of the other end that was used. */
+    /* Feedback of the peer that was used. */
     int64_t feedback;
     /* Number of expiries of the nofeedback timer, each of which halved the rate. */
     int64_t nofeedback;
@@ -450,13 +450,13 @@ typedef struct cutline_mib {
     double target_rate;
     /* The delay hint of the packets that this end sends, 1 to 16; -1 if they have none. */
     int64_t hint;
-    /* The other end's clock minus ours, ns; it means something if clock_error_ns is not -1. */
+    /* The peer's clock minus ours, ns; it means something if clock_error_ns is not -1. */
     int64_t clock_offset_ns;
     /* The largest error of that, ns; -1 if the offset is unknown. */
     int64_t clock_error_ns;
     /* The latest round-trip time of a report, ns; -1 if it is unknown. */
     int64_t round_trip_ns;
-    /* Reports of the other end that were used. */
+    /* Reports of the peer that were used. */
     int64_t reports;
     /* Number of times that sending had to wait because the send queue was full. */
     int64_t queue_full;
@@ -486,11 +486,11 @@ typedef struct cutline_mib {
     int64_t send_queue;
     /* The memory that the send queue may take, with the kernel's overhead, bytes; -1 if it is unknown. */
     int64_t send_buffer;
-    /* Number of ICMP messages about datagrams that did not reach the other end for the time being. */
+    /* Number of ICMP messages about datagrams that did not reach the peer for the time being. */
     int64_t unreachable;
     /* The messages of negotiations. */
     cutline_negotiation negotiation;
-    /* Reports of the other end that were not newer than one before. */
+    /* Reports of the peer that were not newer than one before. */
     int64_t reports_stale;
     /* Reports that contradict themselves, earlier ones, or what was sent. */
     int64_t reports_refused;
@@ -520,7 +520,7 @@ int cutline_options_set(cutline_options *options, const char *name, const char *
 /* Reads all options from a document, TOML or JSON. It replaces what was set before, but for the key. */
 int cutline_options_read(cutline_options *options, const char *document);
 
-/* Demands that the other end shows that it has this key, of 32 to 4096 bytes. */
+/* Demands that the peer shows that it has this key, of 32 to 4096 bytes. */
 int cutline_options_set_key(cutline_options *options, const void *key, size_t length);
 
 /* Checks that the options go together. */
@@ -530,7 +530,7 @@ int cutline_options_check(const cutline_options *options);
 void cutline_options_free(cutline_options *options);
 
 /* Connects to an address, and negotiates with the QoS socket there: socket() and connect() in one. type is SOCK_STREAM or
- * SOCK_DGRAM. Null options demand nothing. With a plain socket at the other end it is a plain socket, too. Returns a null pointer
+ * SOCK_DGRAM. Null options demand nothing. With a plain socket at the peer it is a plain socket, too. Returns a null pointer
  * if it fails. */
 cutline_socket *cutline_connect(int type, const struct sockaddr *address, socklen_t length, const cutline_options *options);
 
@@ -571,14 +571,14 @@ int cutline_set_recv_timeout(cutline_socket *socket, int timeout_ms);
 /* Sets how long cutline_send of a stream waits until it fails with EAGAIN; 0 is as long as it takes. */
 int cutline_set_send_timeout(cutline_socket *socket, int timeout_ms);
 
-/* Returns 1 if the other end is a QoS socket, and 0 if it is a plain one. On a stream that was accepted it waits until that is
- * known, which the first bytes from the other end show. */
+/* Returns 1 if the peer is a QoS socket, and 0 if it is a plain one. On a stream that was accepted it waits until that is
+ * known, which the first bytes from the peer show. */
 int cutline_has_qos_peer(cutline_socket *socket);
 
 /* Writes the address of this end, as getsockname(). */
 int cutline_getsockname(cutline_socket *socket, struct sockaddr *address, socklen_t *length);
 
-/* Writes the address of the other end, as getpeername(). */
+/* Writes the address of the peer, as getpeername(). */
 int cutline_getpeername(cutline_socket *socket, struct sockaddr *address, socklen_t *length);
 
 /* Ends a direction of a stream, or both: how is SHUT_RD, SHUT_WR or SHUT_RDWR. A call of another thread that waits returns. */
@@ -605,7 +605,7 @@ int cutline_get_mib(cutline_socket *socket, cutline_mib *mib);
  * there was none, as without the option service. How the reservation stands is in the MIB. */
 int cutline_next_reservation_event(cutline_socket *socket, cutline_reservation_event *event);
 
-/* Asks the other end for something else: the specification of these options. The outcome is an event. Until then, what was agreed
+/* Asks the peer for something else: the specification of these options. The outcome is an event. Until then, what was agreed
  * on holds. */
 int cutline_renegotiate(cutline_socket *socket, const cutline_options *options);
 

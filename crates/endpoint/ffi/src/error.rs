@@ -17,7 +17,7 @@ pub enum ErrorCode {
     Argument = 1,
     /// The ends do not agree on a specification; or, with if-refused = fail, the network has not reserved it.
     Refused = 2,
-    /// The other end is no QoS socket, or has another key.
+    /// The peer is no QoS socket, or has another key.
     NoPeer = 3,
     /// A system call failed: errno gives the reason.
     System = 4,

@@ -106,7 +106,7 @@ pub unsafe extern "C" fn cutline_next_reservation_event(
     })
 }
 
-/// Requests another specification from the other end: that of these options. The outcome is an event. Until then, the agreement
+/// Requests another specification from the peer: that of these options. The outcome is an event. Until then, the agreement
 /// holds.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_renegotiate(socket: *mut Socket, options: *const Options) -> c_int {

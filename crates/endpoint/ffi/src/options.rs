@@ -71,7 +71,7 @@ pub unsafe extern "C" fn cutline_options_read(options: *mut Options, document: *
     })
 }
 
-/// Demands that the other end shows that it has this key, of 32 to 4096 bytes.
+/// Demands that the peer shows that it has this key, of 32 to 4096 bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_options_set_key(
     options: *mut Options,

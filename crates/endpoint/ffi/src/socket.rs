@@ -44,7 +44,7 @@ fn handle(make: impl FnOnce() -> Result<Socket, Failure>) -> *mut Socket {
 }
 
 /// Connects to an address, and negotiates with the QoS socket there: socket() and connect() in one. `type` is SOCK_STREAM or
-/// SOCK_DGRAM. Null options demand nothing. With a plain socket at the other end it is a plain socket, too. Returns a null pointer
+/// SOCK_DGRAM. Null options demand nothing. With a plain socket at the peer it is a plain socket, too. Returns a null pointer
 /// if it fails.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_connect(
@@ -213,8 +213,8 @@ fn timeout(ms: c_int) -> Result<Option<Duration>, Failure> {
     Ok((ms > 0).then(|| Duration::from_millis(ms)))
 }
 
-/// Returns 1 if the other end is a QoS socket, and 0 if it is a plain one. On a stream that was accepted it waits until that is
-/// known, which the first bytes from the other end show.
+/// Returns 1 if the peer is a QoS socket, and 0 if it is a plain one. On a stream that was accepted it waits until that is
+/// known, which the first bytes from the peer show.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_has_qos_peer(socket: *mut Socket) -> c_int {
     call(-1, || {
@@ -239,7 +239,7 @@ pub unsafe extern "C" fn cutline_getsockname(
     })
 }
 
-/// Writes the address of the other end, as getpeername().
+/// Writes the address of the peer, as getpeername().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_getpeername(
     socket: *mut Socket,

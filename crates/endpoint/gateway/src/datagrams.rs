@@ -66,8 +66,7 @@ struct Programs<'s> {
 pub fn near(shared: &Arc<Shared>, route: usize, server: DatagramServer) {
     let carried = Programs::new(shared, route, server).and_then(|mut programs| programs.carry());
     if let Err(error) = carried {
-        shared
-            .tell(format_args!("{}: datagrams are no longer carried: {error}", shared.book.route(route)));
+        shared.tell(format_args!("{}: datagrams are no longer carried: {error}", shared.book.route(route)));
     }
 }
 
@@ -226,8 +225,7 @@ pub fn far(shared: &Arc<Shared>, route: usize, listener: &QosUdpListener) {
         Peers { listener, exchanges, placeless: VecDeque::new() }.carry()
     });
     if let Err(error) = carried {
-        shared
-            .tell(format_args!("{}: datagrams are no longer carried: {error}", shared.book.route(route)));
+        shared.tell(format_args!("{}: datagrams are no longer carried: {error}", shared.book.route(route)));
     }
 }
 
@@ -235,7 +233,7 @@ pub fn far(shared: &Arc<Shared>, route: usize, listener: &QosUdpListener) {
 struct Peers<'s, 'l> {
     listener: &'l QosUdpListener,
     exchanges: Exchanges<'s>,
-    /// Connections that have been agreed on, and have no place yet. The other end does not know that, so they are not refused: those that
+    /// Connections that have been agreed on, and have no place yet. The peer does not know that, so they are not refused: those that
     /// can be replaced soon end, at the latest after a second without datagrams.
     placeless: VecDeque<(QosUdpSocket, SocketAddr)>,
 }

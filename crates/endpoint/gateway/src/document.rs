@@ -45,7 +45,7 @@ record! {
         accepted: u64, counter("connections"), "Connections accepted.", shown("accepted");
         failed: u64, counter("connections"), "Connections of them that were not made, or broke.", shown("failed");
         turned_away: u64, counter("connections"), "Connections not accepted because there were too many, in all or of one address.", shown("turned away");
-        strangers: u64, counter("connections"), "Connections whose other end was no near gateway, had another key, or said nothing in time; they are in no other counter.", shown("strangers");
+        strangers: u64, counter("connections"), "Connections whose peer was no near gateway, had another key, or said nothing in time; they are in no other counter.", shown("strangers");
         sent_messages: u64, counter("messages"), "Messages sent to the other gateway.", shown("messages sent");
         sent_bytes: u64, counter("B"), "Their bytes.", shown("KB sent", 1e-3);
         received_messages: u64, counter("messages"), "Messages received from the other gateway.", shown("received");
@@ -199,7 +199,7 @@ impl DeliveredDocument {
             has_delay.then(|| of.delay.as_millis_f64() / of.messages as f64)
         };
         Self {
-            // The other end's report of its sent traffic may be older than later arrivals.
+            // The peer's report of its sent traffic may be older than later arrivals.
             sent_messages: sent.messages.max(received.expected),
             sent_bytes: sent.bytes.max(received.bytes),
             received_messages: received.messages,
@@ -281,7 +281,7 @@ mod tests {
         let ended = || Refusal::new(Reason::Ended);
         let refused = Refusal { reason: Reason::Bandwidth, node: None, available_bps: Some(400_000) };
         let send = Direction::Send;
-        // The other end has gone first.
+        // The peer has gone first.
         let events = vec![
             ReservationEvent::Lost(send, refused.clone()),
             ReservationEvent::Granted(send, bucket(100)),

@@ -15,7 +15,7 @@
 //! streams    accepting and connecting streams
 //!   relay    one stream: two directions, back-pressure, half-close
 //!   greeting report of the far gateway whether it has reached the server
-//!   pending_streams streams whose other end has not shown that it is a gateway
+//!   pending_streams streams whose peer has not shown that it is a gateway
 //! datagrams  accepting and connecting datagrams
 //!   exchange exchanges of datagrams, all served by one thread
 //! networks   whose connection it is
@@ -25,7 +25,7 @@
 //! stop       how all threads learn that the gateway ends
 //! ```
 //!
-//! Each stream has a thread once the kind of its other end is known; one thread serves all datagrams of a route. Everything is bounded:
+//! Each stream has a thread once the kind of its peer is known; one thread serves all datagrams of a route. Everything is bounded:
 //! connections, those of one address, the backlog of each, times to connect.
 
 mod connection_table;

@@ -1,4 +1,4 @@
-//! The door of a far gateway: streams that were accepted and have not shown yet that their other end is a near gateway.
+//! The door of a far gateway: streams that were accepted and have not shown yet that their peer is a near gateway.
 //!
 //! They have no thread, no place among the connections, and little time. When there are too many, in all or of one address, the oldest
 //! leaves: a near gateway needs one round trip to negotiate, so silent connections cannot keep it out.
@@ -86,7 +86,7 @@ impl PendingStreams {
         }
     }
 
-    /// Returns the streams whose other ends have negotiated. Those that are no gateways are reset.
+    /// Returns the streams whose peers have negotiated. Those that are no gateways are reset.
     pub fn look(&mut self, shared: &Shared, route: usize) -> Vec<(QosTcpStream, SocketAddr)> {
         let mut proven = Vec::new();
         let at = now();
@@ -101,7 +101,7 @@ impl PendingStreams {
                     proven.push((guest.stream, guest.peer));
                     continue;
                 }
-                Ok(false) => "the other end is no near gateway: it speaks something else".to_owned(),
+                Ok(false) => "the peer is no near gateway: it speaks something else".to_owned(),
                 Err(QosError::System { source, .. })
                     if source.kind() == ErrorKind::WouldBlock
                         && at.saturating_since(guest.since) < NEGOTIATION =>
@@ -111,9 +111,9 @@ impl PendingStreams {
                     continue;
                 }
                 Err(QosError::System { source, .. }) if source.kind() == ErrorKind::WouldBlock => {
-                    "the other end is no near gateway: it has not answered in time".to_owned()
+                    "the peer is no near gateway: it has not answered in time".to_owned()
                 }
-                Err(error) => format!("the other end is no near gateway: {error}"),
+                Err(error) => format!("the peer is no near gateway: {error}"),
             };
             reset(&guest.stream);
             shared.tell_stranger(route, guest.peer, why);

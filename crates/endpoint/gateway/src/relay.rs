@@ -244,7 +244,7 @@ fn failure(stream: &impl Stream, interest: PollFlags, found: PollFlags) -> io::R
     }
 }
 
-/// Has a stream closed with a reset, so that its other end does not take the received part for the whole.
+/// Has a stream closed with a reset, so that its peer does not take the received part for the whole.
 pub fn reset(stream: impl AsFd) {
     // Where that is refused, the connection is gone already.
     let _gone = sockopt::set_socket_linger(stream, Some(std::time::Duration::ZERO));

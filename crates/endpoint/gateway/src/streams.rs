@@ -160,7 +160,7 @@ fn conclude(
         Ending::Plain(error) => (format!("the {who} has ended it: {error}"), true),
         Ending::Qos(error) => (format!("the other gateway has broken it off: {error}"), true),
         Ending::Refused(Some(greeting)) => (greeting.meaning().to_owned(), true),
-        Ending::Refused(None) => ("the other end is no far gateway".to_owned(), true),
+        Ending::Refused(None) => ("the peer is no far gateway".to_owned(), true),
         Ending::Stopped => ("the gateway was stopped".to_owned(), false),
     };
     if !is_done {

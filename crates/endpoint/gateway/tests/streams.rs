@@ -150,7 +150,7 @@ fn a_server_that_breaks_off_never_looks_like_one_that_has_ended() {
     let to = server(|mut stream| {
         stream.read_exact(&mut [0; 7]).unwrap();
         stream.write_all(&[b'x'; 1000]).unwrap();
-        // The other end has read what came before the reset.
+        // The peer has read what came before the reset.
         std::thread::sleep(Duration::from_millis(200));
         set_socket_linger(&stream, Some(Duration::ZERO)).unwrap();
     });
@@ -205,7 +205,7 @@ fn the_far_gateway_serves_gateways_alone() {
     stream.write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
     let (received, _) = rest(stream);
     assert_eq!(received, b"");
-    far.told.wait_for("the other end is no near gateway");
+    far.told.wait_for("the peer is no near gateway");
     assert!(!reached.load(std::sync::atomic::Ordering::Relaxed), "the server saw nothing of it");
     // A server that is no gateway is recognised by a near gateway, too.
     let plain = server(|mut stream| {
@@ -214,7 +214,7 @@ fn the_far_gateway_serves_gateways_alone() {
     });
     let near = Watched::start(GatewaySide::Near, ProgramTransport::Tcp, plain, &Settings::default());
     assert_eq!(rest(client(&near)).0, b"");
-    near.told.wait_for("the other end is no QoS socket");
+    near.told.wait_for("the peer is no QoS socket");
 }
 
 #[test]

@@ -238,7 +238,7 @@ impl<'m> SocketTable<'m> {
         }
     }
 
-    /// Stores the other end's address.
+    /// Stores the peer's address.
     pub fn peer(self, record: u32, ip: Ipv6Addr, port: u16) {
         let bits = u128::from(ip);
         let halves = [
@@ -278,7 +278,7 @@ pub struct SocketRecord {
     pub rtt: Option<Duration>,
     /// Smallest round-trip time of TCP.
     pub min_rtt: Option<Duration>,
-    /// The other end.
+    /// The peer.
     pub peer: Option<SocketAddr>,
     /// True if a TCP connection's counters were read at its end. They are read when it is closed and when the
     /// process exits.

@@ -6,7 +6,7 @@
 //! | function | addition |
 //! | --- | --- |
 //! | `socket`, `accept`, `accept4` | the socket gets the mark, the priority, the pacing rate and short buffers |
-//! | `connect` | the other end's address is noted |
+//! | `connect` | the peer's address is noted |
 //! | `setsockopt` | a mark of the program keeps its ECN bits and gets our code point; the lower pacing rate holds |
 //! | `sendmsg`, `sendmmsg` | the same for marks in control messages; datagrams are paced and counted |
 //! | `send`, `sendto`, `write`, `writev`, `pwritev2`, `sendfile`, `splice` | datagrams are paced and counted |

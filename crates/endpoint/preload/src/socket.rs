@@ -365,7 +365,7 @@ pub(crate) fn sample(fd: c_int, is_complete: bool) {
     errno.restore();
 }
 
-/// Marks a socket that was accepted, and notes its other end.
+/// Marks a socket that was accepted, and notes its peer.
 pub(crate) fn accepted(fd: c_int) {
     if fd < 0 || state::settings().is_none() {
         return;
@@ -385,7 +385,7 @@ pub(crate) fn accepted(fd: c_int) {
     errno.restore();
 }
 
-/// Notes the other end of a socket, an address as the kernel reads it.
+/// Notes the peer of a socket, an address as the kernel reads it.
 pub(crate) fn connected(fd: c_int, address: &[u8]) {
     if let File::Socket(_, Some(record)) = state::file(fd)
         && let (Some(table), Some((ip, port))) = (state::table(), peer(address))

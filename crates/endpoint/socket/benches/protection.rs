@@ -107,7 +107,7 @@ fn measure(way: Way, mbps: u32, competitors: u32, [sending, receiving]: [usize; 
         let sent = thread::spawn(move || {
             pin(sending);
             set_realtime();
-            send(&QosUdpSocket::connect(to, &options()).expect("the other end listens"), mbps)
+            send(&QosUdpSocket::connect(to, &options()).expect("the peer listens"), mbps)
         });
         let sent = sent.join().expect("the sender works");
         let (mut delays, time) = receiver.join().expect("the receiver works");
@@ -145,7 +145,7 @@ fn receive(listener: &QosUdpListener, way: Way) -> (Vec<Duration>, Duration) {
         }
         Way::Plain | Way::LargeBuffer | Way::Polling => None,
     };
-    let (socket, _) = listener.accept().expect("the other end connects");
+    let (socket, _) = listener.accept().expect("the peer connects");
     if matches!(way, Way::LargeBuffer | Way::Both(_)) {
         sockopt::set_socket_recv_buffer_size_force(&socket, LARGE_BUFFER).expect("the process may have it");
     }

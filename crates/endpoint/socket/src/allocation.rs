@@ -121,7 +121,7 @@ pub enum PacketKind {
 pub struct Allocator {
     options: AllocationOptions,
     transport: PacketKind,
-    /// Addresses of this end and of the other end.
+    /// Addresses of this end and of the peer.
     addresses: [SocketAddr; 2],
     /// The connection, once the service thread serves it.
     holder: OnceLock<Weak<dyn FlowHolder>>,

@@ -373,7 +373,7 @@ impl Connection {
         }
     }
 
-    /// Returns the traffic that the other end has reported of the last interval; `None` before the first report.
+    /// Returns the traffic that the peer has reported of the last interval; `None` before the first report.
     pub fn delivered(&self) -> Option<Delivery> {
         lock(&self.session).delivered().copied()
     }
@@ -396,7 +396,7 @@ impl Connection {
         self.handling.call();
     }
 
-    /// Returns whether the address of the other end has not answered.
+    /// Returns whether the address of the peer has not answered.
     pub fn was_silent(&self) -> bool {
         lock(&self.events).iter().any(|event| matches!(event, Event::OneSided(OneSidedReason::NoAnswer)))
     }

@@ -32,7 +32,7 @@ pub trait SharedCalls: KeptConnection {
     /// Returns all that is known of the connection.
     fn mib(&self) -> Mib;
 
-    /// Asks the other end for something else.
+    /// Asks the peer for something else.
     fn renegotiate(&self, specification: ConnectionSpecification);
 
     /// Returns whether the connection is being made again.
@@ -147,7 +147,7 @@ impl ConnectionHandle {
         Some(self.0.connection().allocator.as_ref()?.gate()?.stats())
     }
 
-    /// Requests another specification from the other end. The outcome is an [`Event`]. Until then, the agreement holds.
+    /// Requests another specification from the peer. The outcome is an [`Event`]. Until then, the agreement holds.
     pub fn renegotiate(&self, specification: ConnectionSpecification) {
         if !self.0.connection().is_inherited() {
             self.0.renegotiate(specification);

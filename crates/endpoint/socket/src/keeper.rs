@@ -1,5 +1,5 @@
 //! The thread that serves connections while the application does something else: it sends reports, closes intervals of
-//! measurement, and answers the other end.
+//! measurement, and answers the peer.
 //!
 //! There is one for all connections of a process, from the first one on. It holds no connection: one that the application
 //! drops is forgotten. A copy of the process by fork has none of its threads, and starts its own with its first connection.

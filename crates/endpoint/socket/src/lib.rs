@@ -1,6 +1,6 @@
 //! QoS sockets: an application states its requirements on a connection, and gets measurements of the delivery (QoSockets, QUANTA).
 //!
-//! Each socket is like the one of the standard library, with the same calls. It also negotiates with the other end, keeps the
+//! Each socket is like the one of the standard library, with the same calls. It also negotiates with the peer, keeps the
 //! application within the agreement, marks packets with a delay hint, measures the delivery at both ends, and reports when
 //! it violates the agreement.
 //!
@@ -20,7 +20,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! An end that listens, receives until the other end closes, and closes:
+//! An end that listens, receives until the peer closes, and closes:
 //!
 //! ```
 //! use cutline_socket::{Preset, QosOptions, QosTcpListener, QosTcpStream};
@@ -32,7 +32,7 @@
 //! let sending = std::thread::spawn(move || -> Result<(), cutline_socket::QosError> {
 //!     let options = QosOptions::sending(Preset::File.specification());
 //!     let mut stream = QosTcpStream::connect(to, &options)?;
-//!     stream.write_all(b"a file").expect("the other end reads");
+//!     stream.write_all(b"a file").expect("the peer reads");
 //!     // Dropping it closes it, and written data is delivered.
 //!     Ok(())
 //! });

@@ -176,7 +176,7 @@ impl Reserver {
                 }
             }
             (None, Some(refusal)) => Err(refusal.clone()),
-            // The other end takes no part, so nothing was requested.
+            // The peer takes no part, so nothing was requested.
             (None, None) => Ok(()),
         };
         Some(match outcome {

@@ -258,7 +258,7 @@ fn a_frozen_end_of_datagrams_ends_a_call_that_receives() {
         thread::spawn(move || done.send(receives.recv(&mut [0; 9])));
         let error = outcome.recv_timeout(PATIENCE).expect("it waits for ever").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
-        assert!(error.to_string().contains("the other end has been silent for"), "{error}");
+        assert!(error.to_string().contains("the peer has been silent for"), "{error}");
     }
     let gave_up = |event: &Event| matches!(event, Event::GaveUp { cause: Cause::Silence(_), .. });
     assert_eq!(ours.events().filter(gave_up).count(), 1);

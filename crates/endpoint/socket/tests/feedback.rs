@@ -23,7 +23,7 @@ const EACCES: i32 = 13;
 const EHOSTUNREACH: i32 = 113;
 const ECONNREFUSED: i32 = 111;
 
-/// Options of a socket whose other end is none: nothing is sent but the test's messages.
+/// Options of a socket whose peer is none: nothing is sent but the test's messages.
 fn alone() -> QosOptions {
     QosOptions::default().peer(Peer::Plain).marking(Marking::None)
 }
@@ -62,7 +62,7 @@ fn a_full_queue_of_the_interface_is_told_and_counted() {
             // So that nothing but the test sends.
             namespace.set("net.ipv6.conf.all.disable_ipv6", "1").unwrap();
         }
-        // The other end's address is known, so that no neighbour is asked for it.
+        // The peer's address is known, so that no neighbour is asked for it.
         namespace
             .ip_batch(&format!(
                 "link add eth9 type veth peer name eth8\nlink set eth8 up\nlink set eth9 up\naddress add {local} dev eth9 nodad\n\

@@ -81,7 +81,7 @@ fn wait_for_reports(both: &Barrier, received: impl Fn() -> u64) {
     both.wait();
 }
 
-/// Two streams, one of which is closed by the end that has connected first, and one by the other end.
+/// Two streams, one of which is closed by the end that has connected first, and one by the peer.
 fn streams((listen, ip): (IpAddr, IpAddr), asks: &QosOptions, asked: &QosOptions) -> u16 {
     let listener = QosTcpListener::bind(own_port(listen), asked).unwrap();
     let to = at(ip, listener.local_addr().unwrap());

@@ -200,7 +200,7 @@ fn over_datagrams(options: QosOptions, lost: usize, enough: Enough) -> Outcome {
     hearing.set_read_timeout(Some(PATIENCE)).unwrap();
     let hears = thread::spawn(move || {
         while !until.load(Ordering::Relaxed) {
-            // Nothing comes for the application, and at the end the other end is gone.
+            // Nothing comes for the application, and at the end the peer is gone.
             assert!(hearing.recv(&mut [0; 100]).is_err());
         }
     });

@@ -14,7 +14,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::net::ToSocketAddrs;
 use tokio::time::{sleep, timeout};
 
-/// A datagram socket with quality of service, connected to one other end. Tasks can share it: each call takes `&self`.
+/// A datagram socket with quality of service, connected to one peer. Tasks can share it: each call takes `&self`.
 pub struct QosUdpSocket(Watched<cutline_socket::QosUdpSocket>);
 
 impl QosUdpSocket {
@@ -81,17 +81,17 @@ impl QosUdpSocket {
         self.0.socket().reservation_event()
     }
 
-    /// Asks the other end for something else. The outcome is an [`Event`].
+    /// Asks the peer for something else. The outcome is an [`Event`].
     pub fn renegotiate(&self, specification: ConnectionSpecification) {
         self.0.socket().renegotiate(specification);
     }
 
-    /// Returns whether the other end is a QoS socket.
+    /// Returns whether the peer is a QoS socket.
     pub fn has_qos_peer(&self) -> bool {
         self.0.socket().has_qos_peer()
     }
 
-    /// The address of the other end.
+    /// The address of the peer.
     pub fn peer_addr(&self) -> SocketAddr {
         self.0.socket().peer_addr()
     }

@@ -17,7 +17,7 @@
 //! # }
 //! ```
 //!
-//! An end that listens, receives until the other end closes, and closes:
+//! An end that listens, receives until the peer closes, and closes:
 //!
 //! ```
 //! use cutline_tokio::{Preset, QosOptions, QosTcpListener, QosTcpStream};

@@ -23,11 +23,11 @@ pub struct QosTcpStream {
     writing: Pause,
 }
 
-/// Interval of checks whether the other end has begun, or the connection is there again. The other end's
+/// Interval of checks whether the peer has begun, or the connection is there again. The peer's
 /// first message is read by the thread that serves connections.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// A pause while the other end has not begun, or the connection is being made again: the descriptor reports neither.
+/// A pause while the peer has not begun, or the connection is being made again: the descriptor reports neither.
 #[derive(Default)]
 struct Pause(Option<Pin<Box<Sleep>>>);
 
@@ -107,7 +107,7 @@ fn poll_write(
 
 fn poll_shutdown(stream: &Inner) -> Poll<io::Result<()>> {
     match stream.socket().shutdown(Shutdown::Write) {
-        // The other end has closed.
+        // The peer has closed.
         Err(error) if error.kind() == io::ErrorKind::NotConnected => Poll::Ready(Ok(())),
         outcome => Poll::Ready(outcome),
     }
@@ -153,12 +153,12 @@ impl QosTcpStream {
         self.stream.socket().reservation_event()
     }
 
-    /// Asks the other end for something else. The outcome is an [`Event`].
+    /// Asks the peer for something else. The outcome is an [`Event`].
     pub fn renegotiate(&self, specification: ConnectionSpecification) {
         self.stream.socket().renegotiate(specification);
     }
 
-    /// The address of the other end.
+    /// The address of the peer.
     pub fn peer_addr(&self) -> SocketAddr {
         self.stream.socket().peer_addr()
     }
@@ -296,7 +296,7 @@ impl QosTcpListener {
         watched.map(Self).map_err(|error| system("cannot watch the socket", error))
     }
 
-    /// Waits for the next stream. Whether its other end is a QoS socket is found out with the first read or write. Safe to
+    /// Waits for the next stream. Whether its peer is a QoS socket is found out with the first read or write. Safe to
     /// cancel: then no stream was taken.
     ///
     /// # Errors

@@ -5,9 +5,8 @@
 
 use crate::json;
 use crate::located::Located;
-use crate::path::{self, Setting};
-use crate::problem::{Errors, Location, Problem};
-use crate::reader::shorten;
+use crate::path::{self, ChangeRule, Setting};
+use crate::problem::{Errors, Location, Problem, shorten};
 use crate::span::{Source, Span};
 use crate::value::{Node, Table, Value};
 use std::fmt::Write as _;
@@ -41,9 +40,6 @@ pub struct Document {
     named_lists: &'static [&'static str],
     rule: ChangeRule,
 }
-
-/// Effect of a new value on the other keys of its table. It is called before the change, with the table, the key and the value.
-pub type ChangeRule = fn(&mut Table, &str, &Node);
 
 /// The rule by which a change of a key changes nothing else.
 const NO_RULE: ChangeRule = |_, _, _| ();

@@ -37,7 +37,7 @@ mod span;
 mod suggestion;
 mod value;
 
-pub use document::{ChangeRule, Document};
+pub use document::Document;
 pub use kind::ValueKind;
 pub use located::Located;
 pub use problem::{Errors, Location, Problem};

@@ -194,6 +194,15 @@ impl fmt::Display for Errors {
 
 impl std::error::Error for Errors {}
 
+/// At most 40 characters of one line of the written value.
+pub(crate) fn shorten(written: &str) -> String {
+    let line = written.lines().next().unwrap_or_default();
+    if line.chars().count() <= 40 && line.len() == written.len() {
+        return line.to_owned();
+    }
+    format!("{}...", line.chars().take(37).collect::<String>())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

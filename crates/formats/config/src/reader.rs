@@ -7,8 +7,7 @@
 use crate::document::Document;
 use crate::kind::ValueKind;
 use crate::located::Located;
-use crate::problem::MISSING;
-use crate::problem::{Errors, Problem};
+use crate::problem::{Errors, MISSING, Problem, shorten};
 use crate::span::Span;
 use crate::value::{Node, Table, Value};
 use cutline_params::nearest;
@@ -309,15 +308,6 @@ impl<'a> TableReader<'a> {
 
 fn list(names: &BTreeSet<String>) -> String {
     names.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
-}
-
-/// At most 40 characters of one line of the written value.
-pub(crate) fn shorten(written: &str) -> String {
-    let line = written.lines().next().unwrap_or_default();
-    if line.chars().count() <= 40 && line.len() == written.len() {
-        return line.to_owned();
-    }
-    format!("{}...", line.chars().take(37).collect::<String>())
 }
 
 #[cfg(test)]

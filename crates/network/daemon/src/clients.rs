@@ -8,16 +8,13 @@
 //! The status of an agent may be long. It is written in slices, each when the one before has left ([`Clients::next_slice`]); news that comes
 //! meanwhile follows it.
 
-use crate::requests::RequestId;
+use crate::requests::{ClientId, RequestId};
 use cutline_provision::protocol::{LONGEST_LINE, Reply, Request, VERSION};
 use cutline_service::{LineBuffer, write_pending};
 use cutline_sys::reactor::{EventFlags, Reactor};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
-
-/// The number of a client.
-pub type ClientId = u32;
 
 /// The most clients at a time.
 pub const MOST_CLIENTS: usize = 4096;

@@ -1,6 +1,5 @@
 //! Requests of applications, and the replies to them.
 
-use crate::clients::ClientId;
 use cutline_flow::TrafficSpec;
 use cutline_provision::{Flow, Reason, Refusal};
 use cutline_rsvp::admission::ReservationHandle;
@@ -10,6 +9,9 @@ use cutline_rsvp::object::{Sender, Session, Style};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::ops::Bound;
+
+/// The number of a client.
+pub type ClientId = u32;
 
 /// A request: the client, and its number for it.
 pub type RequestId = (ClientId, u64);

@@ -5,8 +5,8 @@
 
 use crate::access::AccessRules;
 use crate::config::{ManagerSpec, PathKey};
+use crate::error::ManagerServiceError;
 use crate::paths::PathSocket;
-use crate::service::ManagerServiceError;
 use crate::store::{Change, FlowPlace, SessionRecord, Store, StoredState};
 use cutline_allocation::protocol::{AllocationReply, AllocationRequest, FlowNeed, HeldFlow, VERSION};
 use cutline_manager::feedback::{FlowEdges, PathId};

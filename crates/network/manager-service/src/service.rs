@@ -2,11 +2,11 @@
 
 use crate::clients::{ConnectionId, Connections};
 use crate::config::{ManagerSpec, PathKey};
+use crate::error::ManagerServiceError;
 use crate::host::ManagedHost;
 use crate::paths::check_keys;
 use cutline_allocation::protocol::{AllocationReply, AllocationRequest, VERSION};
 use cutline_manager::resources::ClientKey;
-use cutline_params::ParameterError;
 use cutline_service::SocketFile;
 use cutline_sys::reactor::{EventFlags, Reactor};
 use cutline_sys::{SysError, lock, now};
@@ -17,20 +17,6 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-
-/// Reason why the resource manager cannot work.
-#[derive(Debug, thiserror::Error)]
-pub enum ManagerServiceError {
-    /// A parameter is not allowed.
-    #[error("manager: {0}")]
-    Parameter(#[from] ParameterError),
-    /// The system has refused something.
-    #[error("manager: {0}")]
-    System(#[from] SysError),
-    /// A key is not allowed.
-    #[error("manager.keys: {0}")]
-    Key(String),
-}
 
 /// The numbers of descriptors: the listener, the socket of summaries, clients from here on.
 const LISTENER: u32 = 0;

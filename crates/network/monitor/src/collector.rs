@@ -281,7 +281,9 @@ impl Collector {
             let Some(line) = line else { break };
             let answer = match line {
                 b"host" if self.waiting(client.uid == 0) > MOST_WAITING => {
-                    refusal("too much waits for readers that do not read: try again later").into_bytes().into()
+                    refusal("too much waits for readers that do not read: try again later")
+                        .into_bytes()
+                        .into()
                 }
                 b"host" => self.documents.get(client.viewer, now, || document(&self.host, client.viewer)),
                 _ => refusal("a request is `host`").into_bytes().into(),

@@ -47,7 +47,7 @@ record! {
         routers: u64, gauge("routers"), "Routers.";
         violations: u64, gauge("violations"), "Violations under way.";
         violations_begun: u64, gauge("violations"), "Violations of the present sockets since each was connected.";
-        send_throughput_bps: u64, gauge("bit/s"), "Throughput of the sockets' sent traffic, as the other ends report it.";
+        send_throughput_bps: u64, gauge("bit/s"), "Throughput of the sockets' sent traffic, as the peers report it.";
         receive_throughput_bps: u64, gauge("bit/s"), "Throughput of the sockets' received traffic.";
         reserved_bps: u64, gauge("bit/s"), "Rate that the network has reserved for the sockets.";
         refused_reservations: u64, gauge("sockets"), "Sockets whose reservation was refused.";

@@ -20,7 +20,13 @@ struct ClientSession {
 /// Returns the reception of clients: requests are answered from the snapshots, and with a registrar they may reserve.
 pub fn reception(snapshots: Arc<StatsSnapshots>, reservations: Option<ReservationHandler>) -> Arc<Reception> {
     let reservations = reservations.map(Arc::new);
-    Arc::new(move || Box::new(ClientSession { snapshots: Arc::clone(&snapshots), reservations: reservations.clone(), lease: None }))
+    Arc::new(move || {
+        Box::new(ClientSession {
+            snapshots: Arc::clone(&snapshots),
+            reservations: reservations.clone(),
+            lease: None,
+        })
+    })
 }
 
 impl LocalSession for ClientSession {

@@ -230,7 +230,10 @@ mod tests {
         let board = board();
         assert!(reply(&board, "config").contains(r#""in":"a""#));
         let refused = Statistics::parse(&reply(&board, "statistics")).unwrap_err().to_string();
-        assert!(refused.starts_with("the router refused the request: request \"statistics\" is not known"), "{refused}");
+        assert!(
+            refused.starts_with("the router refused the request: request \"statistics\" is not known"),
+            "{refused}"
+        );
     }
 
     /// A client that has gone is noticed while it waits for the next statistics, not when they are sent.

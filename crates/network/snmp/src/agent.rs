@@ -1,11 +1,11 @@
 //! The agent: its users, their views, and the managers that are notified.
 
 use crate::engine;
+use crate::error::{Say, SnmpError};
 use crate::front::{CurrentManager, Front, INNER};
 use crate::mib::{OBJECTS, ROOT};
 use crate::objects::HostObjects;
 use crate::options::{ManagerCredentials, SnmpManager, SnmpOptions, SnmpUser, Views, secret};
-use crate::service::{Say, SnmpError};
 use crate::standard::{intsrv, rsvp};
 use crate::table::Module;
 use async_snmp::agent::{Agent, AgentBuilder, NotificationSinkId, VacmBuilder, View};

@@ -18,11 +18,13 @@
 //! agent         the agent, with its users and views
 //! agentx        the subagent: messages of AgentX, and the session with the master
 //! service       agent, subagent and notifications at work, in a thread of their own
+//! error         reasons why SNMP cannot be served
 //! ```
 
 mod agent;
 pub mod agentx;
 mod engine;
+mod error;
 mod front;
 pub mod mib;
 mod notification;
@@ -34,8 +36,9 @@ mod snapshot;
 mod standard;
 mod table;
 
+pub use error::SnmpError;
 pub use object::{Form, MibColumn, Object, Syntax};
 pub use objects::HostObjects;
 pub use options::{ManagerCredentials, SnmpManager, SnmpOptions, SnmpUser, SystemTexts, Views};
-pub use service::{SnmpError, SnmpService};
+pub use service::SnmpService;
 pub use table::{Definition, Group, Module, NoSuchObject};

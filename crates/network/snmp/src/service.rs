@@ -2,65 +2,19 @@
 
 use crate::agent;
 use crate::agentx;
+use crate::error::{Say, SnmpError};
 use crate::front::Front;
 use crate::notification::{MOST, Notification, Watch};
 use crate::objects::HostObjects;
 use crate::options::SnmpOptions;
 use async_snmp::agent::Agent;
 use cutline_monitor::MonitoredHost;
-use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::sync::{Semaphore, broadcast, oneshot};
 use tokio::time::{MissedTickBehavior, interval};
-
-/// Reason why SNMP cannot be served.
-#[derive(Debug, thiserror::Error)]
-pub enum SnmpError {
-    /// The file with the agent's identity cannot be used.
-    #[error("snmp: {file}: {why}")]
-    Engine {
-        /// The file.
-        file: String,
-        /// The reason.
-        why: String,
-    },
-    /// A file with a password or a community cannot be used.
-    #[error("snmp: {file}: {why}")]
-    Secret {
-        /// The file.
-        file: String,
-        /// The reason.
-        why: String,
-    },
-    /// A user or a manager cannot be used.
-    #[error("snmp: user `{name}`: {why}")]
-    User {
-        /// Name of the user.
-        name: String,
-        /// The reason.
-        why: String,
-    },
-    /// The address cannot be listened at.
-    #[error(
-        "snmp: listen = \"{address}\": {why}; where snmpd has the port, choose another one, or serve through it (agentx)"
-    )]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// The reason.
-        why: String,
-    },
-    /// The thread cannot be started.
-    #[error("snmp: the thread cannot be started: {0}")]
-    Thread(#[from] io::Error),
-    /// The thread has ended before it reported its start.
-    #[error("snmp: the thread has ended")]
-    Ended,
-}
 
 /// Interval at which rows are compared with those of before.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -119,9 +73,6 @@ impl Drop for SnmpService {
         let _ended = self.thread.take().map(JoinHandle::join);
     }
 }
-
-/// Receiver of messages.
-pub type Say = Arc<dyn Fn(String) + Send + Sync>;
 
 /// Starts the agent and the socket of its managers; `None` if the options have none.
 async fn start(

@@ -1,9 +1,9 @@
 //! One measurement: its flows, and its row.
 
+use crate::error::RunError;
 use crate::headers::Packets;
 use crate::plan::duration;
 use crate::receiver::Far;
-use crate::run::RunError;
 use cutline_baseline::{BaselineRow, PlanDocument, QueueSize, RowKey};
 use cutline_traffic::control::{BothReports, SendParams, send};
 use cutline_traffic::{

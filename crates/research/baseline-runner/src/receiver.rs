@@ -1,7 +1,7 @@
 //! The other end: a host with `cutline tg receive`, or a receiver in this process, on the loopback or in a namespace of its own.
 
+use crate::error::RunError;
 use crate::headers::Packets;
-use crate::run::RunError;
 use cutline_sys::namespace::{self, Namespace};
 use cutline_traffic::control::{Key, Receiver, ReceiverParams};
 use cutline_units::Duration;

@@ -287,7 +287,7 @@ fn receive(
     Ok(())
 }
 
-/// Returns whether a socket can be used after an error: nothing has come in time, or the other end is not
+/// Returns whether a socket can be used after an error: nothing has come in time, or the peer is not
 /// there yet, or no longer.
 pub const fn is_temporary(error: io::ErrorKind) -> bool {
     use io::ErrorKind::{ConnectionRefused, Interrupted, TimedOut, WouldBlock};

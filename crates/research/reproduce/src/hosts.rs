@@ -11,16 +11,19 @@
 //!
 //! and so for `tcp` and `direct`. The size of blocks is that of the flows' applications, and the duration of a measurement the scenario's.
 
-use crate::platforms::ALONE;
 use cutline_baseline::{BaselineDocument, BaselineRow, QueueSize, RowKey};
 use cutline_baseline_runner::{BaselinePlan, Far, FarKind, Runner};
 use cutline_results::{DistributionRow, FlowRow, RunResult, TimingRow};
 use cutline_scenario::Scenario;
 use cutline_study::{Platform, Run};
+use cutline_sys::lock;
 use cutline_transport::app::Params;
 use cutline_units::Rate;
-use std::sync::PoisonError;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Runs that measure the processors of this host: one at a time.
+pub(crate) static ALONE: Mutex<()> = Mutex::new(());
 
 /// The largest load that is chosen for a host.
 const MOST: Rate = Rate::from_mbps(100_000);
@@ -51,7 +54,7 @@ impl Platform for Hosts {
     }
 
     fn run(&self, run: Run<'_>) -> Result<RunResult, String> {
-        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = lock(&ALONE);
         let wanted = rows_of(run.scenario)?;
         let plan = plan(run.scenario, &wanted, run.seed)?;
         // The runner measures requested bandwidths of loads that were carried without one. On a busy machine that may need another table.

@@ -13,7 +13,6 @@
 //! An attacker who knows the salt can find eight flows that share a set with a victim, and take its cell. The [`Salt`] changes every
 //! minute, and a flow moves with its account, for [`SILENCE`] after the change.
 
-use super::calendar::nearer;
 use crate::salt::Salt;
 use crate::visitors::Visitors;
 use cutline_units::{Duration, Instant, RandomStream, mix};
@@ -324,4 +323,10 @@ const fn silence() -> u32 {
 /// A time in units of age.
 const fn birth(tick: u32) -> u16 {
     (tick >> AGE_BITS) as u16 & BIRTH
+}
+
+/// A virtual time at `part` of its distance to `v`, if it is after `v`.
+#[inline]
+pub(super) fn nearer(time: f64, v: f64, part: f64) -> f64 {
+    if time > v { v + (time - v) * part } else { time }
 }

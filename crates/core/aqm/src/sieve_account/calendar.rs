@@ -11,7 +11,7 @@
 //! takes a time in proportion to the packets that wait, and happens no more often than the share changes by a factor, or the range
 //! doubles.
 
-use super::accounts::Place;
+use super::accounts::{Place, nearer};
 use cutline_units::Instant;
 
 /// Slots of the ring: 64 words of bits, and a word that marks those that are not 0.
@@ -300,12 +300,6 @@ impl<P: Copy> Calendar<P> {
         let word = 63 - word as usize;
         Some(word * 64 + 63 - self.bits[word].leading_zeros() as usize)
     }
-}
-
-/// A virtual time at `part` of its distance to `v`, if it is after `v`.
-#[inline]
-pub(super) fn nearer(time: f64, v: f64, part: f64) -> f64 {
-    if time > v { v + (time - v) * part } else { time }
 }
 
 #[cfg(test)]

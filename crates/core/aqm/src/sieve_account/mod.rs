@@ -65,7 +65,7 @@ use crate::{
     SieveReadings, Verdict,
 };
 use accounts::{Accounts, Place};
-use calendar::{Calendar, Entry, Owner, nearer};
+use calendar::{Calendar, Entry, Owner};
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, Instant, Probability, RandomStream, Rate};
 

@@ -23,7 +23,7 @@ pub use stamps::{Echo, Stamper, Stamps};
 
 use cutline_units::{Duration, Instant};
 
-/// The other end's clock minus ours, ns.
+/// The peer's clock minus ours, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ClockOffset(i64);
 
@@ -57,7 +57,7 @@ impl ClockOffset {
 /// An estimate of the clock offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockEstimate {
-    /// The other end's clock minus ours.
+    /// The peer's clock minus ours.
     pub offset: ClockOffset,
     /// The largest possible error of the offset.
     pub error: Duration,
@@ -70,9 +70,9 @@ pub struct ClockEstimate {
 pub struct Exchange {
     /// T1: when we sent, by our clock.
     pub sent: Instant,
-    /// T2: when the other end received it, by its clock.
+    /// T2: when the peer received it, by its clock.
     pub received: Instant,
-    /// T3: when the other end replied, by its clock.
+    /// T3: when the peer replied, by its clock.
     pub replied: Instant,
     /// T4: when the reply came, by our clock.
     pub returned: Instant,

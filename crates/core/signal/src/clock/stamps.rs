@@ -3,7 +3,7 @@
 use super::Exchange;
 use cutline_units::Instant;
 
-/// Number of our messages by which the other end's echo may lag behind.
+/// Number of our messages by which the peer's echo may lag behind.
 const REMEMBERED: usize = 4;
 
 /// The times in a message.

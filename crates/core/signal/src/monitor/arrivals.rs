@@ -312,7 +312,7 @@ impl Arrivals {
         self.total.bytes = self.total.bytes.saturating_add(bytes);
     }
 
-    /// Takes how many messages the other end reports to have sent since the beginning, of which a message may still be under
+    /// Takes how many messages the peer reports to have sent since the beginning, of which a message may still be under
     /// way. If it has sent nothing since its last report, or nothing that has not arrived, then the gap and the silence are
     /// its own, and start again.
     pub fn on_sent(&mut self, now: Instant, messages: u64) {

@@ -10,7 +10,7 @@
 //! show. m was sent at s(m) and received at r(m); m - 1 is the message that arrived before it.
 //!
 //! Each end has an object for each direction: [`Departures`] for sent messages, [`Arrivals`] for received ones. After each
-//! interval it sends a [`Report`] of both to the other end, whose [`PeerReports`] turn it into the same measures again. A
+//! interval it sends a [`Report`] of both to the peer, whose [`PeerReports`] turn it into the same measures again. A
 //! [`Report`] has totals, so a lost one does no harm. It is untrusted data: a report that contradicts itself, earlier reports or the traffic that was
 //! sent is refused and counted.
 //!

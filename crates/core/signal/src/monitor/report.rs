@@ -12,7 +12,7 @@
 //! | 2 x 8 | the longest gap of the last interval, and the silence at its end, ns |
 //! | 3 x 8 | sent since the beginning: messages, bytes, how long the application was held back, ns |
 //! | 8 | when this report is sent, by its sender's clock, ns |
-//! | 2 x 8 | the latest report from the other end: when it was sent, when it arrived; all ones if there was none |
+//! | 2 x 8 | the latest report from the peer: when it was sent, when it arrived; all ones if there was none |
 //! | 0 or 8 | time in which data waited for the application of its sender, which did not read, ns; left out if it and the later ones are 0 |
 //! | 0 or 8 | datagrams that the host of its sender has dropped because the receive buffer was full; left out if it is 0 |
 //!
@@ -69,7 +69,7 @@ pub struct ReportStats {
     pub refused: u64,
 }
 
-/// The reports of the other end.
+/// The reports of the peer.
 #[derive(Clone, Debug, Default)]
 pub struct PeerReports {
     last: Option<Report>,
@@ -88,7 +88,7 @@ impl Report {
     pub const LONGEST: usize = Self::LENGTH + 2 * 8;
 
     /// The report after an interval of `arrivals` that is over, and of `departures`, which have begun at the same time. `clock` is the state of
-    /// the other end's clock, `stamps` are of the time at which the report is sent.
+    /// the peer's clock, `stamps` are of the time at which the report is sent.
     pub fn new(
         number: u32,
         arrivals: &Arrivals,
@@ -224,7 +224,7 @@ fn read_spread(from: &mut Reader<'_>) -> Option<Option<Spread>> {
 
 impl PeerReports {
     /// Takes a report that has arrived now. `sent` is the traffic that this end has sent since the beginning, `clock` the state of the
-    /// other end's clock, after the exchange of this report. Returns the deliveries since the report before it.
+    /// peer's clock, after the exchange of this report. Returns the deliveries since the report before it.
     ///
     /// # Errors
     /// When it is not newer than the one before, or a contradiction. Then it changes nothing.
@@ -289,7 +289,7 @@ impl PeerReports {
         self.delivery.as_ref()
     }
 
-    /// Returns the demand of the other end's application between its last two reports; `None` before the
+    /// Returns the demand of the peer's application between its last two reports; `None` before the
     /// first.
     pub const fn demand(&self) -> Option<OfferedMessages> {
         self.demand

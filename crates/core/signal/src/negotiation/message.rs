@@ -10,7 +10,7 @@
 //! | 4 | round: 1 for the first offer, one more for each later one |
 //! | 4 | the last round on which this end knows both to agree; 0 for none |
 //! | 16 | nonce of the end that sends this |
-//! | 16 | nonce of the other end; zeros in the first offer, when it is not known |
+//! | 16 | nonce of the peer; zeros in the first offer, when it is not known |
 //! | 1 | answer alone: 1 if the ends agree, 0 if not |
 //! | 1 | offer and answer: capacity profile, 1 to 6 in the order of RFC 9622; 0 for none |
 //! | 2 x (4 to 92) | offer and answer: the direction that this end sends, and the one that it receives |
@@ -50,12 +50,12 @@ pub type Nonce = [u8; 16];
 pub enum Role {
     /// The end that began: it has connected, or sent the first offer.
     Initiator,
-    /// The other end.
+    /// The peer.
     Responder,
 }
 
 impl Role {
-    /// The other end's role.
+    /// The peer's role.
     #[must_use]
     pub const fn other(self) -> Self {
         match self {
@@ -76,7 +76,7 @@ pub struct NegotiationMessage {
     pub agreed_round: u32,
     /// The nonce of the end that sends this.
     pub nonce: Nonce,
-    /// The nonce of the other end, which proves that this end has received its message; zeros in the first offer.
+    /// The nonce of the peer, which proves that this end has received its message; zeros in the first offer.
     pub echo: Nonce,
     /// The content.
     pub content: Content,
@@ -101,7 +101,7 @@ pub enum Content {
 /// Reason why bytes are no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// The bytes do not begin as a message does: the other end uses another protocol.
+    /// The bytes do not begin as a message does: the peer uses another protocol.
     Foreign,
     /// The message has this other version.
     Version(u8),

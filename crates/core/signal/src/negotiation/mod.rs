@@ -76,18 +76,18 @@ pub enum Event {
         /// Conflicts about the traffic that this end receives.
         receive: Option<Conflicts>,
     },
-    /// The other end takes no part. The agreement of an earlier round holds; otherwise this end's own specification.
+    /// The peer takes no part. The agreement of an earlier round holds; otherwise this end's own specification.
     OneSided(OneSidedReason),
 }
 
-/// Reason why the other end takes no part.
+/// Reason why the peer takes no part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OneSidedReason {
-    /// The other end has not answered in time.
+    /// The peer has not answered in time.
     NoAnswer,
-    /// The other end uses this version of the protocol.
+    /// The peer uses this version of the protocol.
     OtherVersion(u8),
-    /// The other end uses another protocol.
+    /// The peer uses another protocol.
     Foreign,
     /// Its verdict does not follow from both specifications.
     Contradiction,
@@ -119,7 +119,7 @@ pub struct Negotiation {
     keys: Option<Keys>,
     session: Option<u64>,
     nonce: Nonce,
-    /// The other end's nonce, once it is known.
+    /// The peer's nonce, once it is known.
     their_nonce: Option<Nonce>,
     /// The round under way, or the last one; 0 before the first.
     round: u32,
@@ -131,7 +131,7 @@ pub struct Negotiation {
     agreed_round: u32,
     /// A round that this end has answered, and whose confirmation it has not seen.
     unconfirmed: Option<(u32, Outcome)>,
-    /// True if the other end has shown that it takes part: by an answer or a confirmation.
+    /// True if the peer has shown that it takes part: by an answer or a confirmation.
     is_joined: bool,
     /// Requirements to request when the first round has ended.
     next: Option<ConnectionSpecification>,
@@ -168,7 +168,7 @@ struct Pending {
     /// Time of the next retransmission.
     again: Instant,
     interval: Duration,
-    /// Time at which the other end is given up.
+    /// Time at which the peer is given up.
     until: Instant,
 }
 
@@ -246,7 +246,7 @@ impl Negotiation {
     }
 
     /// Begins a new round with this end's new specification. A round of this end that is under way ends without an event.
-    /// While the first round is under way, or one that the other end began, the new one begins after it. A responder that has not been offered anything answers
+    /// While the first round is under way, or one that the peer began, the new one begins after it. A responder that has not been offered anything answers
     /// with `ours` when it is.
     pub fn renegotiate(&mut self, now: Instant, ours: ConnectionSpecification) {
         match &self.state {
@@ -291,7 +291,7 @@ impl Negotiation {
         Some(u32::from_be_bytes(std::array::from_fn(|i| self.nonce[i] ^ theirs[i])))
     }
 
-    /// Something has come that shows that the other end knows the [token](Negotiation::token), so it has got the answer, and
+    /// Something has come that shows that the peer knows the [token](Negotiation::token), so it has got the answer, and
     /// agrees. Its confirmation may be lost.
     pub fn on_token(&mut self, now: Instant) {
         if let State::Answered { outcome: Outcome { event: Event::Agreed(_), .. }, .. } = &self.state {
@@ -329,7 +329,7 @@ impl Negotiation {
         }
     }
 
-    /// Repeats a due message, or gives up the other end.
+    /// Repeats a due message, or gives up the peer.
     pub fn on_deadline(&mut self, now: Instant) {
         let (State::Offered { pending, .. } | State::Answered { pending, .. }) = &mut self.state else {
             return;
@@ -345,7 +345,7 @@ impl Negotiation {
         }
     }
 
-    /// Returns whether bytes are a message of another session: the other end, or another one at its address, has restarted.
+    /// Returns whether bytes are a message of another session: the peer, or another one at its address, has restarted.
     pub fn is_of_another_session(&self, bytes: &[u8]) -> bool {
         message::session_of(bytes).is_some_and(|session| self.session != Some(session))
     }
@@ -430,7 +430,7 @@ impl Negotiation {
             return;
         }
         self.stats.received += 1;
-        // A proposal of this end that gives way to the other end's round is its answer.
+        // A proposal of this end that gives way to the peer's round is its answer.
         let proposal = match self.leave() {
             State::Offered { proposal, .. } => proposal,
             State::Idle | State::Answered { .. } => self.ours.clone(),
@@ -456,7 +456,7 @@ impl Negotiation {
         }
     }
 
-    /// Learns on which round the other end agreed last: a confirmation that may have been lost.
+    /// Learns on which round the peer agreed last: a confirmation that may have been lost.
     fn learn(&mut self, now: Instant, agreed_round: u32) {
         if agreed_round == self.round && matches!(self.state, State::Answered { .. }) {
             return self.on_confirmation(now, agreed_round);
@@ -540,7 +540,7 @@ impl Negotiation {
         }
     }
 
-    /// Ends the round under way without the other end. A responder whose answer to a first offer is not confirmed has nothing
+    /// Ends the round under way without the peer. A responder whose answer to a first offer is not confirmed has nothing
     /// to report: it waits for another offer.
     fn give_up(&mut self, now: Instant, reason: OneSidedReason) {
         drop(self.leave());
@@ -593,7 +593,7 @@ impl Negotiation {
         }
     }
 
-    /// Takes the other end's nonce, and derives the session's key from it. It no longer changes once the other end has joined.
+    /// Takes the peer's nonce, and derives the session's key from it. It no longer changes once the peer has joined.
     fn derive_key(&mut self, theirs: Nonce) {
         if !self.is_joined {
             self.their_nonce = Some(theirs);

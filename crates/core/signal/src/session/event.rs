@@ -27,7 +27,7 @@ pub enum Event {
         /// Conflicts about the traffic that this end receives.
         receive: Option<Conflicts>,
     },
-    /// The other end takes no part in the negotiation. After one in which both ends have agreed, it has not answered, perhaps because its
+    /// The peer takes no part in the negotiation. After one in which both ends have agreed, it has not answered, perhaps because its
     /// application leaves messages unread: the agreement still holds.
     OneSided(OneSidedReason),
     /// This end asks by itself for another specification ([`Policies::renegotiate`](super::Policies::renegotiate)): its place among the alternatives, from 1, or 0 for
@@ -50,14 +50,14 @@ pub enum Event {
     Hint(Hint),
     /// The application should send at this rate from now on, messages/s.
     Rate(f64),
-    /// The connection is broken, or the other end has been silent for longer than its reports allow. The fate of the
+    /// The connection is broken, or the peer has been silent for longer than its reports allow. The fate of the
     /// messages that it has not reported is unknown.
     Lost {
         /// Cause of the loss.
         cause: Cause,
         /// Number of whole messages sent over this connection.
         sent: u64,
-        /// Number of these messages that the other end has reported as received. It may have received more.
+        /// Number of these messages that the peer has reported as received. It may have received more.
         /// An end that takes no part reports none.
         reported: u64,
     },
@@ -65,7 +65,7 @@ pub enum Event {
     Recovered {
         /// Duration of the interruption.
         after: Duration,
-        /// True if it was made again: then all numbers start again. Otherwise the other end has ended its silence.
+        /// True if it was made again: then all numbers start again. Otherwise the peer has ended its silence.
         is_new: bool,
     },
     /// The connection was not made again within the time that the specification gives; or a datagram
@@ -90,7 +90,7 @@ pub enum Event {
 /// Reason why a connection is lost, or cannot be made again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The other end has been silent for this time.
+    /// The peer has been silent for this time.
     Silence(Duration),
     /// A failure, described in words.
     Failed(String),
@@ -99,7 +99,7 @@ pub enum Cause {
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Silence(time) => write!(f, "the other end has been silent for {time}"),
+            Self::Silence(time) => write!(f, "the peer has been silent for {time}"),
             Self::Failed(what) => f.write_str(what),
         }
     }

@@ -134,7 +134,7 @@ impl Session {
         Self::new(now, start, Role::Responder(nonce), Some(negotiation))
     }
 
-    /// An end whose other end is known to take no part.
+    /// An end whose peer is known to take no part.
     ///
     /// # Errors
     /// When a parameter is not allowed.
@@ -213,17 +213,17 @@ impl Session {
         }
     }
 
-    /// Returns whether it is still unknown if the other end takes part.
+    /// Returns whether it is still unknown if the peer takes part.
     pub const fn is_joining(&self) -> bool {
         matches!(self.standing, Standing::Joining)
     }
 
-    /// Returns whether the other end takes part.
+    /// Returns whether the peer takes part.
     pub const fn standing(&self) -> Standing {
         self.standing
     }
 
-    /// The token of messages; `None` while the other end does not take part.
+    /// The token of messages; `None` while the peer does not take part.
     pub const fn token(&self) -> Option<u32> {
         self.standing.token()
     }
@@ -238,7 +238,7 @@ impl Session {
         &self.send.contract.effective
     }
 
-    /// The traffic that the other end has received in its last interval, as it reports; `None` before the first report.
+    /// The traffic that the peer has received in its last interval, as it reports; `None` before the first report.
     pub const fn delivered(&self) -> Option<&crate::monitor::Delivery> {
         self.peer.delivery()
     }

@@ -52,7 +52,7 @@ impl Outbound {
         self.tfrc = Some(Box::new(RateSender::new(now, params, self.effective.size)));
     }
 
-    /// Takes feedback of the other end; `None` is something that is none.
+    /// Takes feedback of the peer; `None` is something that is none.
     pub(super) fn on_feedback(&mut self, arrived: Instant, feedback: Option<FeedbackMessage>) {
         if let Some(tfrc) = &mut self.tfrc {
             tfrc.on_feedback(arrived, feedback);
@@ -153,7 +153,7 @@ impl Outbound {
         self.effective.max_delay
     }
 
-    /// A message is about to be given to a kernel that may take it only later. A report of the other end may have it before
+    /// A message is about to be given to a kernel that may take it only later. A report of the peer may have it before
     /// [`Outbound::on_send`] or [`Outbound::retract`].
     pub fn begin(&mut self, now: Instant, bytes: u64) {
         self.note(now, || Input::Begin(bytes));
@@ -166,7 +166,7 @@ impl Outbound {
         self.begun = None;
     }
 
-    /// All that the other end may have received.
+    /// All that the peer may have received.
     pub(super) fn most_sent(&self) -> Sent {
         let sent = self.departures.total();
         let (messages, bytes) = self.begun.map_or((0, 0), |bytes| (1, bytes));

@@ -1,4 +1,4 @@
-//! Reports and deadlines of a session: intervals, feedback, the silence of the other end, a lost connection.
+//! Reports and deadlines of a session: intervals, feedback, the silence of the peer, a lost connection.
 
 use super::trace::Input;
 use super::{Cause, ControlKind, Event, Inbound, MISSED, Outbound, Session, Standing};
@@ -10,7 +10,7 @@ use crate::renegotiation::Renegotiation;
 use cutline_units::{Duration, Instant};
 
 impl Session {
-    /// Goes on alone because the other end has not answered so far. A later answer changes nothing.
+    /// Goes on alone because the peer has not answered so far. A later answer changes nothing.
     pub fn on_silence(&mut self, now: Instant, out: &mut Outbound, inbound: &mut Inbound) {
         if let Some(negotiation) = &mut self.negotiation {
             negotiation.on_silence(now);
@@ -132,7 +132,7 @@ impl Session {
         self.collect();
     }
 
-    /// Notices that nothing is heard of the other end any more, or that it is heard again. In a stream, reports wait behind what the
+    /// Notices that nothing is heard of the peer any more, or that it is heard again. In a stream, reports wait behind what the
     /// application does not read, so the owner of the socket has to notice it.
     fn listen(&mut self, now: Instant, out: &Outbound, inbound: &Inbound) {
         if self.carrier == Carrier::Stream {
@@ -146,7 +146,7 @@ impl Session {
         }
     }
 
-    /// Returns the length of the other end's silence.
+    /// Returns the length of the peer's silence.
     pub fn silence(&self, now: Instant, inbound: &Inbound) -> Duration {
         self.contact.silence(now, inbound.arrivals.latest())
     }
@@ -171,7 +171,7 @@ impl Session {
         }
     }
 
-    /// Notes the end of the other end's silence, if it was lost.
+    /// Notes the end of the peer's silence, if it was lost.
     pub fn find(&mut self, now: Instant) {
         self.on_contact(now);
         self.note(now, || Input::Find);

@@ -108,7 +108,7 @@ pub enum Input {
     Message {
         /// Its number.
         number: u64,
-        /// Time of sending, by the other end's clock.
+        /// Time of sending, by the peer's clock.
         sent: Instant,
         /// Its length.
         bytes: u64,

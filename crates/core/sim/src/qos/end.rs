@@ -141,7 +141,7 @@ impl End {
         self.driver.as_ref().map(|driver| driver.session.sending())
     }
 
-    /// The traffic that the other end has reported last.
+    /// The traffic that the peer has reported last.
     pub(super) fn delivered(&self) -> Option<Delivery> {
         self.driver.as_ref().and_then(|driver| driver.session.delivered().copied())
     }

@@ -119,12 +119,7 @@ fn conversation() -> [Demand; 3] {
     let g1010 = "ITU-T G.1010 table I.1";
     [
         Demand::new(SpecParameter::MinDelay, MILLISECOND * 150, g1010, "a shorter delay is not noticeable"),
-        Demand::new(
-            SpecParameter::MaxDelay,
-            MILLISECOND * 400,
-            g1010,
-            "a conversation accepts no more",
-        ),
+        Demand::new(SpecParameter::MaxDelay, MILLISECOND * 400, g1010, "a conversation accepts no more"),
         Demand::new(
             SpecParameter::Jitter,
             MILLISECOND * 50,

@@ -180,8 +180,7 @@ fn direction(
         let _ = write!(why, "; the path has only {path}, so it will be refused");
     }
     let rate = log.network(bandwidth, Chosen::set(rate, "QUANTA table 2", why))?;
-    let why =
-        "the longest message, and the excess of a second at peak-rate above the useful rate; at least a packet";
+    let why = "the longest message, and the excess of a second at peak-rate above the useful rate; at least a packet";
     let size =
         Bytes::new((flow.burst().ceil() as u64).clamp(flow.max_packet(), TrafficSpec::MAX_BUCKET.get()));
     let size = log.network(bucket, Chosen::set(size, tspec, why))?;

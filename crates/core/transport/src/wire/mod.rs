@@ -153,11 +153,7 @@ impl Data {
         writer.put(&MAGIC).u8(self.extension.kind()).u8(self.dscp.get());
         writer.u32(self.flow).u64(self.token).u64(self.seq).instant(self.sent_at);
         self.extension.write(&mut writer);
-        debug_assert_eq!(
-            writer.length(),
-            self.header_length(),
-            "a header has the length of its transport"
-        );
+        debug_assert_eq!(writer.length(), self.header_length(), "a header has the length of its transport");
         bytes
     }
 

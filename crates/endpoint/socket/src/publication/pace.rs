@@ -25,7 +25,7 @@ const QUIET_LOOKS: u32 = 2;
 pub struct ConnectionGlance {
     /// Counters of the session.
     pub activity: Activity,
-    /// Participation of the other end.
+    /// Participation of the peer.
     pub standing: Standing,
     /// True while the connection is being made again.
     pub is_reconnecting: bool,

@@ -30,7 +30,7 @@ pub struct Dialing {
 }
 
 enum Step {
-    /// A probe detects whether the other end is a QoS socket.
+    /// A probe detects whether the peer is a QoS socket.
     Asking(Question),
     /// The kernel connects the socket.
     Connecting(Dialled),
@@ -175,7 +175,7 @@ impl Step {
 }
 
 impl Inner {
-    /// Continues the negotiation with received messages. Returns until when to wait for more; `None` when it is known whether the other end takes part.
+    /// Continues the negotiation with received messages. Returns until when to wait for more; `None` when it is known whether the peer takes part.
     pub(super) fn join_now(&self) -> Result<Option<Instant>, QosError> {
         self.negotiate_until(&mut cutline_sys::lock(&self.inlet), self.since.saturating_add(self.patience))
     }

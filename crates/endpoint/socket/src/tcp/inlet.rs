@@ -16,7 +16,7 @@ const DIRECT: usize = 1 << 13;
 /// For this many bytes the application may expect a message that would not fit into the buffer together with others.
 const WHOLE: usize = 1 << 15;
 
-/// The state of the stream from the other end.
+/// The state of the stream from the peer.
 #[derive(Debug, Default)]
 pub struct Inlet {
     /// The buffer; empty before the first byte.
@@ -40,7 +40,7 @@ pub enum Taken {
     Negotiation(Vec<u8>),
     /// A report.
     Report(Vec<u8>),
-    /// The other end has closed its direction.
+    /// The peer has closed its direction.
     End,
 }
 
@@ -162,7 +162,7 @@ impl Inlet {
         self.read(socket, to, token)
     }
 
-    /// The other end has closed its direction, which is an error within a message: its rest is missing.
+    /// The peer has closed its direction, which is an error within a message: its rest is missing.
     fn ended(&self) -> io::Result<Taken> {
         let begins_message = matches!(self.buffer[self.start..self.end], [kind, ..] if is_data_kind(kind));
         if self.frames.is_within_message() || begins_message {
@@ -312,7 +312,7 @@ impl Inlet {
         &self.buffer[start..self.start]
     }
 
-    /// Receives more after the buffered bytes. Returns how many bytes; 0 if the other end has closed.
+    /// Receives more after the buffered bytes. Returns how many bytes; 0 if the peer has closed.
     fn fill(&mut self, socket: &TcpStream, flags: RecvFlags) -> io::Result<usize> {
         let bytes = self.receive(socket, flags)?;
         self.end += bytes;

@@ -1,8 +1,8 @@
 //! Closing without loss.
 //!
 //! The kernel resets a connection, and drops undelivered data, when a socket is closed with unread input, and when
-//! input arrives after that. Reports of the other end are such input. So a stream that the application closes first ends its own
-//! direction; then the thread that serves connections reads and discards incoming data, until the other end's kernel has acknowledged
+//! input arrives after that. Reports of the peer are such input. So a stream that the application closes first ends its own
+//! direction; then the thread that serves connections reads and discards incoming data, until the peer's kernel has acknowledged
 //! everything. A reset after that loses nothing: Linux delivers received data, and the end of the stream after it.
 //!
 //! At the end of the process there is no such thread. A function that runs then ([`close_all`]) does the same for all streams, closed or not.
@@ -39,7 +39,7 @@ const MOST: u64 = 4096;
 /// Number of attempts of the end of the process to take a lock that another thread holds.
 const TRIES: u32 = 1000;
 
-/// A stream that the application has closed, until the other end has received all data.
+/// A stream that the application has closed, until the peer has received all data.
 struct Closing {
     socket: Arc<TcpStream>,
     /// Time without a new acknowledgement after which delivery ends.
@@ -49,7 +49,7 @@ struct Closing {
     progress: Mutex<ConnectProgress>,
 }
 
-/// Progress of the other end's acknowledgements.
+/// Progress of the peer's acknowledgements.
 struct ConnectProgress {
     bytes: u64,
     /// Time of the last progress.
@@ -180,7 +180,7 @@ fn most() -> u64 {
 enum Input {
     /// Nothing at present; more may arrive.
     Open,
-    /// The other end has closed its direction, or the connection is gone.
+    /// The peer has closed its direction, or the connection is gone.
     Ended,
 }
 

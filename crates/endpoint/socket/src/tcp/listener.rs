@@ -88,7 +88,7 @@ impl QosTcpListener {
         })
     }
 
-    /// Waits for the next stream. Whether its other end is a QoS socket is found out with the first call that reads or writes.
+    /// Waits for the next stream. Whether its peer is a QoS socket is found out with the first call that reads or writes.
     ///
     /// # Errors
     /// As [`TcpListener::accept`].
@@ -96,7 +96,7 @@ impl QosTcpListener {
         let (socket, peer) = loop {
             match acceptfrom_with(&self.socket, SocketFlags::CLOEXEC) {
                 Ok((socket, Some(peer))) => break (TcpStream::from(socket), peer.try_into()?),
-                // The other end is gone already.
+                // The peer is gone already.
                 Ok((_, None)) => {}
                 Err(Errno::INTR) => signals::on_signal()?,
                 Err(errno) => return Err(errno.into()),

@@ -15,7 +15,7 @@ use std::net::TcpStream;
 /// The longest message that one call writes, bytes.
 const LONGEST: usize = if LONGEST_FRAGMENT < 1 << 20 { LONGEST_FRAGMENT } else { 1 << 20 };
 
-/// The state of the stream towards the other end.
+/// The state of the stream towards the peer.
 ///
 /// A header gives the number of bytes after it. If the kernel takes fewer, the rest is *owed*: the next bytes that the application writes.
 /// So no data of the application is kept here.

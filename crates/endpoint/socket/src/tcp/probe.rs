@@ -58,7 +58,7 @@ impl Question {
         Ok(socket.connect(peer).is_ok().then_some(socket))
     }
 
-    /// Creates a question over this socket, which is connected to the other end. Nothing is sent yet.
+    /// Creates a question over this socket, which is connected to the peer. Nothing is sent yet.
     ///
     /// # Errors
     /// When the system has no random numbers.

@@ -28,7 +28,7 @@ use std::sync::atomic::Ordering;
 
 /// An attempt to connect again.
 pub enum Redial {
-    /// The other end is probed, so that it expects the new connection.
+    /// The peer is probed, so that it expects the new connection.
     Asking(Question),
     Connecting,
     Negotiating(Box<Negotiating>),
@@ -49,7 +49,7 @@ pub enum Met {
     ByControl,
 }
 
-/// Returns whether a stream is broken after an error. One that the other end has closed in order is not,
+/// Returns whether a stream is broken after an error. One that the peer has closed in order is not,
 /// until the application writes.
 fn is_broken(error: &io::Error, met: Met) -> bool {
     match Errno::from_io_error(error) {
@@ -112,7 +112,7 @@ impl Inner {
         }
     }
 
-    /// Notices that the other end has stopped to acknowledge data, or has resumed.
+    /// Notices that the peer has stopped to acknowledge data, or has resumed.
     pub(super) fn listen(&self, now: Instant) {
         let Ok(info) = tcp_info(&self.socket) else { return };
         let mut unheard = lock(&self.unheard);
@@ -165,7 +165,7 @@ impl Inner {
 
     /// Continues a negotiation. Returns its result; `None` while it is under way.
     fn negotiate_again(&self, negotiating: &mut Negotiating) -> Option<Result<(), QosError>> {
-        let failed = || QosError::system("cannot reach the other end");
+        let failed = || QosError::system("cannot reach the peer");
         let Negotiating { candidate, inlet, pending } = negotiating;
         loop {
             candidate.act(|session, out, inbound| session.advance(now(), out, inbound));

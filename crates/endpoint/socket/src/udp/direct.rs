@@ -84,7 +84,7 @@ impl QosDirectSocket {
         self.0.recv_stamped(buffer)
     }
 
-    /// Returns whether the other end is a QoS socket.
+    /// Returns whether the peer is a QoS socket.
     pub fn has_qos_peer(&self) -> bool {
         self.0.has_qos_peer()
     }
@@ -94,7 +94,7 @@ impl QosDirectSocket {
         self.0.has_pending()
     }
 
-    /// The address of the other end.
+    /// The address of the peer.
     pub fn peer_addr(&self) -> DirectAddress {
         direct(self.0.peer_addr())
     }

@@ -34,7 +34,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 /// A socket that datagram connections come to.
 ///
-/// Every other end gets a socket of its own, connected to it, on the same port. One that is no QoS socket is accepted with its
+/// Every peer gets a separate socket, connected to it, on the same port. One that is no QoS socket is accepted with its
 /// first datagram, unless [`Peer::Speaks`] or a key demands one.
 pub struct QosUdpListener {
     pub(super) entrance: Arc<Entrance>,
@@ -57,7 +57,7 @@ struct Arrivals {
     joining: BTreeMap<SocketAddr, Joining>,
     /// Connections that can be accepted.
     ready: VecDeque<Ready>,
-    /// Connections that were accepted, by the addresses of their other ends.
+    /// Connections that were accepted, by the addresses of their peers.
     accepted: BTreeMap<SocketAddr, Accepted>,
 }
 
@@ -276,7 +276,7 @@ impl Entrance {
 
     /// Takes datagrams of other sessions that have come to a connection.
     ///
-    /// Of its other end's address, a program that was started again, or another one that got the same port, negotiates again. Returns whether
+    /// Of its peer's address, a program that was started again, or another one that got the same port, negotiates again. Returns whether
     /// it has agreed, which shows that it is there (as RFC 6347 section 4.2.8 demands): then it can be accepted, and the connection before
     /// it is over.
     pub fn take_strangers(&self, connection: &Inner, strangers: Vec<Stranger>) -> bool {
@@ -366,7 +366,7 @@ impl Arrivals {
         at: Instant,
         bytes: Vec<u8>,
     ) {
-        // While an earlier connection from this address is there, it may be forged in the other end's name.
+        // While an earlier connection from this address is there, it may be forged in the peer's name.
         let is_successor =
             self.accepted.get(&from).is_some_and(|accepted| accepted.socket.strong_count() > 0);
         let is_left_over = is_left_over(&bytes, options);

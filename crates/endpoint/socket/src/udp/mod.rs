@@ -59,7 +59,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::{fmt, time};
 
-/// A datagram socket with quality of service, connected to one other end.
+/// A datagram socket with quality of service, connected to one peer.
 ///
 /// Its calls are those of [`UdpSocket`]. It can be shared by threads; each call takes `&self`. Clones are the same socket.
 #[derive(Clone)]
@@ -82,18 +82,18 @@ struct Inner {
     has_early: AtomicBool,
     /// The listener that has accepted it.
     entrance: Option<Weak<Entrance>>,
-    /// True if the other end has begun another connection from the same address, which the listener has
+    /// True if the peer has begun another connection from the same address, which the listener has
     /// accepted in the place of this one.
     is_replaced: AtomicBool,
     /// True if the application waits to send because the send queue is full.
     is_held: AtomicBool,
     /// The error that the next call returns, which the thread that serves connections has met; 0 for none.
     fault: AtomicI32,
-    /// Length of the other end's silence, ns, if that is too long; otherwise 0.
+    /// Length of the peer's silence, ns, if that is too long; otherwise 0.
     silence: AtomicU64,
     /// Longest silence before a call that receives ends.
     longest_silence: Duration,
-    /// Recovery with a new session if the other end is gone; `None` if there is none.
+    /// Recovery with a new session if the peer is gone; `None` if there is none.
     recovery: Option<Recovery<Box<Candidate>>>,
 }
 
@@ -109,7 +109,7 @@ pub enum Attempt {
 
 impl QosUdpSocket {
     /// Connects to an address, and negotiates with the QoS socket there. It waits until both ends agree, or until it is known
-    /// that the other end takes no part ([`Peer`](crate::Peer)). Of a name, the addresses are tried one after the other until a QoS socket
+    /// that the peer takes no part ([`Peer`](crate::Peer)). Of a name, the addresses are tried one after the other until a QoS socket
     /// answers. Where none does, it is a plain socket to the first address that the network has not refused.
     ///
     /// # Errors
@@ -204,7 +204,7 @@ impl QosUdpSocket {
     /// Receives a message. Bytes that do not fit in the buffer are lost. Returns its length in the buffer.
     ///
     /// # Errors
-    /// As [`UdpSocket::recv`]; [`QosError::Silent`] when nothing has arrived from the other end, which is a QoS socket, for the specification's
+    /// As [`UdpSocket::recv`]; [`QosError::Silent`] when nothing has arrived from the peer, which is a QoS socket, for the specification's
     /// `recovery` time, or for 30 s if it gives none, and at least until the event [`Event::Lost`]. If it sends again, calls work again.
     pub fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
         Ok(self.0.recv(buffer)?.0)
@@ -218,7 +218,7 @@ impl QosUdpSocket {
         self.0.recv(buffer)
     }
 
-    /// Returns whether the other end is a QoS socket.
+    /// Returns whether the peer is a QoS socket.
     pub fn has_qos_peer(&self) -> bool {
         matches!(self.0.connection.standing(), Standing::Joined(_))
     }
@@ -230,7 +230,7 @@ impl QosUdpSocket {
             || self.0.reader.try_lock().is_ok_and(|reader| !reader.is_empty())
     }
 
-    /// The address of the other end.
+    /// The address of the peer.
     pub fn peer_addr(&self) -> SocketAddr {
         self.0.peer
     }
@@ -343,7 +343,7 @@ impl Inner {
     }
 
     /// # Errors
-    /// When the connection is over because the other end has begun another one.
+    /// When the connection is over because the peer has begun another one.
     fn check_place(&self) -> io::Result<()> {
         if self.is_replaced.load(Ordering::Relaxed) { Err(QosError::Replaced.into()) } else { Ok(()) }
     }

@@ -1,8 +1,9 @@
-//! Receiving of a datagram socket: messages, control messages, errors, and the silence of the other end.
+//! Receiving of a datagram socket: messages, control messages, errors, and the silence of the peer.
 
 use super::Inner;
 use super::carrier::DatagramCarrier;
-use super::reader::{ControlMessage, DatagramReader, LONGEST, Stranger, Taken};
+use super::inbox::LONGEST;
+use super::reader::{ControlMessage, DatagramReader, Stranger, Taken};
 use crate::error::QosError;
 use crate::patience::Until;
 use crate::signals;
@@ -175,7 +176,7 @@ impl Inner {
         (silence > 0).then(|| QosError::Silent(Duration::from_nanos(silence)))
     }
 
-    /// Notices that the other end has been silent for so long that nothing more is expected of it, or that it sends again.
+    /// Notices that the peer has been silent for so long that nothing more is expected of it, or that it sends again.
     pub(super) fn note_silence(&self, silence: Duration, longest: Duration) {
         let is_over = self.is_watching_silence() && silence >= longest.max(self.longest_silence);
         let before = self.silence.swap(if is_over { silence.as_nanos() } else { 0 }, Ordering::Relaxed);
@@ -184,7 +185,7 @@ impl Inner {
         }
     }
 
-    /// Waits with a limit where the kernel cannot detect that the other end is gone, so that the wait would never end.
+    /// Waits with a limit where the kernel cannot detect that the peer is gone, so that the wait would never end.
     fn wait_for_datagrams(&self, until: &Until) -> io::Result<Filled> {
         let mut readable = [PollFd::new(&self.socket, PollFlags::IN | PollFlags::RDHUP)];
         loop {
@@ -237,7 +238,7 @@ impl Inner {
         Ok(Filled::Datagrams)
     }
 
-    /// Sends the feedback for the other end's rate control, now or when it is due.
+    /// Sends the feedback for the peer's rate control, now or when it is due.
     fn feed_back(&self, due: Instant) {
         if due == Instant::FAR_FUTURE {
             return;
@@ -327,7 +328,7 @@ impl Inner {
         self.feed_back(due);
     }
 
-    /// Gives datagrams of other sessions to the listener. Those from the other end's address come to this socket because it is
+    /// Gives datagrams of other sessions to the listener. Those from the peer's address come to this socket because it is
     /// connected to that address. When another session has been agreed on there, this one is over.
     fn pass_on(&self, strangers: Vec<Stranger>) {
         let entrance = self.entrance.as_ref().and_then(Weak::upgrade).filter(|_| !strangers.is_empty());

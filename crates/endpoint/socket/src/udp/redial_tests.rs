@@ -1,4 +1,4 @@
-//! Datagram connections whose other end is gone.
+//! Datagram connections whose peer is gone.
 
 use super::*;
 use crate::options::Peer;

@@ -2,9 +2,9 @@
 
 use super::TURN;
 use super::node::Node;
-use crate::clients::{ClientId, Clients};
+use crate::clients::Clients;
 use crate::convert::{address, of_flow, reason, sender, session};
-use crate::requests::{Announced, Ask, RequestId, Requests, Shaped, Wanted};
+use crate::requests::{Announced, Ask, ClientId, RequestId, Requests, Shaped, Wanted};
 use cutline_provision::protocol::{Reply, Request, Senders};
 use cutline_provision::{Reason, Refusal};
 use cutline_rsvp::admission::ReservationHandle;

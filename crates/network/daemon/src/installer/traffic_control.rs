@@ -106,7 +106,8 @@ impl TrafficControl {
                 self.classes.clear();
                 self.pending = self.wanted.keys().copied().collect();
                 let count = self.pending.len();
-                let what = if was_lost { "it is free again" } else { "another program has removed or changed it" };
+                let what =
+                    if was_lost { "it is free again" } else { "another program has removed or changed it" };
                 self.notices.push(format!(
                     "traffic control: {what}: it is installed again, and {count} reservations follow"
                 ));
@@ -252,7 +253,9 @@ impl Installer for TrafficControl {
     fn problem(&self) -> Option<String> {
         match &self.health {
             Health::Lost(why) => Some(why.clone()),
-            Health::Touched { is_sure: true } => Some("another program has changed its traffic control".to_owned()),
+            Health::Touched { is_sure: true } => {
+                Some("another program has changed its traffic control".to_owned())
+            }
             _ if !self.pending.is_empty() => {
                 Some(format!("{} reservations are yet to be installed again", self.pending.len()))
             }

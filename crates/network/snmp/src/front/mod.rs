@@ -7,8 +7,8 @@
 
 mod turns;
 
+use crate::error::{Say, SnmpError};
 use crate::options::SnmpOptions;
-use crate::service::{Say, SnmpError};
 use async_snmp::agent::Agent;
 use cutline_sys::datagram_server::{DatagramServer, Ends};
 use cutline_sys::datagrams::{Datagram, Inbox};

@@ -129,7 +129,7 @@ fn socket_index(prefix: &str) -> Vec<Object> {
 /// Returns the index of a direction of a socket.
 fn direction_index() -> Vec<Object> {
     let direction =
-        "The direction: in which this end sends, as the other end reports it, or in which this end receives.";
+        "The direction: in which this end sends, as the peer reports it, or in which this end receives.";
     [
         socket_index("cqosSocket"),
         vec![index(1, "cqosDirDirection", Syntax::Enumeration(DIRECTIONS), direction)],

@@ -45,8 +45,7 @@ pub fn read(reader: &TableReader<'_>, duration: Option<Duration>) -> Option<Cour
     let times = text_file::optional(reader, KEY, deliveries);
     let follow = reader.optional(AS, &ways());
     if reader.has(AS) && !reader.has(KEY) {
-        reader
-            .refuse(AS, &format!("it applies to a record, and there is none: add {KEY} = \"FILE\""));
+        reader.refuse(AS, &format!("it applies to a record, and there is none: add {KEY} = \"FILE\""));
     }
     let times = times?;
     let course = changes(&times, duration.unwrap_or(Duration::from_secs(1))).map(|rate_changes| {

@@ -25,7 +25,7 @@
 //! and ignored ([`crate::MeterParams::peer`]), and no message names an address. The flows that it sends go over
 //! connections that the sender
 //! has opened from this address, or to sockets of this address that have returned a nonce. A lost connection ends them, also one
-//! whose other end has vanished.
+//! whose peer has vanished.
 
 mod exchange;
 mod key;
@@ -87,16 +87,16 @@ pub enum ControlError {
     )]
     Keyless,
     /// A message has no valid tag.
-    #[error("the other end has another key, or a message was changed")]
+    #[error("the peer has another key, or a message was changed")]
     Forged,
     /// The connection was lost.
-    #[error("the connection to the other end broke: {}", Printable(.0))]
+    #[error("the connection to the peer broke: {}", Printable(.0))]
     Broken(io::Error),
     /// The sender was silent during the run for this time.
     #[error("the sender has been silent for {0}: it was stopped, or the path between them is interrupted")]
     Silent(Duration),
-    /// The other end did not send the expected message.
-    #[error("the other end violated the protocol: {}", Printable(.0))]
+    /// The peer did not send the expected message.
+    #[error("the peer violated the protocol: {}", Printable(.0))]
     Unexpected(String),
     /// The path of a flow that the receiver sends does not work.
     #[error("{}", Printable(.0))]

@@ -66,7 +66,7 @@ pub struct BothReports {
     /// The senders' reports, in the order of the plans. Those of reverse flows have an error if the connection to the receiver
     /// was lost.
     pub sent: Vec<SenderReport>,
-    /// The report of the flows' receivers: of the other end for forward flows, of this one for reverse flows. `None` if the
+    /// The report of the flows' receivers: of the peer for forward flows, of this one for reverse flows. `None` if the
     /// connection to the receiver was lost and there are no reverse flows.
     pub received: Option<MeterReport>,
     /// The relation of the two clocks.

@@ -73,7 +73,15 @@ impl SessionListener {
         allow: Vec<Prefix>,
         most_connections: u32,
     ) -> Self {
-        Self { listeners, key, allow, candidates: Vec::new(), counted: Vec::new(), refused: 0, most_connections }
+        Self {
+            listeners,
+            key,
+            allow,
+            candidates: Vec::new(),
+            counted: Vec::new(),
+            refused: 0,
+            most_connections,
+        }
     }
 
     pub(super) fn listeners(&self) -> &[TcpListener] {
@@ -88,7 +96,8 @@ impl SessionListener {
     /// Waits at most `time` for a connection or a message of a candidate.
     pub(super) fn wait(&self, time: Duration) {
         let sockets = self.listeners.iter().map(|listener| PollFd::new(listener, PollFlags::IN));
-        let candidates = self.candidates.iter().map(|candidate| PollFd::new(&candidate.stream, PollFlags::IN));
+        let candidates =
+            self.candidates.iter().map(|candidate| PollFd::new(&candidate.stream, PollFlags::IN));
         let mut fds: Vec<_> = sockets.chain(candidates).collect();
         // An error needs no handling: the caller looks at the sockets in any case.
         let _ready = wait(&mut fds, time);
@@ -153,7 +162,8 @@ impl SessionListener {
         if !self.allow.is_empty() && !self.allow.iter().any(|allowed| allowed.contains(peer.ip())) {
             return self.refuse(&mut candidate, "it does not serve this address (its --allow)");
         }
-        if self.candidates.iter().filter(|candidate| of.contains(candidate.peer.ip())).count() >= MOST_OF_ONE {
+        if self.candidates.iter().filter(|candidate| of.contains(candidate.peer.ip())).count() >= MOST_OF_ONE
+        {
             return self.refuse(&mut candidate, "too many connections from this address");
         }
         if self.candidates.len() >= MOST_CANDIDATES {

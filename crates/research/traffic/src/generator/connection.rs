@@ -47,7 +47,7 @@ enum State {
 }
 
 impl Connection {
-    /// Connects the flow, or configures the connection that the other end has opened.
+    /// Connects the flow, or configures the connection that the peer has opened.
     pub(super) fn open(
         plan: &FlowPlan,
         options: &TcpOptions,

@@ -43,7 +43,7 @@ pub struct Generator {
     plans: Vec<FlowPlan>,
     streams: Streams,
     settings: Settings,
-    /// The connected sockets of flows whose paths the other end has opened.
+    /// The connected sockets of flows whose paths the peer has opened.
     adopted: BTreeMap<u32, OwnedFd>,
     /// The largest rate of all datagrams together.
     most: Option<Rate>,
@@ -162,7 +162,7 @@ impl Generator {
         self
     }
 
-    /// Sends flows over connected sockets that the other end has opened, by the flows' numbers. The sockets do not block.
+    /// Sends flows over connected sockets that the peer has opened, by the flows' numbers. The sockets do not block.
     pub(crate) fn with_sockets(mut self, sockets: BTreeMap<u32, OwnedFd>) -> Self {
         self.adopted = sockets;
         self
@@ -252,7 +252,7 @@ impl Work {
             }
             let next = now().saturating_add(time);
             while now() < next {
-                // Messages of the other end after the end are ignored.
+                // Messages of the peer after the end are ignored.
                 let ready = self.reactor.wait(next);
                 ready.map_err(|error| TrafficError::system("cannot poll the sockets")(error))?.for_each(drop);
             }
