@@ -232,7 +232,7 @@ fn strange_reloads_leave_the_queue_bounded_and_the_link_at_work() {
         flood(&mut a, 1000, 3000);
     }
     let queued = packets(&home.ask("stats"), "/forward/queued_packets");
-    // Those of the queue, and what has begun to leave.
+    // Those of the queue, and those that have begun to leave.
     assert!(queued < 1100, "{queued}");
     for rate in ["1 bit/s", "999 bit/s", "10001 Gbit/s", "18446744073 Gbit/s"] {
         let refused = reload(&mut lab, rate, QUEUE);
@@ -343,7 +343,7 @@ fn what_a_killed_router_has_turned_off_is_turned_on_again() {
     let are_on = |middle: &Namespace| ["p0", "p1"].map(|name| fills_in_checksums(middle, name));
     let mut lab = lab(hosts, &mut command(&[], &home, &options));
     assert_eq!(are_on(&lab.middle), [false; 2]);
-    // While it runs, nobody turns them on.
+    // While it runs, they stay off.
     let restore = |lab: &Lab| {
         let run = || command(&[], &home, &["restore"]).stdout(Stdio::piped()).output().unwrap();
         String::from_utf8(lab.middle.within(run).unwrap().stdout).unwrap()

@@ -26,7 +26,7 @@ impl<V: Victim> Attack<V> {
     }
 }
 
-/// Victim of attacks. It panics where a promise is broken, and is not used any more then.
+/// Victim of attacks. It panics where a promise is broken, and is then no longer used.
 pub trait Victim: Sized + 'static {
     /// Promise while an attack lasts.
     type Promise: Copy + 'static;

@@ -218,7 +218,7 @@ mod tests {
         }
         arrive(&mut abe, 0, GREEN, 100);
         assert_eq!(order(&mut abe, 0, 6), [0, 1, 2, 3, 4, 100], "no blue one can spare a millisecond");
-        // 30 green ones: those behind 20 ms of green are refused, and what they would have taken is saved.
+        // 30 green ones: those behind 20 ms of green are refused, and their service is saved.
         let verdicts: Vec<Verdict> = (0..30).map(|i| arrive(&mut abe, 10, GREEN, 100 + i)).collect();
         assert_eq!(verdicts.iter().filter(|&&verdict| verdict == Verdict::Pass).count(), 21);
         for i in 0..3 {

@@ -168,7 +168,7 @@ mod tests {
         QueueSpec { limit, ecn: true, aqm, tsq: None, rate: RATE }.build().unwrap()
     }
 
-    /// All that a queue answers in an overload by packets of all hints, some of them small, and what it has counted.
+    /// All answers of a queue in an overload by packets of all hints, some of them small, and its counters.
     fn answers(mut queue: AnyQueue<u32>, small: u32) -> (Vec<String>, QueueStats) {
         let (mut random, mut draws) =
             (Streams::new(1).stream("queue", "drop"), Streams::new(2).stream("a", "b"));

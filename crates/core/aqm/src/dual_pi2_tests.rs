@@ -182,7 +182,7 @@ fn packets_that_cannot_be_marked_in_the_scalable_queue() {
         let now = Instant::ZERO + Duration::from_micros(waited);
         std::iter::from_fn(|| queue.dequeue(now)).count()
     };
-    // k p' = 0.2, p'^2 = 0.01; the last of them has nobody behind it.
+    // k p' = 0.2, p'^2 = 0.01; the last of them has no packet behind it.
     let choices = [NotEct::AsMarks, NotEct::AsClassic, NotEct::Spare];
     let counts = choices.map(|not_ect| sent(not_ect, 800));
     assert!(

@@ -134,7 +134,7 @@ mod tests {
     #[derive(Default)]
     struct Calls(RefCell<Vec<&'static str>>);
 
-    /// A queue that notes its calls. What it answers differs from every default.
+    /// A queue that notes its calls. Its answers differ from every default.
     #[derive(Default)]
     struct QueueProbe<P> {
         calls: Calls,

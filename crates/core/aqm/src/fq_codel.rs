@@ -360,7 +360,7 @@ mod tests {
             }
             let next = |fq: &mut FqCoDel<u32>| fq.dequeue(Instant::ZERO).map(|departure| departure.packet);
             assert_eq!([next(&mut fq), next(&mut fq)], [Some(1), Some(2)]);
-            // Flow 1 was found empty with flow 2 new and nobody old.
+            // Flow 1 was found empty with flow 2 new and none old.
             assert_eq!(fq.turns.old.len(), usize::from(!renew_lone_flow));
             for flow in [3, 1] {
                 arrive(&mut fq, &mut random, flow, 100);

@@ -324,7 +324,7 @@ mod tests {
         }
         let mut ahead = |w| lanes.bytes_ahead(0, Instant::from_nanos(w));
         assert_eq!([9, 10, 19, 20, 29, 30].map(&mut ahead), [0, 1, 1, 4021, 4021, 4321]);
-        // And back again: the cursors have to be found anew.
+        // And back again: the cursors have to be found again.
         assert_eq!([20, 9].map(ahead), [4021, 0]);
     }
 

@@ -1,6 +1,6 @@
 //! Every AQM by name: one line each, at the end of this file.
 //!
-//! [`AqmSpec`] is an AQM with its parameters. Most AQMs are laws, [`AnyAqm`], which a FIFO or TSQ asks for a
+//! [`AqmSpec`] is an AQM with its parameters. Most AQMs are laws, [`AnyAqm`], which answer a FIFO or TSQ with a
 //! probability. The others are disciplines, [`AnyDiscipline`], which are queues themselves. Both dispatch by a `match`
 //! rather than through a pointer. That costs a predicted branch more than the law or the discipline alone.
 //!

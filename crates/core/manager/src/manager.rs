@@ -565,7 +565,7 @@ mod tests {
 
     /// Reports both flows with their rates and a delay.
     fn feed(manager: &mut Manager, now: Instant, flows: [FlowId; 2], delay_ms: u64) -> Vec<ManagerOutput> {
-        // What is delivered now was sent before flows are lowered now.
+        // Present deliveries were sent before flows are lowered now.
         for (flow, rate) in flows.map(|flow| (flow, manager.granted(flow).unwrap())) {
             assert!(manager.report(now, ClientKey(1), flow, &report(now, rate, delay_ms)));
         }
@@ -623,7 +623,7 @@ mod tests {
         let kind = ResourceKind::Interface(InterfaceIndex(1));
         assert_eq!(restored.resources().committed(kind), manager.resources().committed(kind));
         assert_eq!(restored.poll(), None, "flows keep what they have");
-        // The path is calm again, and the flow gets back what it had.
+        // The path is calm again, and the flow gets its rate back.
         let mut now = later + Duration::from_secs(1);
         for _ in 0..200 {
             now += INTERVAL;

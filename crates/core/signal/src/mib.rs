@@ -342,7 +342,7 @@ mod tests {
         // 80 messages/s of 1000 B are 640 kbit/s; 50 full ones and 10 of half the length leave 200 kbit/s.
         let spec = Specification::builder().rates(60.0, 80.0, 100.0).size(Bytes::new(1000)).build().unwrap();
         assert_eq!(left(&spec, None, &sent(60, 55_000)), Some((25.0, Some(200_000))));
-        // A rate that has fallen to 60/s leaves 40 kbit/s; what was sent above it leaves nothing.
+        // A rate that has fallen to 60/s leaves 40 kbit/s; more than that leaves nothing.
         assert_eq!(left(&spec, Some(60.0), &sent(60, 55_000)), Some((5.0, Some(40_000))));
         assert_eq!(left(&spec, None, &sent(100, 100_000)), Some((0.0, Some(0))));
         // Without a size messages count; a peak alone is the most; without a rate nothing is known.
@@ -364,7 +364,7 @@ mod tests {
             let left = Residual::new(spec, None, &sent, Some(&tfrc)).unwrap();
             (left.rate, left.throughput.map(Rate::as_bps))
         };
-        // What was agreed on leaves 200 kbit/s of 640. TFRC counts 60 messages of 1000 B, 480 kbit/s.
+        // The agreement leaves 200 kbit/s of 640. TFRC counts 60 messages of 1000 B, 480 kbit/s.
         let spec = Specification::builder().rates(60.0, 80.0, 100.0).size(Bytes::new(1000)).build().unwrap();
         assert_eq!(left(&spec, 560), (10.0, Some(80_000)));
         assert_eq!(left(&spec, 5000), (25.0, Some(200_000)));

@@ -1,4 +1,4 @@
-//! Rate control of datagrams beside what was agreed on: TFRC (RFC 5348), with the objects of [`cutline_transport::tfrc`].
+//! Rate control of datagrams beside the agreement: TFRC (RFC 5348), with the objects of [`cutline_transport::tfrc`].
 //!
 //! The sending end states its round-trip time in the header of each message ([`crate::frame`]); so the receiving end knows
 //! that it has to send feedback. So nothing is negotiated, and each direction is controlled by itself. Feedback is a message
@@ -329,7 +329,7 @@ mod tests {
             bytes[place..place + 8].copy_from_slice(&field);
             FeedbackMessage::decode(&bytes)
         };
-        // p, and the receive rate: what is no number, negative, infinite or too large.
+        // p, and the receive rate: values that are no number, negative, infinite or too large.
         for (place, value) in
             [(28, f64::NAN), (28, 1.01), (28, -0.1), (20, f64::INFINITY), (20, 2e15), (20, f64::NAN)]
         {

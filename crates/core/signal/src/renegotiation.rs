@@ -1,4 +1,4 @@
-//! Asks for a weaker specification when what was agreed on cannot be had, and for the better one again when it can (QUANTA section 5.2:
+//! Requests a weaker specification when the agreement cannot be met, and the better one again when it can (QUANTA section 5.2:
 //! flows are lowered gracefully; QoSockets section II: an application can change its request with the MIB's help).
 //!
 //! The application gives the specifications that it accepts beside its own: [`Alternatives`], best first, each of which demands no more

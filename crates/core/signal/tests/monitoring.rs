@@ -49,7 +49,7 @@ impl Side {
         Report::new(self.number, arrivals, departures, self.clock.estimate(now), stamps).encode()
     }
 
-    /// Takes a report, and returns what was delivered by it.
+    /// Takes a report, and returns the deliveries in it.
     fn accept(&mut self, now: Instant, bytes: &[u8], departures: &Departures) -> Delivery {
         let report = Report::decode(bytes).unwrap();
         if let Some(exchange) = self.stamper.on_stamps(now, &report.stamps) {

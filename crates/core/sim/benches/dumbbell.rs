@@ -33,7 +33,7 @@ fn measure(flows: usize, seconds: u64, tsq: bool) {
     let window = Window { from: Instant::ZERO + duration / 5, until: Instant::ZERO + duration };
     let settings = SimulationSettings { seed: 1, duration, window, interval: Duration::from_millis(300) };
     let mut simulation = Simulation::new(&network, &settings).expect("the papers' network is sound");
-    // The simulation does not need its description any more.
+    // The simulation no longer needs its description.
     drop(network);
     let set_up = cpu_seconds();
     simulation.advance(Instant::ZERO + duration);

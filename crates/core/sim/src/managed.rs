@@ -206,7 +206,7 @@ impl SimulatedHost {
         self.lock().rates.values().copied().collect()
     }
 
-    /// Asks for a flow with these rates. Returns it, unless it is refused.
+    /// Requests a flow with these rates. Returns it, unless it is refused.
     pub(crate) fn admit(
         &self,
         now: Instant,

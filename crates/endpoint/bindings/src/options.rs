@@ -545,7 +545,7 @@ mod tests {
             );
             assert!(error.contains(&expected), "{error}");
             assert!(options.specification().is_ok(), "a specification alone asks for nothing");
-            // Nobody is asked yet, so nobody has to listen at the socket.
+            // No request is sent yet, so no process has to listen at the socket.
             options.set("service", "rsvp").unwrap();
             options.qos_options().unwrap();
         }

@@ -1,5 +1,5 @@
 //! `include/cutline.h` is written from the functions and structs that C sees, with the comments above them. `make bless` writes it
-//! anew. The compiler of C says whether its structs are laid out as ours are, and the linker whether every function is there.
+//! again. The compiler of C checks whether its structs are laid out as ours are, and the linker whether every function is there.
 
 use crate::c;
 

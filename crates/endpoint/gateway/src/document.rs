@@ -293,7 +293,7 @@ mod tests {
         let why = "the bandwidth is not available; 400 kbit/s would be granted".to_owned();
         let both = [Standing::Failed(ended()), Standing::Failed(ended())];
         assert_eq!(found(both, events), [(Some(50_000), None), (None, Some(why))]);
-        // That nobody answers is no event.
+        // A missing answer is no event.
         let unanswered = Standing::Failed(Refusal::new(Reason::Unanswered));
         let why = "there was no answer in time".to_owned();
         assert_eq!(found([Standing::NotAsked, unanswered], vec![]), [(None, None), (None, Some(why))]);

@@ -1,4 +1,4 @@
-//! Strangers at gateways: those that say nothing, and those that send in others' names. They take no thread and nobody's place.
+//! Unknown hosts at gateways: those that are silent, and those that send in others' names. They take no thread and no other host's place.
 
 use crate::common::{Settings, Watched, echo, is_answered, pair};
 use cutline_gateway::{GatewayRoute, GatewaySide, Limits, ProgramTransport};

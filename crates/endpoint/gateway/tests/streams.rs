@@ -115,14 +115,14 @@ fn an_answer_after_the_end_of_the_request_comes_back() {
     let mut stream = client(&near);
     stream.write_all(b"request").unwrap();
     stream.shutdown(Shutdown::Write).unwrap();
-    // Longer than between two reports, which the ended direction cannot carry any more.
+    // Longer than between two reports, which the ended direction can no longer carry.
     std::thread::sleep(Duration::from_millis(600));
     assert_eq!(rest(stream), (b"!request".to_vec(), None));
 }
 
 #[test]
 fn a_server_that_refuses_is_told_to_the_program_and_named() {
-    // Nobody listens there any more.
+    // There is no longer a listener.
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let (mut near, mut far) = pair(ProgramTransport::Tcp, nobody, &Settings::default());
     let (received, error) = rest(client(&near));
@@ -310,7 +310,7 @@ fn a_server_that_does_not_read_holds_the_program_back() {
     stream.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
     let block = noise(MB, 3);
     let mut written = 0;
-    // Buffers of the kernel and of the gateways fill, and then nothing is taken any more.
+    // Buffers of the kernel and of the gateways fill, and then nothing more is taken.
     loop {
         match stream.write(&block) {
             Ok(bytes) => written += bytes as u64,

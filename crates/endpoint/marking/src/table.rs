@@ -371,7 +371,7 @@ mod tests {
         table.peer(tcp.unwrap(), std::net::Ipv4Addr::new(192, 0, 2, 1).to_ipv6_mapped(), 443);
         let mut counters = TcpCounters { sent: 100, received: 5, rtt_micros: 1500, ..TcpCounters::default() };
         table.sample(tcp, &counters, true);
-        // A second process that closes the same socket later adds what is new.
+        // A second process that closes the same socket later adds the increase.
         counters.sent = 140;
         SocketTable::new(&memory).unwrap().sample(tcp, &counters, true);
         let read = snapshot(&memory);

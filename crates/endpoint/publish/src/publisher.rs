@@ -300,7 +300,7 @@ mod tests {
             assert!(publisher.pending.len() < 200 * 1000, "{} bytes wait", publisher.pending.len());
         }
         assert!(turns < 100, "{turns} turns");
-        // What was put comes whole, and the next turn is begun when it was read.
+        // Rows arrive complete, and the next turn begins when they were read.
         let mut read = lines(&mut monitor).len();
         while publisher.turn().unwrap().is_none() {
             read += lines(&mut monitor).len();

@@ -1,4 +1,4 @@
-//! Protection of a receiver beside other work of its processor: what helps, and what it costs.
+//! Protection of a receiver beside other work of its processor: remedies, and their cost.
 //!
 //! A sender with priority on one processor, a receiver on another one beside threads that compute without end. Each row is a way of
 //! receiving; rows take turns, so that the rest of the machine disturbs them alike. `cargo bench -p cutline-socket --bench protection --
@@ -137,7 +137,7 @@ fn send(socket: &QosUdpSocket, mbps: u32) -> u64 {
     sent
 }
 
-/// Receives until nothing comes any more. Returns the delays, and the processor time of the thread.
+/// Receives until nothing more arrives. Returns the delays, and the processor time of the thread.
 fn receive(listener: &QosUdpListener, way: Way) -> (Vec<Duration>, Duration) {
     let protected = match way {
         Way::Raised(priority) | Way::Both(priority) => {

@@ -213,7 +213,7 @@ impl Keeper {
         IS_KEEPER.set(true);
         let (mut search, mut priority) = (Search::new(), ServicePriority::default());
         loop {
-            // Nobody waits for the agenda while a connection is served.
+            // No thread waits for the agenda while a connection is served.
             let (number, weak) = match self.next_due(&mut priority) {
                 Due::Serve(number, weak) => (number, weak),
                 Due::Call(weak) => {

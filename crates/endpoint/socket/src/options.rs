@@ -201,7 +201,7 @@ impl QosOptions {
         Self { alternatives: Some(alternatives), ..self }
     }
 
-    /// Sets how long an end that connects asks whether the peer is a QoS socket, with [`Peer::Detect`]. Unless set, it asks for 300 ms,
+    /// Sets how long an end that connects asks whether the peer is a QoS socket, with [`Peer::Detect`]. Unless set, it does so for 300 ms,
     /// or for three round trips of the [`path`](Self::path) if that is longer. It asks three times. Where the system of the peer reports
     /// that no process listens, it takes one round trip. An answer that comes later changes nothing: over a path whose round trip, queues
     /// included, may take longer, set this, the path, or [`Peer::Speaks`]. With a key the time is that of the negotiation.

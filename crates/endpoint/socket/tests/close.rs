@@ -1,4 +1,4 @@
-//! A stream that is closed delivers what it has accepted, although reports of the peer were not read, or come later.
+//! A stream that is closed delivers accepted data, although reports of the peer were not read, or come later.
 
 use cutline_quality::spec::{Preset, Specification};
 use cutline_signal::monitor::MonitorParams;
@@ -50,7 +50,7 @@ fn content(size: usize) -> Vec<u8> {
     (0..size).map(|place| (place * 31 + place / 251) as u8).collect()
 }
 
-/// Reads all, slowly at first so that much waits at the peer. Returns what has come, or how it has ended.
+/// Reads all, slowly at first so that much waits at the peer. Returns the received data, or the error at the end.
 fn read_slowly(mut stream: impl Read, rest: time::Duration) -> Result<Vec<u8>, String> {
     let (mut all, mut piece, mut pauses) = (Vec::new(), vec![0; 1 << 16], 40);
     loop {

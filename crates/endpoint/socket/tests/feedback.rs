@@ -101,7 +101,7 @@ fn a_full_queue_of_the_interface_is_told_and_counted() {
                         (refused as usize, sent as usize)
                     );
                 }
-                // A plain socket is not told.
+                // A plain socket gets no feedback.
                 let (before, _) = counted("eth9");
                 let plain = UdpSocket::bind(if is_v4 { "0.0.0.0:0" } else { "[::]:0" }).unwrap();
                 plain.connect(peer).unwrap();
@@ -194,7 +194,7 @@ fn a_socket_shows_the_errors_that_a_plain_one_shows() {
             let found =
                 exchange(|| socket.send(b"message"), || socket.recv(&mut [0; 9]), || unreachable() > 0);
             assert_eq!((found, unreachable() > 0), (shown, shown.is_none()), "to {peer}");
-            // What was judged leaves nothing behind that makes the descriptor ready.
+            // Judged errors leave nothing behind that makes the descriptor ready.
             thread::sleep(time::Duration::from_millis(50));
             let _late = socket.recv(&mut [0; 9]);
             let mut ready = [PollFd::new(&socket, PollFlags::IN)];

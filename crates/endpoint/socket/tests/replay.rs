@@ -1,7 +1,7 @@
 //! The simulator's end of a connection decides what a QoS socket has decided.
 //!
-//! Real sockets exchange messages through a relay that loses or delays them. The session of each end records what it is given and what it
-//! does ([`QosOptions::trace`]). Then an end of the simulator is given the same ([`cutline_sim::qos::replay`]).
+//! Real sockets exchange messages through a relay that loses or delays them. The session of each end records its inputs and outputs
+//! ([`QosOptions::trace`]). Then an end of the simulator is given the same ([`cutline_sim::qos::replay`]).
 //!
 //! It shows that decisions depend on nothing but what the trace has: no clock, no random number, no other thread. Both ends have the same
 //! control messages byte for byte, the same header for each message and time at which it may leave, the same events, hints and rates, and
@@ -177,7 +177,7 @@ struct Outcome {
 
 fn record(trace: &SessionTrace) -> TraceRecord {
     let mut record = trace.records().pop().unwrap();
-    // Until here it is known what was told.
+    // Until here the outputs are known.
     let last = record.steps.iter().rposition(|step| matches!(step.input, Input::Mib(..))).unwrap();
     record.steps.truncate(last + 1);
     record
@@ -253,7 +253,7 @@ fn is_repeated(outcome: &Outcome) -> &[Event] {
         if end == 0 {
             assert_eq!(events[..found.events.len()], found.events);
             if let Some(passed) = passed {
-                // What the simulator would send is what was on the wire, between the messages.
+                // The simulator's messages equal those on the wire, between the data.
                 let (passed, mut from) = (passed.lock().unwrap(), 0);
                 for message in &found.sent {
                     let place = passed[from..].windows(message.len()).position(|bytes| bytes == message);

@@ -167,7 +167,7 @@ impl<T: Connected> Watched<T> {
     pub async fn event(&self) -> Event {
         loop {
             if let Some(event) = self.socket().event() {
-                // Somebody else may wait for another one.
+                // Another task may wait for another one.
                 self.signs.has_event.notify_one();
                 return event;
             }

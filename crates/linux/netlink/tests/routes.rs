@@ -145,7 +145,7 @@ fn a_monitor_hears_of_changes() {
     assert_eq!(changes("rule add from 10.0.0.3 lookup 78"), routes);
     assert!(changes("address add 10.0.0.4/32 dev east").addresses);
     assert!(changes("link set west down").links);
-    // What was lost may have been anything.
+    // Lost messages may have been any.
     set_socket_recv_buffer_size(&monitor, 1).unwrap();
     let many: Vec<String> = (0..200).map(|i| format!("route add 10.10.{i}.0/24 via 10.0.0.2")).collect();
     host.ip_batch(&many.join("\n")).unwrap();

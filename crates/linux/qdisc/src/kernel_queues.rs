@@ -441,7 +441,7 @@ mod tests {
     fn the_load_is_of_cells_in_use() {
         let cell =
             |state, at| AccountLayout { finish: 0, id: 1, at, lag: 0, warned_until: 0, waiting: 0, state };
-        // The clock of ticks has started anew since the third.
+        // The clock of ticks has restarted since the third.
         let cells = [cell(0x8000, 5), cell(0, 5), cell(0x9001, u32::MAX), cell(0x8000, u32::MAX - 900)];
         let now = Instant::from_nanos(6 << 20);
         assert_eq!(load(&cells, 150_000_000, now), 0.5);

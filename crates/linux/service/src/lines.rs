@@ -336,7 +336,7 @@ mod tests {
         drop(listener);
         assert!(matches!(client.next(now() + patience), Err(ExchangeError::Closed | ExchangeError::Io(_))));
         assert!(LineClient::connect(&path, 100, patience).is_err());
-        // One that accepts nobody: its queue of connections is full.
+        // A listener that accepts no connection: its queue of connections is full.
         let stopped = UnixListener::bind(folder.path().join("t")).unwrap();
         rustix::net::listen(&stopped, 0).unwrap();
         let connect = || LineClient::connect(&folder.path().join("t"), 100, Duration::from_millis(50));

@@ -88,7 +88,7 @@ impl Mapping {
     pub(crate) unsafe fn read<T: Plain>(&self, at: usize) -> T {
         assert!(self.holds::<T>(at, 1), "a value lies in its mapping");
         // SAFETY: by the assertion the aligned bytes of a `T` are there, any bits are one, and the caller says that
-        // nobody writes to them.
+        // nothing writes to them.
         unsafe { self.start.add(at).cast().read() }
     }
 
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn what_was_written_is_read() {
         let memory = Mapping::anonymous(4096).unwrap();
-        // SAFETY: nobody else has this memory, and what is borrowed is gone before the next writing.
+        // SAFETY: this memory has no other owner, and borrows have ended before the next writing.
         unsafe {
             memory.write(4088, u64::MAX);
             memory.copy_from(4, &[1, 2, 3]);
@@ -158,7 +158,7 @@ mod tests {
         let memory = Mapping::anonymous(4096).unwrap();
         assert!(memory.holds::<u64>(0, 512) && !memory.holds::<u64>(8, 512) && !memory.holds::<u64>(4, 1));
         assert!(!memory.holds::<u8>(usize::MAX, 2) && !memory.holds::<u64>(0, usize::MAX / 4));
-        // SAFETY: nobody else has this memory.
+        // SAFETY: this memory has no other owner.
         assert!(unsafe { memory.bytes(4090, 7) }.is_none() && unsafe { memory.bytes(4090, 6) }.is_some());
     }
 

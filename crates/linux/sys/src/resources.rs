@@ -44,7 +44,7 @@ mod tests {
         let before = resident();
         // One that was freed decides about those to come, unless it is set otherwise.
         drop(vec![1_u8; 30 << 20]);
-        // What is allocated behind a block keeps it in the heap.
+        // An allocation behind a block keeps it in the heap.
         let both: Vec<_> = (0..10).map(|_| (vec![1_u8; 8 << 20], vec![1_u8; 1000])).collect();
         let (large, small): (Vec<_>, Vec<_>) = both.into_iter().unzip();
         drop(large);

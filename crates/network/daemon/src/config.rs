@@ -92,7 +92,7 @@ pub enum InstallerKind {
         /// The direction of the router in which packets leave by this interface.
         way: RouterDirection,
     },
-    /// Nobody: this node does not control the traffic there, and admits everything.
+    /// None: this node does not control the traffic there, and admits everything.
     None,
 }
 

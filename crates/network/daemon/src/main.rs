@@ -48,7 +48,7 @@ const PANIC_PATIENCE: Duration = Duration::from_millis(500);
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    // Nobody waits for its reader.
+    // There is no wait for its reader.
     let log = log();
     let (code, last) = match serve(&args, &log) {
         Ok(()) => (ExitCode::SUCCESS, None),

@@ -194,7 +194,7 @@ fn that_nobody_answers_is_the_reason_until_somebody_does() {
     assert_eq!(words(&found.send.refusal.text), "there was no answer in time");
     assert!(stream.reservation_event().is_none());
 
-    // Somebody reserves at last what is announced.
+    // At last a receiver reserves for the announced flow.
     let access = Access { socket: net.socket("b") };
     let bucket = stream.reservation().unwrap().demand.unwrap().send.unwrap();
     let flow = cutline_provision::Flow {

@@ -52,7 +52,7 @@ impl MonitorClient {
             .map_err(|error| MonitorClientError::Away { path: Printable(path.display()).to_string(), error })
     }
 
-    /// Asks for the document of the host.
+    /// Requests the document of the host.
     ///
     /// # Errors
     /// When the monitor does not answer, or refuses.

@@ -512,7 +512,7 @@ mod tests {
         send(&mut registry, bob, &socket(7)).unwrap();
         assert_eq!(seen(&registry, Viewer::of_user(BOB.uid)).0, [7]);
         assert_eq!((registry.refused_publishers, registry.refused_rows), (1, 100 - of_ann as u64));
-        // What is too large by itself is refused, too.
+        // A row that is too large by itself is refused, too.
         let large = json!({ "socket": { "socket": 8, "peer": "x".repeat(LARGEST_ROW) } }).to_string();
         let root = opened(&mut registry, ROOT);
         send(&mut registry, root, large.as_bytes()).unwrap();

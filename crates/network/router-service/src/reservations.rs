@@ -203,7 +203,7 @@ impl Registrar {
                 Message::End { owner } => self.ending = Some(owner),
                 Message::Order { owner, order, cell } => {
                     let outcome = carry_out(now, owner, order, duplex);
-                    // Nobody else sets it.
+                    // No other code sets it.
                     drop(cell.outcome.set(outcome));
                     cell.thread.unpark();
                 }

@@ -243,7 +243,7 @@ mod tests {
         let mut reader = Reader { lines: Vec::new(), waits: 0 };
         std::thread::scope(|scope| {
             let watching = scope.spawn(|| board.reply("watch 1 h", &mut reader));
-            // Nobody publishes snapshots, so the first one is refused after a while.
+            // No snapshots are published, so the first one is refused after a while.
             assert_eq!(watching.join().unwrap().unwrap_err().kind(), io::ErrorKind::ConnectionReset);
         });
         assert_eq!(reader.lines.len(), 1);

@@ -8,6 +8,7 @@
 //! object        objects of a module: names, syntaxes and values, from the fields of records
 //! table         tables and scalar objects, and the search in them
 //! snapshot      the rows of a host at one time, in the order of SNMP
+//! names         names of CUTLINE-QOS-MIB and of its parts
 //! mib           CUTLINE-QOS-MIB: its tables, and its text
 //! standard      modules of others: the group `system`, RSVP-MIB, INTSRV-MIB
 //! notification  violations and refused reservations since the second before
@@ -27,6 +28,7 @@ mod engine;
 mod error;
 mod front;
 pub mod mib;
+mod names;
 mod notification;
 mod object;
 mod objects;

@@ -2,9 +2,9 @@
 //!
 //! Each second the present rows are compared with those of a second ago ([`Watch`]).
 
-use crate::mib::{NOTIFICATIONS, ROOT};
-use crate::snapshot::Snapshot;
-use crate::table::{Index, Module};
+use crate::names::{NOTIFICATIONS, ROOT};
+use crate::snapshot::{Index, Snapshot};
+use crate::table::Module;
 use async_snmp::{Oid, VarBind};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

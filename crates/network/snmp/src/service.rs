@@ -9,6 +9,7 @@ use crate::objects::HostObjects;
 use crate::options::SnmpOptions;
 use async_snmp::agent::Agent;
 use cutline_monitor::MonitoredHost;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;

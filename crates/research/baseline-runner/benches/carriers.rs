@@ -57,7 +57,7 @@ fn measure(time: Duration, seed: u64) -> BaselineDocument {
         Runner::new(&plan, far, &folder.path().join("table.json"), None, "bench").expect("there is a path");
     runner.run(&AtomicBool::new(false), |_| {}).expect("the measurements work");
     let mut document = runner.document().clone();
-    // Buffers of 4 MiB: with the kernel's default both lose most of what is sent without a limit.
+    // Buffers of 4 MiB: with the kernel's default both lose most blocks that are sent without a limit.
     document.rows.retain(|row| row.queue == QueueSize::Large);
     document
 }

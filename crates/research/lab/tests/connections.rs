@@ -193,7 +193,7 @@ fn a_call_and_a_video_agree_deliver_adapt_and_are_marked() {
             in_time!(passed.lost == 0 && delay < Duration::from_millis(40), "{passed:?}");
         }
         assert!(plain.record.messages.iter().all(|message| message.made < at(4)));
-        // What the receiving session has counted is what has arrived.
+        // The receiving session has counted the arrivals.
         let arrived = |connection: &MeasuredConnection| {
             connection.record.messages.iter().filter(|message| message.arrived.is_some()).count() as u64
         };

@@ -16,14 +16,16 @@ use cutline_baseline_runner::{BaselinePlan, Far, FarKind, Runner};
 use cutline_results::{DistributionRow, FlowRow, RunResult, TimingRow};
 use cutline_scenario::Scenario;
 use cutline_study::{Platform, Run};
-use cutline_sys::lock;
 use cutline_transport::app::Params;
 use cutline_units::Rate;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Runs that measure the processors of this host: one at a time.
-pub(crate) static ALONE: Mutex<()> = Mutex::new(());
+/// Waits for the end of other runs that measure the processors of this host, and keeps them out until it is dropped.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The largest load that is chosen for a host.
 const MOST: Rate = Rate::from_mbps(100_000);
@@ -54,7 +56,7 @@ impl Platform for Hosts {
     }
 
     fn run(&self, run: Run<'_>) -> Result<RunResult, String> {
-        let _alone = lock(&ALONE);
+        let _alone = alone();
         let wanted = rows_of(run.scenario)?;
         let plan = plan(run.scenario, &wanted, run.seed)?;
         // The runner measures requested bandwidths of loads that were carried without one. On a busy machine that may need another table.

@@ -1,13 +1,12 @@
 //! The platforms beside the simulator: QoS sockets in the simulator, and the laboratories.
 
 use crate::connections::{self, Judgement};
-use crate::hosts::{ALONE, Hosts};
+use crate::hosts::{Hosts, alone};
 use crate::testbed::Testbed;
 use cutline_lab::routed::{self, Shares};
 use cutline_lab::{Stack, loaded};
 use cutline_results::RunResult;
 use cutline_study::{Platform, Run, Simulator};
-use cutline_sys::lock;
 
 /// Platforms of experiments, by their names in `study.toml`.
 pub const PLATFORMS: &[&dyn Platform] = &[
@@ -134,7 +133,7 @@ impl Platform for LoadedHost {
     }
 
     fn run(&self, run: Run<'_>) -> Result<RunResult, String> {
-        let _alone = lock(&ALONE);
+        let _alone = alone();
         loaded::run(run.scenario, run.seed, run.cancel).map_err(|error| error.to_string())
     }
 }

@@ -398,7 +398,7 @@ impl<P: Copy> Cake<P> {
             self.salt = (random.uniform() * (1_u64 << 53) as f64) as u64;
             self.random = Some(Streams::new(self.salt).stream("cake", "blue"));
         }
-        // No key is 0, which is the tag of a place that nobody has had.
+        // No key is 0, which is the tag of a place that was never used.
         let hash = |value: u64| (mix(value ^ self.salt) >> 32).max(1) as u32;
         let hosts = arrival.hosts.map(|host| hash(u64::from(host)));
         let key = match self.params.isolation {

@@ -67,7 +67,7 @@ fn between(sample: &Sample) -> bool {
     sample.p != Probability::ZERO && sample.p != Probability::ONE
 }
 
-/// Returns an error that describes what is wrong with the order of the packets.
+/// Returns an error that describes the fault in the order of the packets.
 fn judge(samples: &[Sample]) -> Result<(), String> {
     let share = |overtakes| {
         let of = |hit: &dyn Fn(&Sample) -> bool| {

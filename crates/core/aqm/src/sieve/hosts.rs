@@ -1,6 +1,6 @@
 //! The share of each host, and how much of it each of its flows may send.
 //!
-//! The rule of the link's fair share (share.rs), once more within each host. f is the fair share of a host. phi, at most f, is the rate that a flow
+//! The rule of the link's fair share (share.rs), again within each host. f is the fair share of a host. phi, at most f, is the rate that a flow
 //! of the host may send, so that all flows of the host together, with at most phi each, send f:
 //!
 //! ```text

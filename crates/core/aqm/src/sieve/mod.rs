@@ -35,7 +35,7 @@
 //! if each sends at most phi (hosts.rs). So a host with ten transfers gets one share, each of them a tenth, and its call is still served first. No flow
 //! has a smaller surcharge than its host. New flows count against their host's share: together they get an eighth of its f, or phi.
 //!
-//! **Why the price rises below the share, too.** Without g there is a second equilibrium: f as large as the link, nobody above it, all
+//! **Why the price rises below the share, too.** Without g there is a second equilibrium: f as large as the link, no flow above it, all
 //! of the lanes free of charge for the flows that fill them, and flows that respond to loss starved.
 //!
 //! **Why the price rises with time.** g alone is gentle: a flow whose round trip is short, all flows of a host that has many, and a sender

@@ -487,7 +487,7 @@ mod tests {
         assert_eq!(places.len(), 3, "it moved twice");
     }
 
-    /// A victim's bytes, over what it has sent itself lately, in each second of an attack from flows that were chosen by the first salt.
+    /// A victim's bytes, over its own recent bytes, in each second of an attack from flows that were chosen by the first salt.
     fn victim_of(attackers: impl Fn(&Rates) -> Vec<u32>) -> Vec<f64> {
         let (mut rates, mut random) = (Rates::new(65_536, TAU, AGE), stream());
         let (mut own, mut ratios) = (Decaying::default(), Vec::new());

@@ -331,7 +331,7 @@ mod tests {
     }
 
     /// Against a sorted list: the least start leaves first and the largest is pushed out, to the width of a slot, while the floor moves and the
-    /// packets are sorted anew.
+    /// packets are sorted again.
     #[test]
     fn it_is_a_sorted_list_to_the_width_of_a_slot() {
         let mut random = Streams::new(3).stream("calendar", "test");

@@ -1,6 +1,6 @@
 //! Sieve by accounts: a flow that has recently used less of its share is served before others, and its drop probability follows from its own wait.
 //!
-//! Every flow has one number, the finish of its last packet in virtual time. The order of service follows from it, and so does the price. Nobody is
+//! Every flow has one number, the finish of its last packet in virtual time. The order of service follows from it, and so does the price. No hint is
 //! believed, and no loop estimates a share: the measure is a flow's own lag behind its share.
 //!
 //! ```text
@@ -64,7 +64,7 @@ use crate::{
     Arrival, Backlog, Count, Departure, Discipline, DropReason, Limit, Queue, QueueStats, Readings, Shed,
     SieveReadings, Verdict,
 };
-use accounts::{Accounts, Place};
+use accounts::{Accounts, Place, nearer};
 use calendar::{Calendar, Entry, Owner};
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, Instant, Probability, RandomStream, Rate};

@@ -265,7 +265,7 @@ mod tests {
 
     proptest! {
         /// An agreement is allowed, is the same from both sides, demands of no end more than it asked for,
-        /// and weakens nothing that an end keeps. What has been agreed on agrees with itself.
+        /// and weakens nothing that an end keeps. An agreement agrees with itself.
         #[test]
         fn an_agreement_is_fair(first in any_specification(), second in any_specification()) {
             let swapped = agree(&second, &first).map(|agreed| agreed.effective);

@@ -13,7 +13,7 @@ pub enum CapacityProfile {
     Default,
     /// Any delay is acceptable, and other traffic has precedence.
     Scavenger,
-    /// Somebody waits for each answer.
+    /// A user waits for each answer.
     LowLatencyInteractive,
     /// Delay matters, but no user waits for an answer.
     LowLatencyNonInteractive,

@@ -143,7 +143,7 @@ impl Engine {
         self.outputs.push_back(EngineOutput::Control(Control::Delete { interface, handle: control.handle }));
     }
 
-    /// Ends reservations that no sender routes to any longer (RFC 2205 section 3.1.5). Nobody is notified.
+    /// Ends reservations that no sender routes to any longer (RFC 2205 section 3.1.5). No node is notified.
     pub(super) fn prune(&mut self, s: &mut SessionState) {
         let reservations = std::mem::take(&mut s.reservations);
         for mut rsb in reservations {

@@ -58,7 +58,7 @@ pub enum MessageType {
     Ack = 13,
     /// The numbers of the messages whose state is refreshed.
     Srefresh = 15,
-    /// Asks for proof that messages are recent.
+    /// Requests a proof that messages are recent.
     IntegrityChallenge = 25,
     /// The answer to it.
     IntegrityResponse = 26,

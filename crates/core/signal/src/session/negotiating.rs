@@ -130,7 +130,7 @@ impl Session {
         self.note(now, || Input::Foreign);
     }
 
-    /// Asks for another specification if it is time to.
+    /// Requests another specification when that is due.
     pub(super) fn reconsider(&mut self, now: Instant, out: &mut Outbound) {
         let Some(better) = self.renegotiation.as_ref().map(Renegotiation::better) else { return };
         let seen = self.seen(better);

@@ -132,7 +132,7 @@ impl Session {
         self.collect();
     }
 
-    /// Notices that nothing is heard of the peer any more, or that it is heard again. In a stream, reports wait behind what the
+    /// Notices that the peer has fallen silent, or sends again. In a stream, reports wait behind what the
     /// application does not read, so the owner of the socket has to notice it.
     fn listen(&mut self, now: Instant, out: &Outbound, inbound: &Inbound) {
         if self.carrier == Carrier::Stream {

@@ -3,7 +3,7 @@
 /// Participation of the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// Nobody knows yet.
+    /// Not known yet.
     Joining,
     /// The peer takes part; this is the session's token.
     Joined(u32),

@@ -267,7 +267,7 @@ fn a_peer_that_lies_is_not_believed() {
     let before = world.ends[0].mib(world.now);
     let token = world.ends[0].session.token().unwrap();
     let End { out, inbound, session, .. } = &mut world.ends[0];
-    // An honest report of another connection: it has received what was not sent.
+    // An honest report of another connection: it has received messages that were not sent.
     let mut other = Arrivals::new(world.now, &MonitorParams::default()).unwrap();
     for number in 0..100_000 {
         other.on_message(world.now + ms(1), number, world.now, 160, None);

@@ -68,7 +68,7 @@ mod tests {
         Delivery { bytes: segments * MSS, is_progress: false }
     }
 
-    /// Each acknowledgement sends what the window then allows above the pipe. Returns what has left in total, segments.
+    /// Each acknowledgement sends the segments that the window then allows above the pipe. Returns the total sent, segments.
     fn run(reduction: &mut Reduction, mut pipe: u64, ssthresh: u64, acknowledgements: u64) -> (u64, u64) {
         let mut left = 0;
         for _ in 0..acknowledgements {

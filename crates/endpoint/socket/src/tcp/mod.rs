@@ -381,8 +381,8 @@ impl Inner {
 
     /// Ends a direction, or both.
     ///
-    /// A report that comes to a socket that the kernel may not receive for any more would reset the connection before this direction is
-    /// delivered. So with a QoS socket at the peer, the kernel learns that the application receives no more when all is delivered.
+    /// A report that comes to a socket that has been shut down for reading would reset the connection before this direction is
+    /// delivered. So with a QoS socket as the peer, the kernel learns that the application receives no more when all is delivered.
     fn shut_down(&self, how: Shutdown) -> io::Result<()> {
         let is_alone = self.connection.standing() == Standing::Alone;
         if is_alone {

@@ -91,7 +91,7 @@ impl Question {
                 }
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // Nobody is there.
+                // There is no listener.
                 Err(_) => return Some(false),
             }
         }

@@ -257,7 +257,7 @@ fn an_end_that_must_take_part_and_does_not_is_an_error() {
 
 #[test]
 fn an_offer_that_nobody_answers_breaks_the_connection() {
-    // A plain server beside which somebody answers for the same port number of UDP.
+    // A plain server beside another process that answers for the same port number of UDP.
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let to = server.local_addr().unwrap();
     let datagrams = std::net::UdpSocket::bind(to).unwrap();

@@ -115,7 +115,7 @@ fn several_ends_come_to_one_listener() {
 
 #[test]
 fn a_plain_peer_is_served_in_both_roles() {
-    // A plain server that answers nothing but what it understands.
+    // A plain server that answers only messages that it understands.
     let server = UdpSocket::bind("127.0.0.1:0").unwrap();
     let to = server.local_addr().unwrap();
     let ours = QosUdpSocket::connect(to, &quick(QosOptions::sending(bulk()))).unwrap();
@@ -456,7 +456,7 @@ fn the_kernel_says_what_waits_and_what_is_left_is_known() {
     let (ours, _theirs) = pair(LOOPBACK[0], &QosOptions::sending(spec()), &QosOptions::receiving(spec()));
     let mib = ours.mib();
     assert!(mib.feedback.send_buffer.unwrap() >= Bytes::new(500), "{:?}", mib.feedback);
-    // On the loopback, what was sent has arrived.
+    // On the loopback, sent datagrams have arrived.
     ours.send(&[0; 500]).unwrap();
     assert_eq!(ours.mib().feedback.send_queue, Some(Bytes::new(0)));
     let residual = || ours.mib().send.residual;
@@ -581,7 +581,7 @@ fn rate_over_a_path_that_loses() {
 
 #[test]
 fn rate_control_refuses_counts_or_blocks_as_pacing_does() {
-    // Neither application receives: feedback is nobody's concern but the library's.
+    // Neither application receives: only the library handles feedback.
     let deadline = || now().saturating_add(Duration::from_secs(20));
     let (ours, _theirs) = pair(LOOPBACK[0], &controlled().pacing(Pacing::Refuse), &QosOptions::default());
     let mut sent = 0;
@@ -609,7 +609,7 @@ fn rate_control_refuses_counts_or_blocks_as_pacing_does() {
             Ok(_) => sent += 1,
             Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
         }
-        // The descriptor of an application that is waited for shows what it has to take, and that stays there.
+        // The descriptor of an application that is waited for shows messages for it, and they stay there.
         assert!(now() < until, "{sent} sent, {:?}", ours.mib().tfrc);
     }
     theirs.send(b"answer").unwrap();

@@ -239,7 +239,7 @@ mod tests {
         }
     }
 
-    /// Offers frames of these lengths; returns what was reported.
+    /// Offers frames of these lengths; returns the reported ones.
     fn send(sender: &mut Sender, queue: &mut Fake, lengths: &[usize]) -> Vec<bool> {
         let frames: Vec<Vec<u8>> = lengths.iter().map(|&length| vec![0; length]).collect();
         let mut reported = Vec::new();

@@ -6,7 +6,7 @@
 //! Orderings: an entry is written before the producer's index that covers it (release), and read after that index was
 //! (acquire). It is read before the consumer's index passes it (release), and overwritten after that index was read
 //! (acquire). And the kernel's need for a wake-up is checked after the producer's index is out, by a full fence: the
-//! kernel says that it sleeps, then looks at the index once more; of both sides at least one sees the other.
+//! kernel says that it sleeps, then looks at the index again; of both sides at least one sees the other.
 #![expect(unsafe_code, reason = "memory that is shared with the kernel")]
 
 use crate::mapping::Mapping;
@@ -269,7 +269,7 @@ mod tests {
             assert!(fill.push(entry));
         }
         assert!(!fill.push(99), "full again");
-        // SAFETY: nobody else has this memory.
+        // SAFETY: this memory has no other owner.
         let held: Vec<u64> =
             (0..SIZE).map(|index| unsafe { fill.ring.memory.read(fill.ring.entry(index)) }).collect();
         assert_eq!(held, [3, 4, 5, 6, 7, 10, 11, 12], "in their places: the index 0 is the fourth");
@@ -282,7 +282,7 @@ mod tests {
         assert!(arrived.pop().is_none());
         for number in 0..5_u32 {
             let entry = libc::xdp_desc { addr: u64::from(number) * 4096 + 256, len: 60 + number, options: 0 };
-            // SAFETY: nobody else has this memory.
+            // SAFETY: this memory has no other owner.
             unsafe { arrived.ring.memory.write(arrived.ring.entry(start.wrapping_add(number)), entry) };
         }
         arrived.ring.producer().store(start.wrapping_add(5), Ordering::Relaxed);

@@ -48,7 +48,7 @@ struct Wanted {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Health {
     Fine,
-    /// Somebody else has changed it, or may have.
+    /// Another program has changed it, or may have.
     Touched {
         is_sure: bool,
     },

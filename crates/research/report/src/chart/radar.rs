@@ -215,8 +215,8 @@ mod tests {
         assert_eq!(points.len(), 12, "both edges of the filled band, and each once more as an outline");
         let centre = (points[0].0, points[0].1 + RADIUS);
         let half = INNER + 0.5 * (RADIUS - INNER);
-        // Outer edge: up, right, and left where better than the best is drawn at the best. Inner edge: what is not
-        // acceptable is drawn inside the inner ring.
+        // Outer edge: up, right, and left where better than the best is drawn at the best. Inner edge: values that are not
+        // acceptable are drawn inside the inner ring.
         let expected = [(0.0, -RADIUS), (half, 0.0), (-RADIUS, 0.0), (0.0, -INNER), (half, 0.0), (0.0, 0.0)];
         for ((x, y), (dx, dy)) in points.into_iter().zip(expected) {
             assert!((x - centre.0 - dx).abs() < 0.02 && (y - centre.1 - dy).abs() < 0.02, "{x} {y}");

@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_time_without_deliveries_is_a_low_rate_until_the_next_one() {
-        // 100 ms of 10 packets, then 2 s of nothing, one packet, and anew.
+        // 100 ms of 10 packets, then 2 s of nothing, one packet, and from the start again.
         let text = lines((1..=10).map(|time| time * 10).chain([2100]));
         assert_eq!(rates(&text, 4), [(0, 1_200_000), (100, 6000), (2100, 1_200_000), (2200, 6000)]);
     }

@@ -122,7 +122,7 @@ impl Datagrams {
                 Err(errno) => return Err(io::Error::from(errno).to_string()),
             }
         }
-        // Nobody replies to frames.
+        // Frames get no replies.
         Ok(())
     }
 
