@@ -1,4 +1,4 @@
-"""Sockets with quality of service: an application says what it needs of a connection, and is told what it gets.
+"""Sockets with quality of service: an application states its requirements on a connection, and gets reports of the delivery.
 
     import cutline.socket
 
@@ -128,7 +128,7 @@ def _refusal(found):
 
 
 def _reservation(found):
-    """What the network has reserved; None without a service."""
+    """The network's reservations; None without a service."""
     if not found["service"]:
         return None
     for side in ("send", "receive"):
@@ -139,7 +139,7 @@ def _reservation(found):
 
 
 def _plain(value):
-    """Times in seconds rather than nanoseconds; None for what is unknown."""
+    """Times in seconds rather than nanoseconds; None for unknown values."""
     if not isinstance(value, dict):
         return value
     fields = {}
@@ -435,7 +435,7 @@ class Connection(_Base):
 
     @property
     def mib(self):
-        """All that is known of the connection. Times are in seconds; what is unknown is None.
+        """The state of the connection. Times are in seconds; unknown values are None.
 
         `reservation` is None without the option `service`. Otherwise it has the service and, for `send` and `receive`: standing
         (not-asked, pending, reserved or failed), the token buckets asked and reserved, and refusal with reason, node,
@@ -456,19 +456,19 @@ class Connection(_Base):
     def on_event(self, handler):
         """Has `handler(event)` called with each event, first with those that were not taken yet; None removes it.
 
-        A thread of the library calls it, so it should return soon. What it raises goes to sys.unraisablehook. Events can be taken
+        A thread of the library calls it, so it should return soon. Its exceptions go to sys.unraisablehook. Events can be taken
         with `events`, too. When this returns, an earlier handler is running no more, unless that one has called this.
         """
         self._native.on_event(handler and (lambda *found: handler(Event._from(found))))
 
     def close(self):
-        """Closes the socket, when calls of other threads have returned. A handler is not called any more."""
+        """Closes the socket, when calls of other threads have returned. A handler is no longer called."""
         if self._socket is not None:
             self._socket.on_event(None)
         super().close()
 
     def renegotiate(self, spec, options=None):
-        """Asks the peer for something else. The outcome is an event."""
+        """Requests another specification from the peer. The outcome is an event."""
         settings = [(name, _text(value)) for name, value in (options or {}).items()]
         self._native.renegotiate(_document(spec), settings)
 

@@ -233,7 +233,7 @@ fn draw(spec: &Specification, name: &str, file: &Path, force: bool) -> Result<()
     use crate::output_file::OutputFile;
 
     let format = crate::picture_file::format("--figure", file)?;
-    let region = Region::new(spec);
+    let region = cutline_quality::spec::Region::new(spec);
     let radar = cutline_report::region::radar(&format!("Region of operation: {name}"), &region, &[]);
     let radar = radar.subtitle("From the inner ring, the worst acceptable, to the outer ring, the best.");
     if format != cutline_report::chart::Format::Svg {
