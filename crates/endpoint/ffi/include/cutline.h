@@ -1,5 +1,5 @@
 /*
- * QoS sockets: an application says what it needs of a connection, and is told what it gets.
+ * QoS sockets: an application states its requirements on a connection, and gets reports of the delivery.
  *
  * Calls return -1, or a null pointer, if they fail, and set errno; cutline_error() says why in words. Several threads may use
  * a socket at the same time; options are used by one at a time. See cutline_socket(3).
@@ -25,18 +25,18 @@ typedef struct cutline_options cutline_options;
 
 /* Kind of an event. */
 #define CUTLINE_EVENT_AGREED 1 /* Both ends agree. */
-#define CUTLINE_EVENT_REFUSED 2 /* The ends do not agree. What was agreed on before holds. */
-#define CUTLINE_EVENT_ONE_SIDED 3 /* The peer takes no part, or does not answer: what was agreed on before holds. */
+#define CUTLINE_EVENT_REFUSED 2 /* The ends do not agree. The previous agreement holds. */
+#define CUTLINE_EVENT_ONE_SIDED 3 /* The peer takes no part, or does not answer: the previous agreement holds. */
 #define CUTLINE_EVENT_VIOLATED 4 /* A measure is outside its limit. */
 #define CUTLINE_EVENT_RESTORED 5 /* A measure is within its limit again. */
 #define CUTLINE_EVENT_HINT 6 /* Packets have this hint from now on. */
 #define CUTLINE_EVENT_RATE 7 /* The application should send at this rate from now on. */
 #define CUTLINE_EVENT_ASKED 8 /* This end asks by itself for another specification that the application accepts. */
-#define CUTLINE_EVENT_LOST 9 /* The connection is broken, or nothing is heard of the peer. */
+#define CUTLINE_EVENT_LOST 9 /* The connection is broken, or the peer is silent. */
 #define CUTLINE_EVENT_RECOVERED 10 /* The connection works again. */
 #define CUTLINE_EVENT_GAVE_UP 11 /* The connection was not made again in the time that the specification gives for that. */
 #define CUTLINE_EVENT_ALLOCATED 12 /* The resource manager of the host has granted another rate to this end. */
-#define CUTLINE_EVENT_UNALLOCATED 13 /* The resource manager has refused or revoked the share of this end. Its rate is not limited any more. */
+#define CUTLINE_EVENT_UNALLOCATED 13 /* The resource manager has refused or revoked the share of this end. Its rate is no longer limited. */
 
 /* A direction of a connection, as its end sees it. */
 #define CUTLINE_SIDE_SEND 1 /* Traffic that this end sends. */
@@ -48,7 +48,7 @@ typedef struct cutline_options cutline_options;
 #define CUTLINE_EVENT_ORIGIN_RECEIVING_HOST 3 /* The receiving host: its application did not read, or its receive buffer was full. */
 
 /* State of a direction's reservation. */
-#define CUTLINE_STANDING_NOT_ASKED 0 /* Nothing was asked for. */
+#define CUTLINE_STANDING_NOT_ASKED 0 /* Nothing was requested. */
 #define CUTLINE_STANDING_PENDING 1 /* The network has not answered yet. */
 #define CUTLINE_STANDING_RESERVED 2 /* The reservation is in place. */
 #define CUTLINE_STANDING_FAILED 3 /* The reservation was refused, is lost, or was not answered in time. It comes back by itself if the network can have it again. */
@@ -61,7 +61,7 @@ typedef struct cutline_options cutline_options;
 #define CUTLINE_REASON_NO_PATH 4 /* There is no path, or no sender. */
 #define CUTLINE_REASON_CONFLICT 5 /* Another reservation for the same packets has another style, or other ports. */
 #define CUTLINE_REASON_PREEMPTED 6 /* The resources were given to another reservation. */
-#define CUTLINE_REASON_ENDED 7 /* The network does not have it any more. */
+#define CUTLINE_REASON_ENDED 7 /* The network no longer has it. */
 #define CUTLINE_REASON_UNANSWERED 8 /* There was no answer in time. */
 #define CUTLINE_REASON_NO_AGENT 9 /* This host's cutlined cannot be reached. */
 #define CUTLINE_REASON_INVALID 10 /* A value is not allowed. */
@@ -70,15 +70,15 @@ typedef struct cutline_options cutline_options;
 /* Kind of a reservation's event. */
 #define CUTLINE_RESERVATION_EVENT_GRANTED 1 /* A direction is reserved. */
 #define CUTLINE_RESERVATION_EVENT_CHANGED 2 /* The reservation of a direction has changed. */
-#define CUTLINE_RESERVATION_EVENT_CONFIRMED 3 /* A direction is reserved along the whole path, as a node says. */
+#define CUTLINE_RESERVATION_EVENT_CONFIRMED 3 /* A direction is reserved along the whole path, as a node reports. */
 #define CUTLINE_RESERVATION_EVENT_LOST 4 /* A direction is refused, or lost. */
 
 /* The kind of the last error of a thread. */
 #define CUTLINE_ERROR_NONE 0 /* There was no error. */
 #define CUTLINE_ERROR_ARGUMENT 1 /* An argument or an option is not allowed. */
-#define CUTLINE_ERROR_REFUSED 2 /* The ends do not agree on what the connection needs; or, with if-refused = fail, the network has not reserved it. */
+#define CUTLINE_ERROR_REFUSED 2 /* The ends do not agree on a specification; or, with if-refused = fail, the network has not reserved it. */
 #define CUTLINE_ERROR_NO_PEER 3 /* The peer is no QoS socket, or has another key. */
-#define CUTLINE_ERROR_SYSTEM 4 /* The system refused something: errno says what. */
+#define CUTLINE_ERROR_SYSTEM 4 /* A system call failed: errno gives the reason. */
 #define CUTLINE_ERROR_INTERNAL 5 /* A defect of this library; the socket may be of no more use. */
 #define CUTLINE_ERROR_LOST 6 /* The connection was lost and is made again: this call was not carried out, and the next one uses the new connection. */
 
@@ -95,7 +95,7 @@ typedef struct cutline_options cutline_options;
 #define CUTLINE_TEXT 512
 #define CUTLINE_NAME 64
 
-/* Something that has happened to a connection. What does not belong to its kind is 0. */
+/* An event of a connection. Fields that do not belong to its kind are 0. */
 typedef struct cutline_event {
     /* The size of this struct, which the caller sets: later versions have more at its end. */
     size_t size;
@@ -176,7 +176,7 @@ typedef struct cutline_direction_reservation {
 
 /* State of a connection's reservation. */
 typedef struct cutline_reservation {
-    /* The service that was asked; empty if none was (option service): then nothing was asked for. */
+    /* The service of the request; empty if there was none (option service): then nothing was requested. */
     char service[CUTLINE_NAME];
     /* Direction in which this end sends. */
     cutline_direction_reservation send;
@@ -184,7 +184,7 @@ typedef struct cutline_reservation {
     cutline_direction_reservation receive;
 } cutline_reservation;
 
-/* Something that has happened to a reservation. What does not belong to its kind is 0, -1 or empty. */
+/* An event of a reservation. Fields that do not belong to its kind are 0, -1 or empty. */
 typedef struct cutline_reservation_event {
     /* The size of this struct, which the caller sets: later versions have more at its end. */
     size_t size;
@@ -350,7 +350,7 @@ typedef struct cutline_details {
     cutline_requirements requested;
     /* The requirements that hold and may be weakened: bit 1 << place for each, min_rate being the first one. */
     int64_t coerced;
-    /* The region of operation, and what was measured in it: rate, delay, gap, jitter, loss, recovery. */
+    /* The region of operation, and the measurements in it: rate, delay, gap, jitter, loss, recovery. */
     cutline_axis operation[CUTLINE_MEASURES];
     /* Begin of the last interval of measurement, by the monotonic clock of the receiving end, ns; -1 before
      * the first. */
@@ -446,7 +446,7 @@ typedef struct cutline_mib {
     cutline_distribution delay;
     /* The jitters received since the beginning. */
     cutline_distribution jitter;
-    /* The rate at which the application should send, messages/s; NaN if nothing asks for one. */
+    /* The rate at which the application should send, messages/s; NaN if nothing requests one. */
     double target_rate;
     /* The delay hint of the packets that this end sends, 1 to 16; -1 if they have none. */
     int64_t hint;
@@ -492,7 +492,7 @@ typedef struct cutline_mib {
     cutline_negotiation negotiation;
     /* Reports of the peer that were not newer than one before. */
     int64_t reports_stale;
-    /* Reports that contradict themselves, earlier ones, or what was sent. */
+    /* Reports that contradict themselves, earlier ones, or the sent traffic. */
     int64_t reports_refused;
     /* Number of times that one of the two clocks was set. */
     int64_t clock_steps;
@@ -517,7 +517,7 @@ cutline_options *cutline_options_new(const char *class);
  * Whether all options go together is checked when a socket is made, so that they can be set in any order. */
 int cutline_options_set(cutline_options *options, const char *name, const char *value);
 
-/* Reads all options from a document, TOML or JSON. It replaces what was set before, but for the key. */
+/* Reads all options from a document, TOML or JSON. It replaces earlier options, except the key. */
 int cutline_options_read(cutline_options *options, const char *document);
 
 /* Demands that the peer shows that it has this key, of 32 to 4096 bytes. */
@@ -538,7 +538,7 @@ cutline_socket *cutline_connect(int type, const struct sockaddr *address, sockle
 cutline_socket *cutline_connect_to(int type, const char *address, const cutline_options *options);
 
 /* Listens at an address: socket(), bind() and listen() in one. Datagram connections are accepted like streams. A stream's listener
- * uses the same port number of UDP as well, to say that it is a QoS socket. */
+ * uses the same port number of UDP as well, to announce that it is a QoS socket. */
 cutline_socket *cutline_listen(int type, const struct sockaddr *address, socklen_t length, const cutline_options *options);
 
 /* As cutline_listen, with the address as a text: "0.0.0.0:5004", "[::]:5004". Port 0 is one that is free. */
@@ -548,7 +548,7 @@ cutline_socket *cutline_listen_at(int type, const char *address, const cutline_o
 cutline_socket *cutline_accept(cutline_socket *socket, struct sockaddr *address, socklen_t *length);
 
 /* Sends a message. Returns how many bytes were taken: all of a datagram; of a stream perhaps fewer. It waits while the application
- * sends faster than was agreed on, as the option pacing says. flags is 0 or MSG_NOSIGNAL; there is never a SIGPIPE. */
+ * sends faster than was agreed on, according to the option pacing. flags is 0 or MSG_NOSIGNAL; there is never a SIGPIPE. */
 ssize_t cutline_send(cutline_socket *socket, const void *data, size_t length, int flags);
 
 /* Receives: bytes of a stream, or a datagram, of which the rest is lost if it is longer. Returns how many bytes; 0 at a stream's end.
@@ -584,8 +584,8 @@ int cutline_getpeername(cutline_socket *socket, struct sockaddr *address, sockle
 /* Ends a direction of a stream, or both: how is SHUT_RD, SHUT_WR or SHUT_RDWR. A call of another thread that waits returns. */
 int cutline_shutdown(cutline_socket *socket, int how);
 
-/* Closes a socket and frees its handle. No other call on it may be under way. A null pointer is allowed. It does not wait: what a stream
- * has sent is delivered in the background, as the option linger says. */
+/* Closes a socket and frees its handle. No other call on it may be under way. A null pointer is allowed. It does not wait: data that a stream
+ * has sent is delivered in the background, according to the option linger. */
 int cutline_close(cutline_socket *socket);
 
 /* Takes the next event of a connection. It waits for it for at most timeout_ms; 0 does not wait, and -1 waits as long as it
@@ -602,14 +602,14 @@ int cutline_on_event(cutline_socket *socket, cutline_handler handler, void *data
 int cutline_get_mib(cutline_socket *socket, cutline_mib *mib);
 
 /* Takes the next event of a connection's reservation, without waiting. event->size must be set to sizeof *event. Returns 1, or 0 if
- * there was none, as without the option service. How the reservation stands is in the MIB. */
+ * there was none, as without the option service. The state of the reservation is in the MIB. */
 int cutline_next_reservation_event(cutline_socket *socket, cutline_reservation_event *event);
 
-/* Asks the peer for something else: the specification of these options. The outcome is an event. Until then, what was agreed
- * on holds. */
+/* Requests another specification from the peer: that of these options. The outcome is an event. Until then, the agreement
+ * holds. */
 int cutline_renegotiate(cutline_socket *socket, const cutline_options *options);
 
-/* Returns what the last call of this thread that failed has to say: what is not allowed, with its value and what is allowed.
+/* Returns the message of the last failed call of this thread: the field, its value and the allowed values.
  * It is an empty text if none has failed. The text holds until the next call of this library by this thread. */
 const char *cutline_error(void);
 

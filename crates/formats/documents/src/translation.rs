@@ -2,7 +2,6 @@
 
 use crate::specification::DirectionDocument;
 use cutline_flow::TrafficSpec;
-use cutline_params::Choice as _;
 use cutline_quality::spec::CapacityProfile;
 use cutline_translate::{Decision, EndSystemSettings, NetworkSettings, PacedBy, Translation, Unmet};
 use cutline_units::{Bytes, Dscp, Hint};

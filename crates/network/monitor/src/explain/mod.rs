@@ -242,7 +242,7 @@ fn not_examined(evidence: &HostEvidence<'_>, interval: &Interval<'_>) -> Vec<Str
     }
     let is_hidden = |way: &interval::Way<'_>| way.sent_packets > 0 && way.after.flows.is_empty();
     if interval.ways.iter().any(is_hidden) {
-        lines.push("flows and hosts of a router: only root and its own user see them, and a router of an earlier version has none".to_owned());
+        lines.push("flows and hosts of a router: only root and its own user see them".to_owned());
     }
     if !routers.is_empty() && evidence.interfaces.is_empty() {
         lines.push("interfaces of the routers: they were not probed".to_owned());

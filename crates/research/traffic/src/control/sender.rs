@@ -390,7 +390,7 @@ fn receiver_of_frames(
     to: Option<FramesTo>,
     receiver: SocketAddr,
 ) -> Result<SocketAddr, ControlError> {
-    let missing = || ControlError::Path("the receiver is of an earlier version, without frames".to_owned());
+    let missing = || ControlError::Path("the receiver has sent no address for frames".to_owned());
     let FramesTo { link, port } = to.ok_or_else(missing)?;
     check_on_link(receiver.ip(), link).map_err(ControlError::Path)?;
     Ok(DirectAddress { interface, link, port }.socket_addr())
