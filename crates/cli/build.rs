@@ -1,4 +1,4 @@
-//! Tells the program which commit it is built from, for `cutline --version`, reports and summaries. Without git or its history, it has
+//! Stores the commit in the program, for `cutline --version`, reports and summaries. Without git or its history, it has
 //! the version alone. The package for Python is built with this, too.
 
 use std::path::{Path, PathBuf};

@@ -292,7 +292,7 @@ impl Socket {
         }
     }
 
-    /// Has a callable called with each event, as JSON and in words; `None` removes it.
+    /// Sets a callable that is called with each event, as JSON and in words; `None` removes it.
     fn on_event(&self, py: Python<'_>, handler: Option<Py<PyAny>>) -> PyResult<()> {
         let connection = self.connection().map_err(failed_io)?;
         let is_set = handler.is_some();
@@ -339,7 +339,7 @@ impl Socket {
         drop(former);
     }
 
-    /// All that is known of the connection, as JSON.
+    /// Returns the state of the connection, as JSON.
     fn mib(&self) -> PyResult<String> {
         Ok(json(&Mib::from(&self.connection().map_err(failed_io)?.mib())))
     }

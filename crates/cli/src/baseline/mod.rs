@@ -13,7 +13,7 @@ use crate::tg::{key, resolve};
 use crate::{interrupt, message, output};
 use cutline_baseline::{BaselineDocument, FileError, HostFingerprint, RowKey};
 use cutline_baseline_runner::{
-    BaselinePlan, Far, FarKind, LEAST_BLOCK, MARGINS, MOST_BLOCK, PAPER_BLOCKS, PAPER_RATES, RunError,
+    BaselinePlan, FarEnd, FarEndKind, LEAST_BLOCK, MARGINS, MOST_BLOCK, PAPER_BLOCKS, PAPER_RATES, RunError,
     Runner, SHARES,
 };
 use cutline_sys::address::ZonedIp;
@@ -29,7 +29,7 @@ use std::sync::atomic::Ordering;
 /// Sends blocks of several sizes over TCP and UDP at several rates, with the buffers of the kernel and with larger ones, and measures
 /// throughput, loss and its place, delay, round-trip time, retransmissions and processor time (QUANTA section 4.1,
 /// docs/guide/baseline.md). HOST runs `cutline tg receive`. Each measurement is stored in the table at once: Ctrl-C ends the command, and
-/// the same command goes on where it was.
+/// the same command continues where it was.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "switches of the command line")]
@@ -131,7 +131,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     // Errors of the picture's file are reported before the work.
     #[cfg(feature = "charts")]
     let picture = PictureFile::create(args.plot.as_deref(), args.force)?;
-    let far = Far::new(far(args)?)?;
+    let far = FarEnd::new(far(args)?)?;
     let runner = Runner::new(&plan(args), far, &args.output, existing, crate::program::BUILD);
     let mut runner = runner.map_err(|error| match error {
         RunError::Other { .. } => Failure::Failed(format!(
@@ -184,14 +184,14 @@ fn existing(args: &Args) -> Result<Option<BaselineDocument>, Failure> {
     })
 }
 
-fn far(args: &Args) -> Result<FarKind, Failure> {
+fn far(args: &Args) -> Result<FarEndKind, Failure> {
     let Some(receiver) = &args.receiver else {
-        return Ok(if args.namespaces { FarKind::Namespaces } else { FarKind::Loopback });
+        return Ok(if args.namespaces { FarEndKind::Namespaces } else { FarEndKind::Loopback });
     };
     let from = args.from.map(|address| address.with_port(0));
     let addresses = resolve(receiver, from)?;
     let key = args.key_file.as_deref().map(key).transpose()?;
-    Ok(FarKind::Host { name: receiver.clone(), addresses, key, from })
+    Ok(FarEndKind::Host { name: receiver.clone(), addresses, key, from })
 }
 
 fn plan(args: &Args) -> BaselinePlan {

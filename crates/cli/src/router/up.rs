@@ -1,6 +1,6 @@
 //! `cutline router up` and `down`: everything that a host that routes needs, by one command, and its removal.
 //!
-//! `up` runs `cutline router setup` and starts the router, which goes on when the command has ended, as a tunnel does after
+//! `up` runs `cutline router setup` and starts the router, which continues when the command has ended, as a tunnel does after
 //! `wg-quick up`. `down` finds the router by its claim on the TUN interface, so it needs no file that could be out of date
 //! (docs/adr/0051-router-up.md).
 

@@ -53,7 +53,7 @@ pub struct Gateways {
     near: Running,
     far: Running,
     served: Served,
-    /// A program whose exchange of datagrams goes on all the time.
+    /// A program whose exchange of datagrams continues all the time.
     known: UdpSocket,
 }
 

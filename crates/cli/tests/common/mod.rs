@@ -395,7 +395,7 @@ pub fn receive_numbers(socket: UdpSocket) -> JoinHandle<Vec<u32>> {
     })
 }
 
-/// A router is stopped while datagrams come, so that many are due when it goes on, more than a port sends with one call:
+/// A router is stopped while datagrams come, so that many are due when it continues, more than a port sends with one call:
 /// each crosses once, in its turn.
 pub fn assert_a_backlog_crosses([from, to]: [UdpSocket; 2], router: &mut Router) {
     const DATAGRAMS: u32 = 300;

@@ -5,7 +5,7 @@
 //! ```text
 //! sojourn >= target for a whole interval (and more than one packet waits)  ->  drop one, begin to drop
 //! while dropping, the next drop comes after interval / sqrt(count), count = drops since it began
-//! sojourn < target  ->  stop; soon again (within 16 intervals), count goes on from where it was
+//! sojourn < target  ->  stop; soon again (within 16 intervals), count continues from where it was
 //! ```
 //!
 //! Worked numbers: drops follow the first after 100 ms, 70.7 ms, 57.7 ms, 50 ms (`the_interval_between_drops_shrinks`).

@@ -115,7 +115,7 @@ fn unresponsive_traffic_is_dropped_beyond_the_largest_mark_probability() {
         queue
     };
     let capable = Arrival { ecn_capable: true, ..classic() };
-    // p_C = 0.64: it goes on growing beyond p_Cmax = 0.25.
+    // p_C = 0.64: it continues growing beyond p_Cmax = 0.25.
     for arrival in [classic(), capable, scalable()] {
         let sent = share(&mut with(), arrival, 10_000).1;
         assert!(sent.abs_diff(3600) <= 1, "{sent}");

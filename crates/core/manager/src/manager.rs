@@ -368,7 +368,7 @@ impl Manager {
         &self.resources
     }
 
-    /// Everything that is known of a flow; `None` if there is no such flow.
+    /// Returns the state of a flow; `None` if there is no such flow.
     pub fn allocation(&mut self, flow: FlowId) -> Option<FlowAllocation> {
         self.resources.allocation(flow)
     }

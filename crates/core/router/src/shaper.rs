@@ -174,7 +174,7 @@ impl Shaper {
         })
     }
 
-    /// Tells the shaper the current time. A schedule that is too far behind slips.
+    /// Advances the shaper to the current time. A schedule that is too far behind slips.
     pub fn wake(&mut self, now: Instant) {
         self.earliest = Instant::ZERO + now.saturating_since(Instant::ZERO + self.params.burst);
         let slip = self.earliest.saturating_since(self.serializer.free_at());
@@ -483,7 +483,7 @@ impl Shaper {
         self.frames.release(slot);
     }
 
-    /// Sets the link's rate, which must not be zero. The rest of a frame that is on the link goes on at the new rate. No frame is lost.
+    /// Sets the link's rate, which must not be zero. The rest of a frame that is on the link continues at the new rate. No frame is lost.
     pub fn set_rate(&mut self, now: Instant, rate: Rate) {
         self.advance(now);
         self.serializer.set_rate(self.clock, rate);

@@ -275,7 +275,7 @@ pub enum Ids {
     Groups(Vec<(u32, IpAddr, IpAddr)>),
 }
 
-/// Asks a neighbour to prove that its messages are recent, and is returned by it (RFC 2747 section 4.3).
+/// Challenge for a neighbour to prove that its messages are recent, which returns it (RFC 2747 section 4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Challenge {
     /// The neighbour's key, 48 bits.

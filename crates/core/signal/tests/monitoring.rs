@@ -135,7 +135,7 @@ fn both_ends_see_the_loss_and_the_delay_within_the_error_of_the_clocks() {
         }
     }
     assert!(known > 115, "the offset is known after the first reports: {known}");
-    // Half of the round trip of 54 ms, and little of drift: the exchanges go on.
+    // Half of the round trip of 54 ms, and little of drift: the exchanges continue.
     let worst = errors.iter().max().unwrap();
     assert!(*worst < ms(28), "{worst}");
     assert_eq!((receiver.clock.steps(), sender.clock.steps()), (0, 0));

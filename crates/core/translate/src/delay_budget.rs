@@ -41,7 +41,7 @@ impl DelayBudget {
         (rate.bytes_in(self.share).get(), why)
     }
 
-    /// Says where the share comes from, for a reason.
+    /// Returns the source of the share, as part of a reason.
     pub(crate) fn because(&self, path: &Path) -> String {
         let known = if path.rtt.is_some() { "" } else { ", which are assumed" };
         format!(

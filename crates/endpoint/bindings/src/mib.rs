@@ -264,7 +264,7 @@ pub struct Tfrc {
     pub refused: i64,
 }
 
-/// All that is known of a connection.
+/// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
 pub struct Mib {

@@ -50,7 +50,7 @@ impl Data {
     }
 }
 
-/// Has a function called with each event from now on, and first with those that were not taken yet; a null pointer removes it.
+/// Sets a function that is called with each event from now on, and first with the events that were not taken yet; a null pointer removes it.
 /// `data` is passed on. Events can be taken as before, too. The function is called by a thread of the library, which serves all
 /// connections: it may call everything of this library but cutline_close() of this socket, and must return soon. The event is there until
 /// it returns. When this call or cutline_close() returns, an earlier function is running no more, unless it is that function that calls.

@@ -203,7 +203,7 @@ fn step(
     Ok(progress)
 }
 
-/// Waits until an end can go on.
+/// Waits until an end can continue.
 fn wait(plain: &impl Stream, qos: &impl Stream, out: &Pipe, back: &Pipe, stop: &Stop) -> Result<(), Ending> {
     let interest = |reads: &Pipe, writes: &Pipe| {
         let mut flags = PollFlags::empty();
@@ -244,7 +244,7 @@ fn failure(stream: &impl Stream, interest: PollFlags, found: PollFlags) -> io::R
     }
 }
 
-/// Has a stream closed with a reset, so that its peer does not take the received part for the whole.
+/// Closes a stream with a reset, so that its peer does not take the received part for the whole.
 pub fn reset(stream: impl AsFd) {
     // Where that is refused, the connection is gone already.
     let _gone = sockopt::set_socket_linger(stream, Some(std::time::Duration::ZERO));

@@ -142,7 +142,7 @@ fn carry_far(shared: &Arc<Shared>, route: usize, stream: &QosTcpStream, ticket: 
     }
 }
 
-/// Says how a relay has ended, and closes both ends: with a reset unless both directions have ended in order.
+/// Reports the end of a relay, and closes both ends: with a reset unless both directions have ended in order.
 fn conclude(
     shared: &Shared,
     route: usize,

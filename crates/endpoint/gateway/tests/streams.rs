@@ -70,7 +70,7 @@ fn megabytes_cross_intact_in_both_directions_at_once_and_each_end_is_carried_ove
         let answer = answer.clone();
         let writing = spawn(move || {
             writer.write_all(&answer).unwrap();
-            // This direction ends while the other one goes on.
+            // This direction ends while the other one continues.
             writer.shutdown(Shutdown::Write).unwrap();
         });
         let mut request = Vec::new();

@@ -51,7 +51,7 @@ pub trait Attempt: Sized {
     /// Begins to connect to an address.
     fn begin(address: SocketAddr, options: &QosOptions) -> Result<Self, QosError>;
 
-    /// Goes on with it.
+    /// Continues the attempt.
     fn advance(&mut self, options: &QosOptions) -> Result<ConnectProgress<Self::Socket>, QosError>;
 
     /// Returns the descriptor and the readiness that the attempt waits for.
@@ -183,7 +183,7 @@ impl<S: Connect> Connecting<S> {
         time::Duration::from_nanos(self.due.saturating_since(now()).as_nanos())
     }
 
-    /// Goes on with all attempts. Returns a socket that is connected.
+    /// Continues all attempts. Returns a socket that is connected.
     fn advance_attempts(&mut self) -> Option<S> {
         self.due = if self.addresses.is_empty() { self.deadline } else { self.deadline.min(self.next) };
         for (address, mut attempt) in std::mem::take(&mut self.attempts) {

@@ -184,7 +184,7 @@ impl Connection {
         lock(&self.inbound)
     }
 
-    /// Has the thread that serves connections serve this one from now on, unless it does.
+    /// Registers the connection with the thread that serves connections, unless it is registered.
     pub fn keep(&self, service: Weak<dyn KeptConnection>) -> Result<(), QosError> {
         if self.kept.get().is_some() {
             return Ok(());
@@ -233,7 +233,7 @@ impl Connection {
         control.push_back(message.to_vec());
     }
 
-    /// Goes on with another session, over a connection that was made again after so long.
+    /// Continues with another session, over a connection that was made again after so long.
     /// Its socket may have another address now.
     pub fn replace(&self, candidate: Candidate, after: Duration, local: io::Result<SocketAddr>) {
         let Candidate { session, out, inbound, events } = candidate;
@@ -445,7 +445,7 @@ impl Connection {
         self.reserver.as_ref().map(Reserver::status)
     }
 
-    /// All that is known of the connection over this socket.
+    /// Returns the state of the connection over this socket.
     pub fn mib(
         &self,
         socket: impl AsFd,

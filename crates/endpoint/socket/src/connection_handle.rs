@@ -32,7 +32,7 @@ pub trait SharedCalls: KeptConnection {
     /// Returns all that is known of the connection.
     fn mib(&self) -> Mib;
 
-    /// Asks the peer for something else.
+    /// Requests another specification from the peer.
     fn renegotiate(&self, specification: ConnectionSpecification);
 
     /// Returns whether the connection is being made again.
@@ -87,7 +87,7 @@ impl ConnectionHandle {
         self.0.connection().wait_for_event(duration(time))
     }
 
-    /// Has a handler called with each event from now on, and first with those that were not taken yet. Events can be taken as before,
+    /// Sets a handler that is called with each event from now on, and first with the events that were not taken yet. Events can be taken as before,
     /// too. An earlier handler is replaced.
     ///
     /// The thread that serves all connections calls it, and holds no lock then: the handler may call everything of the socket, but
@@ -104,7 +104,7 @@ impl ConnectionHandle {
         self.0.connection().remove_handler();
     }
 
-    /// All that is known of the connection.
+    /// Returns the state of the connection.
     pub fn mib(&self) -> Mib {
         self.0.mib()
     }

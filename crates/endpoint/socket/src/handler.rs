@@ -71,7 +71,7 @@ impl Handling {
         drop(before);
     }
 
-    /// Has the handler called with an event.
+    /// Calls the handler with an event.
     pub fn add(&self, event: &Event) {
         let mut state = lock(&self.state);
         if state.service.is_some() {

@@ -108,7 +108,7 @@ pub fn wake() {
     keeper().earlier.notify_one();
 }
 
-/// Has the thread call the handler of a connection that is served.
+/// Wakes the thread to call the handler of a served connection.
 pub fn call_soon(service: Weak<dyn KeptConnection>) {
     keeper().lock().calls.push_back(service);
     keeper().earlier.notify_one();

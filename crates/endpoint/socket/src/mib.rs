@@ -1,4 +1,4 @@
-//! All that is known of a connection.
+//! State of a connection.
 
 use crate::reservation::ReservationStatus;
 use cutline_signal::mib;

@@ -160,7 +160,7 @@ impl QosOptions {
         Self { rate_control, ..self }
     }
 
-    /// Says how packets are marked.
+    /// Sets the marking of packets.
     #[must_use]
     pub fn marking(self, marking: Marking) -> Self {
         Self { marking, ..self }
@@ -233,7 +233,7 @@ impl QosOptions {
         NegotiationParams { first_timeout: first_timeout.min(share.max(SHORTEST)), give_up }
     }
 
-    /// Says whether a connection that breaks is made again, within the shorter `recovery` time of the specification's directions: the one
+    /// Sets whether a broken connection is made again, within the shorter `recovery` time of the specification's directions: the one
     /// that the kernel reports as broken, or the one of datagrams whose peer has been silent for too long. [`Event::Lost`] has how
     /// many messages have arrived for certain, [`Event::Recovered`](crate::Event::Recovered) and [`Event::GaveUp`](crate::Event::GaveUp) how
     /// it ends.
@@ -327,7 +327,7 @@ impl QosOptions {
         Self { monitor, ..self }
     }
 
-    /// Has the sessions of these sockets write all that they are given, and all that they do, so that it can be seen later why one has
+    /// Sets a trace into which the sessions of these sockets write their inputs and outputs, so that it can be seen later why one has
     /// decided as it has. The simulator repeats it (`cutline_sim::qos::replay`). It takes memory without end, and has a copy of each
     /// datagram that was received.
     #[must_use]
@@ -376,7 +376,7 @@ impl QosOptions {
         Ok(Self { reservation: Some(reservation), ..self })
     }
 
-    /// Says whether a direction that has acknowledgements alone is reserved, too. Nothing happens without a service.
+    /// Sets whether a direction with acknowledgements alone is reserved, too. Nothing happens without a service.
     #[must_use]
     pub fn ack_path(self, ack_path: AckPath) -> Self {
         self.reservation_with(|reservation| reservation.ack_path = ack_path)

@@ -54,10 +54,10 @@ pub trait Reconnect {
     /// Continues the attempt. Returns its result; `None` while it is under way.
     fn advance(&self, attempt: &mut Self::Attempt, options: &QosOptions) -> Option<Result<(), QosError>>;
 
-    /// Goes on with the new connection, after so long without one. Returns it while a call looks whether there is one.
+    /// Continues with the new connection, after so long without one. Returns it while a call looks whether there is one.
     fn take_up(&self, attempt: Self::Attempt, after: Duration) -> Result<(), Self::Attempt>;
 
-    /// Tells the application something.
+    /// Queues an event for the application.
     fn tell(&self, event: Event);
 }
 
@@ -121,7 +121,7 @@ impl Candidate {
         Ok(Self { session, out, inbound, events: Vec::new() })
     }
 
-    /// Lets the session do something.
+    /// Runs a call on the session.
     pub fn act(&mut self, act: impl FnOnce(&mut Session, &mut Outbound, &mut Inbound)) {
         act(&mut self.session, &mut self.out, &mut self.inbound);
     }
@@ -198,7 +198,7 @@ impl<A> Recovery<A> {
         self.lock().options.specification = specification.clone();
     }
 
-    /// Does something while no attempt is made.
+    /// Runs a call while no attempt is made.
     pub fn between_attempts<T>(&self, act: impl FnOnce() -> T) -> T {
         let _state = self.lock();
         act()

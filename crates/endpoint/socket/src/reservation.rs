@@ -31,7 +31,7 @@ pub enum IfRefused {
     /// The connection continues as best effort, and [`ReservationStatus`] has the reason, also without an answer.
     #[default]
     BestEffort,
-    /// Connecting is an error with the reason. An end that accepts goes on as best effort.
+    /// Connecting is an error with the reason. An end that accepts continues as best effort.
     Fail,
 }
 

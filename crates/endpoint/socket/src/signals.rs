@@ -1,6 +1,6 @@
 //! Signals in calls that wait.
 //!
-//! A call that waits goes on waiting when a signal handler has run, as calls of the standard library do. A language with handlers of its
+//! A call that waits continues waiting when a signal handler has run, as calls of the standard library do. A language with handlers of its
 //! own, which run between its calls, needs it to return: [`Interruptible`].
 
 use cutline_sys::now;
@@ -28,7 +28,7 @@ const LONGEST_WAIT: Duration = Duration::from_millis(500);
 /// let call = Interruptible::new();
 /// let outcome = loop {
 ///     match call.run(|| listener.accept()) {
-///         // The time that the call may take goes on when it is repeated.
+///         // The time that the call may take continues when it is repeated.
 ///         Err(error) if error.kind() == ErrorKind::Interrupted => match handle_signals() {
 ///             Ok(()) => {}
 ///             Err(error) => break Err(error),

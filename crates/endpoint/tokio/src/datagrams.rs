@@ -71,7 +71,7 @@ impl QosUdpSocket {
         self.0.try_event()
     }
 
-    /// All that is known of the connection.
+    /// Returns the state of the connection.
     pub fn mib(&self) -> Mib {
         self.0.socket().mib()
     }
@@ -81,7 +81,7 @@ impl QosUdpSocket {
         self.0.socket().reservation_event()
     }
 
-    /// Asks the peer for something else. The outcome is an [`Event`].
+    /// Requests another specification from the peer. The outcome is an [`Event`].
     pub fn renegotiate(&self, specification: ConnectionSpecification) {
         self.0.socket().renegotiate(specification);
     }

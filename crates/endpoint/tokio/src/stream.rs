@@ -143,7 +143,7 @@ impl QosTcpStream {
         self.stream.try_event()
     }
 
-    /// All that is known of the connection.
+    /// Returns the state of the connection.
     pub fn mib(&self) -> Mib {
         self.stream.socket().mib()
     }
@@ -153,7 +153,7 @@ impl QosTcpStream {
         self.stream.socket().reservation_event()
     }
 
-    /// Asks the peer for something else. The outcome is an [`Event`].
+    /// Requests another specification from the peer. The outcome is an [`Event`].
     pub fn renegotiate(&self, specification: ConnectionSpecification) {
         self.stream.socket().renegotiate(specification);
     }
@@ -209,7 +209,7 @@ impl OwnedReadHalf {
         self.0.event().await
     }
 
-    /// All that is known of the connection.
+    /// Returns the state of the connection.
     pub fn mib(&self) -> Mib {
         self.0.socket().mib()
     }

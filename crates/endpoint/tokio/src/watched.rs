@@ -28,7 +28,7 @@ impl<T: AsFd> AsRawFd for Descriptor<T> {
     }
 }
 
-/// Has the runtime watch a socket.
+/// Registers a socket with the runtime.
 #[expect(
     deprecated,
     reason = "its successor is unsafe, as a type may give away another descriptor each time; these own the one they give"
@@ -37,7 +37,7 @@ pub fn watch<T: AsFd>(socket: T) -> io::Result<AsyncFd<Descriptor<T>>> {
     AsyncFd::new(Descriptor(socket))
 }
 
-/// Has the runtime watch a descriptor for one interest.
+/// Registers a descriptor with the runtime for one interest.
 #[expect(deprecated, reason = "as above")]
 fn watch_for(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::with_interest(fd, interest)
@@ -211,7 +211,7 @@ pub async fn connected<S: Connect>(mut connecting: Connecting<S>) -> Result<S, Q
             };
             if awaited.iter().any(is_ready) { Poll::Ready(()) } else { Poll::Pending }
         });
-        // When the time is over, it goes on as well.
+        // When the time is over, it continues as well.
         let _ready = timeout(connecting.time_left(), any_is_ready).await;
     }
 }

@@ -225,7 +225,7 @@ async fn waiting_for_its_turn_blocks_no_other_task() {
         }
     };
     let ((), took, ticks) = beside_a_clock(sends).await;
-    // Seven of them wait for 50 ms each, while the clock goes on.
+    // Seven of them wait for 50 ms each, while the clock continues.
     assert!(took >= ms(349) && ticks >= 20, "{took:?}, {ticks}");
     let options = QosOptions::sending(slow).pacing(Pacing::Refuse);
     let (ours, _theirs) = datagrams(&options, &QosOptions::default()).await;

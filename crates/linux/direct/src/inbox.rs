@@ -87,7 +87,7 @@ impl DirectInbox {
         }
     }
 
-    /// Asks the kernel for time stamps, and for the number of frames that it drops because the socket's buffer is full. Returns how many
+    /// Enables time stamps, and the count of frames that the kernel drops because the socket's buffer is full. Returns how many
     /// it has dropped so far.
     ///
     /// # Errors

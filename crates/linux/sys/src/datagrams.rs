@@ -191,7 +191,7 @@ impl Inbox {
         Self { names_senders: true, settled, ..Self::connected(room, batch, peer) }
     }
 
-    /// Asks the kernel for time stamps.
+    /// Enables time stamps of the kernel.
     ///
     /// # Errors
     /// When it has none.
@@ -199,7 +199,7 @@ impl Inbox {
         SO_TIMESTAMPNS.set(&socket, 1)
     }
 
-    /// Asks the kernel to count the datagrams that it drops because the receive buffer is full ([`Inbox::overflowed`]). Returns how many
+    /// Enables the count of datagrams that the kernel drops because the receive buffer is full ([`Inbox::overflowed`]). Returns how many
     /// it has dropped so far, as far as it reports that.
     ///
     /// # Errors
@@ -215,7 +215,7 @@ impl Inbox {
             .map_or(0, |drops| u32::from_ne_bytes(*drops)))
     }
 
-    /// Asks the kernel for time stamps, traffic classes and the count of dropped datagrams.
+    /// Enables time stamps, traffic classes and the count of dropped datagrams.
     ///
     /// # Errors
     /// When it does not have one of them.

@@ -49,7 +49,7 @@ impl LocalAddress {
     }
 }
 
-/// Has each datagram that comes say its local address.
+/// Enables the local address of each received datagram.
 ///
 /// # Errors
 /// When the kernel refuses it.

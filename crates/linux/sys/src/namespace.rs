@@ -146,7 +146,7 @@ fn open_file(name: &str) -> Result<OwnedFd, SysError> {
         .map_err(|errno| SysError::new(format!("{path} cannot be opened"), errno))
 }
 
-/// The lock by which namespaces are not swept while one is made. Without it, if its file cannot be opened, making and sweeping go on.
+/// The lock by which namespaces are not swept while one is made. Without it, if its file cannot be opened, making and sweeping continue.
 struct Sweeping(#[expect(dead_code, reason = "it is a lock until it is closed")] Option<OwnedFd>);
 
 impl Sweeping {

@@ -15,7 +15,7 @@ pub fn allow_most_descriptors() {
     let _unchanged = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
-/// Has large blocks of memory given back to the system as soon as they are free. GNU's allocator otherwise keeps blocks of the size
+/// Makes the allocator return large blocks of memory to the system as soon as they are free. GNU's allocator otherwise keeps blocks of the size
 /// of those that were freed before, up to 32 MiB (mallopt(3)), and with them each page that any of their owners has touched: a service
 /// with many sockets that come and go then grows to the whole size of their buffers.
 pub fn return_large_blocks() {

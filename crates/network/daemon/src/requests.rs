@@ -35,7 +35,7 @@ pub struct Announced {
     pub session: Session,
     pub sender: Sender,
     pub tspec: Tspec,
-    /// By which interface it is announced, to which next node; `None` while no route leads there.
+    /// The interface by which it is announced, and the next node; `None` while no route leads there.
     pub route: Option<(InterfaceId, Option<IpAddr>)>,
 }
 

@@ -1,7 +1,7 @@
 //! The agent: its users, their views, and the managers that are notified.
 
 use crate::engine;
-use crate::error::{Say, SnmpError};
+use crate::error::{MessageSink, SnmpError};
 use crate::front::{CurrentManager, Front, INNER};
 use crate::mib::{OBJECTS, ROOT};
 use crate::objects::HostObjects;
@@ -39,7 +39,7 @@ struct Handler {
     objects: Arc<HostObjects>,
     root: Vec<u32>,
     manager: Arc<CurrentManager>,
-    say: Say,
+    say: MessageSink,
 }
 
 /// A change that all of its request's other changes must be possible for: it takes effect when they are.
@@ -48,7 +48,7 @@ struct Change {
     publisher: PublisherId,
     request: ManagerRequest,
     manager: Arc<CurrentManager>,
-    say: Say,
+    say: MessageSink,
 }
 
 impl PreparedSet for Change {
@@ -133,7 +133,7 @@ pub async fn start(
     options: &SnmpOptions,
     objects: &Arc<HostObjects>,
     front: &Front,
-    say: &Say,
+    say: &MessageSink,
 ) -> Result<Agent, SnmpError> {
     let mut builder = Agent::builder()
         .bind(SocketAddr::from(INNER).to_string())

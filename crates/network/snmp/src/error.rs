@@ -50,4 +50,4 @@ pub enum SnmpError {
 }
 
 /// Receiver of messages.
-pub type Say = Arc<dyn Fn(String) + Send + Sync>;
+pub type MessageSink = Arc<dyn Fn(String) + Send + Sync>;

@@ -2,7 +2,7 @@
 
 use crate::agent;
 use crate::agentx;
-use crate::error::{Say, SnmpError};
+use crate::error::{MessageSink, SnmpError};
 use crate::front::Front;
 use crate::notification::{MOST, Notification, Watch};
 use crate::objects::HostObjects;
@@ -46,7 +46,7 @@ impl SnmpService {
         let (started, is_started) = std::sync::mpsc::channel();
         let options = options.clone();
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let say: Say = Arc::new(say);
+        let say: MessageSink = Arc::new(say);
         let serve = move || {
             runtime.block_on(async {
                 let agent = match start(&options, &objects, &say).await {
@@ -79,7 +79,7 @@ impl Drop for SnmpService {
 async fn start(
     options: &SnmpOptions,
     objects: &Arc<HostObjects>,
-    say: &Say,
+    say: &MessageSink,
 ) -> Result<Option<(Front, Agent)>, SnmpError> {
     let Some(front) = Front::bind(options)? else { return Ok(None) };
     let agent = agent::start(options, objects, &front, say).await?;
@@ -92,7 +92,7 @@ async fn work(
     objects: Arc<HostObjects>,
     agent: Option<(Front, Agent)>,
     stopped: oneshot::Receiver<()>,
-    say: Say,
+    say: MessageSink,
 ) {
     let (sender, _) = broadcast::channel(MOST);
     let (front, agent) = agent.unzip();
@@ -125,8 +125,8 @@ async fn work(
     }
 }
 
-/// Has the agent answer managers. Never ends.
-async fn answer(front: Option<&Front>, agent: Option<&Agent>, say: &Say) {
+/// Serves managers through the agent. Never ends.
+async fn answer(front: Option<&Front>, agent: Option<&Agent>, say: &MessageSink) {
     if let (Some(front), Some(agent)) = (front, agent) {
         let failed = tokio::select! {
             failed = front.serve(agent) => failed,
@@ -144,7 +144,7 @@ async fn watch(
     objects: &HostObjects,
     sender: &broadcast::Sender<Notification>,
     agent: Option<Arc<Agent>>,
-    say: &Say,
+    say: &MessageSink,
 ) {
     let mut watch = Watch::new(&objects.module);
     let sending = Arc::new(Semaphore::new(MOST_SENDING));
@@ -169,7 +169,13 @@ async fn watch(
 }
 
 /// Sends a notification to all managers, again and again until they acknowledge it or the time is over.
-fn inform(agent: &Arc<Agent>, notification: &Notification, uptime: u32, sending: &Arc<Semaphore>, say: &Say) {
+fn inform(
+    agent: &Arc<Agent>,
+    notification: &Notification,
+    uptime: u32,
+    sending: &Arc<Semaphore>,
+    say: &MessageSink,
+) {
     let Ok(place) = Arc::clone(sending).try_acquire_owned() else {
         say(format!("snmp: a notification is dropped: {MOST_SENDING} wait for managers to acknowledge them"));
         return;

@@ -3,7 +3,7 @@
 //! machine disturbs both kinds alike. Requires root. Usage: `cargo bench -p cutline-baseline-runner --bench carriers -- [REPETITIONS] [MS]`.
 
 use cutline_baseline::{BaselineDocument, BaselineRow, QueueSize};
-use cutline_baseline_runner::{BaselinePlan, Far, FarKind, Runner};
+use cutline_baseline_runner::{BaselinePlan, FarEnd, FarEndKind, Runner};
 use cutline_units::{Duration, Rate};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -52,7 +52,7 @@ fn measure(time: Duration, seed: u64) -> BaselineDocument {
         seed,
     };
     let folder = tempfile::tempdir().expect("a folder can be made");
-    let far = Far::new(FarKind::Namespaces).expect("this is root");
+    let far = FarEnd::new(FarEndKind::Namespaces).expect("this is root");
     let mut runner =
         Runner::new(&plan, far, &folder.path().join("table.json"), None, "bench").expect("there is a path");
     runner.run(&AtomicBool::new(false), |_| {}).expect("the measurements work");

@@ -22,5 +22,5 @@ mod run;
 
 pub use error::RunError;
 pub use plan::{BaselinePlan, LEAST_BLOCK, MARGINS, MOST_BLOCK, PAPER_BLOCKS, PAPER_RATES, SHARES};
-pub use receiver::{Far, FarKind};
+pub use receiver::{FarEnd, FarEndKind};
 pub use run::{Progress, Runner};

@@ -5,7 +5,7 @@ use crate::error::RunError;
 use crate::headers::Packets;
 use crate::measurement::measure;
 use crate::plan::{BaselinePlan, duration, missing, unknown};
-use crate::receiver::Far;
+use crate::receiver::FarEnd;
 use cutline_baseline::{BaselineDocument, FORMAT, HostFingerprint, PathFingerprint, RowKey, save};
 use cutline_sys::{clock, now};
 use cutline_units::{Duration, Instant};
@@ -36,7 +36,7 @@ pub struct Progress {
 
 /// The measurements of a table.
 pub struct Runner {
-    far: Far,
+    far: FarEnd,
     packets: Packets,
     document: BaselineDocument,
     file: PathBuf,
@@ -54,7 +54,7 @@ impl Runner {
     /// When the existing table is of another host, path or plan, or there is no path to the receiver.
     pub fn new(
         plan: &BaselinePlan,
-        far: Far,
+        far: FarEnd,
         file: &Path,
         existing: Option<BaselineDocument>,
         program: &str,

@@ -116,7 +116,7 @@ pub fn shell(
 ) -> Result<Ended, LabError> {
     check(scenario)?;
     sweep()?;
-    // Flows go on until the program ends, and all that it sends is measured.
+    // Flows continue until the program ends, and all that it sends is measured.
     let scenario = Scenario {
         duration: options.limit,
         warm_up: Duration::ZERO,

@@ -12,7 +12,7 @@
 //! and so for `tcp` and `direct`. The size of blocks is that of the flows' applications, and the duration of a measurement the scenario's.
 
 use cutline_baseline::{BaselineDocument, BaselineRow, QueueSize, RowKey};
-use cutline_baseline_runner::{BaselinePlan, Far, FarKind, Runner};
+use cutline_baseline_runner::{BaselinePlan, FarEnd, FarEndKind, Runner};
 use cutline_results::{DistributionRow, FlowRow, RunResult, TimingRow};
 use cutline_scenario::Scenario;
 use cutline_study::{Platform, Run};
@@ -76,7 +76,7 @@ impl Platform for Hosts {
 fn measure(plan: &BaselinePlan, cancel: &AtomicBool) -> Result<BaselineDocument, String> {
     let folder = tempfile::tempdir().map_err(|error| format!("a folder cannot be made: {error}"))?;
     let failed = |error: cutline_baseline_runner::RunError| error.to_string();
-    let far = Far::new(FarKind::Namespaces).map_err(failed)?;
+    let far = FarEnd::new(FarEndKind::Namespaces).map_err(failed)?;
     let file = folder.path().join("table.json");
     let mut runner = Runner::new(plan, far, &file, None, "").map_err(failed)?;
     runner.run(cancel, |_| {}).map_err(failed)?;

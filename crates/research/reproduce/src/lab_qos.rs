@@ -10,7 +10,7 @@ pub(crate) const CODE: Code = Code { own, ..Code::NONE };
 
 /// The numbers of bulk transfers.
 const LOADS: [u32; 4] = [25, 50, 100, 200];
-/// From when until when the video's link is narrow, s.
+/// Start and end of the time in which the video's link is narrow, s.
 const NARROW: (f64, f64) = (20.0, 60.0);
 /// The hint with which a call begins.
 const FIRST_HINT: u64 = 16;

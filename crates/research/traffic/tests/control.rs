@@ -797,7 +797,7 @@ fn a_sender_that_was_stopped_does_not_keep_the_receiver() {
     assert_eq!(session.until, Duration::from_secs(3600));
 }
 
-/// A sender says that it goes on, also while it waits for what its kernel still sends.
+/// A sender says that it continues, also while it waits for what its kernel still sends.
 #[test]
 fn a_sender_that_goes_on_is_not_silent() {
     let (outcome, session) = session(|address, _| {

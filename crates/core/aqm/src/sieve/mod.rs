@@ -620,7 +620,7 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
         Sender { seen, host, x }
     }
 
-    /// By how much the logarithms of all surcharges fall in a second.
+    /// Decrease of the logarithms of all surcharges in a second.
     #[inline]
     fn falling(&self) -> f64 {
         self.params.surcharge * (AT_REST + LEAK * self.surcharges.mean.powi(2))

@@ -454,7 +454,7 @@ impl ResourceManager {
         ))
     }
 
-    /// Everything that is known of a flow; `None` if there is no such flow.
+    /// Returns the state of a flow; `None` if there is no such flow.
     pub fn allocation(&mut self, flow: FlowId) -> Option<FlowAllocation> {
         self.settle();
         let flow = &self.flows[*self.by_id.get(&flow)?];

@@ -6,7 +6,7 @@
 //! several levels. So the controller is a direct search with a test of significance:
 //!
 //! - **Compass search** (Hooke and Jeeves 1961): from the centre c it tries c - s and c + s. It moves to the better side
-//!   and goes on in that direction with twice the span s. Where neither side is better it halves the span. At the finest
+//!   and continues in that direction with twice the span s. Where neither side is better it halves the span. At the finest
 //!   span it rests.
 //! - **Pairs, in random order** (Fisher's blocks; as in PCC, Dong et al. 2015): a trial is judged by differences of quality
 //!   between intervals at the trial and neighbouring intervals at the centre, so that slow changes cancel. The order within

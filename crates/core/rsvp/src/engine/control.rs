@@ -105,7 +105,7 @@ impl Engine {
         self.interfaces.get(&interface).is_some_and(|place| place.share.is_some())
     }
 
-    /// Asks admission control.
+    /// Requests admission.
     fn admit(&mut self, control: &Tcsb) -> Result<(), Failure> {
         let place = control.interface.and_then(|interface| self.interfaces.get_mut(&interface));
         let Some(share) = place.and_then(|place| place.share.as_mut()) else { return Ok(()) };

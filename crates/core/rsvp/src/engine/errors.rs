@@ -34,7 +34,7 @@ impl Engine {
         self.send_path_error(now, interface, path.hop.address, about, (code, value));
     }
 
-    /// Tells a previous hop that a path is refused, or has ended.
+    /// Reports to a previous hop that a path is refused, or has ended.
     pub(super) fn send_path_error(
         &mut self,
         now: Instant,
@@ -110,7 +110,7 @@ impl Engine {
         }
     }
 
-    /// Tells a next hop, or an application here, that its reservation has failed.
+    /// Reports a failed reservation to a next hop, or an application here.
     #[expect(clippy::too_many_arguments, reason = "each is a field of the message")]
     pub(super) fn report_failure(
         &mut self,
@@ -175,7 +175,7 @@ impl Engine {
         }
     }
 
-    /// Tells the end that has made a reservation that it has gone.
+    /// Reports the end of a reservation to its owner.
     pub(super) fn resv_error(
         &mut self,
         now: Instant,

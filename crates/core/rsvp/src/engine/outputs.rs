@@ -43,7 +43,7 @@ pub enum EngineOutput {
 /// A message that is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Datagram {
-    /// By which interface.
+    /// The outgoing interface.
     pub interface: InterfaceId,
     /// Its source in the header of IP. For a Path message that is the sender of the packets.
     pub source: IpAddr,

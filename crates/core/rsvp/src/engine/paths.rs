@@ -33,7 +33,7 @@ pub struct LocalSender {
     pub sender: Sender,
     /// Its traffic.
     pub tspec: Tspec,
-    /// By which interface.
+    /// The outgoing interface.
     pub interface: InterfaceId,
     /// The next RSVP node, if it is known.
     pub next_hop: Option<IpAddr>,
@@ -297,7 +297,7 @@ impl Engine {
         });
     }
 
-    /// Tells the nodes after this one that a sender has gone.
+    /// Reports the end of a sender to the nodes after this one.
     pub(super) fn tear_downstream(&mut self, now: Instant, s: &SessionState, key: PathKey) {
         let Some(psb) = s.paths.get(&key).filter(|psb| !psb.is_local_only) else { return };
         let ttl = psb.ttl.saturating_sub(1);

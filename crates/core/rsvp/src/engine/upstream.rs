@@ -366,7 +366,7 @@ impl Engine {
         }
     }
 
-    /// Handles a confirmation: it is for an application here, or goes on (RFC 2209: RESV CONFIRM ARRIVES). `origin` is `None` for one that
+    /// Handles a confirmation: it is for an application here, or is forwarded (RFC 2209: RESV CONFIRM ARRIVES). `origin` is `None` for one that
     /// this node gives.
     pub(super) fn on_confirmation(&mut self, now: Instant, origin: Option<&Origin>, message: Message) {
         let Body::ResvConf(confirmation) = &message.body else { return };

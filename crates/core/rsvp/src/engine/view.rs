@@ -76,7 +76,7 @@ impl Engine {
     /// Takes this node's own reservations without the protocol from the share of an interface, so that both together never exceed it.
     ///
     /// # Errors
-    /// Says why there is not enough, also where this node does not control the traffic.
+    /// The reason of a shortage, also where this node does not control the traffic.
     pub fn admit_local(
         &mut self,
         interface: InterfaceId,

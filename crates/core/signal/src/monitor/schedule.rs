@@ -11,7 +11,7 @@ pub(super) struct Schedule {
     until: Instant,
 }
 
-/// From when until when.
+/// Start and end of an interval.
 pub(super) type Span = (Instant, Instant);
 
 impl Schedule {

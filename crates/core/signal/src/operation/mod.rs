@@ -53,7 +53,7 @@ pub struct OperationParams {
     /// The headroom above which the rate may rise; at least near.
     #[param(default = 0.3, range = (0.0, 1.0), source = "ours: a step up does not lead from here to near")]
     pub inside: f64,
-    /// By how much the headroom shrinks during a probe that fails.
+    /// Decrease of the headroom during a failing probe.
     #[param(default = 0.2, range = (0.0, 1.0), source = "ours: 20 ms of 100 ms, more than delays vary by themselves")]
     pub shrink: f64,
     /// Time after a step down in which nothing is decided.
@@ -259,7 +259,7 @@ impl Operation {
         }
     }
 
-    /// Goes down.
+    /// Lowers the rate.
     fn fall(&mut self, now: Instant, delivered: f64) {
         let rate = delivered.min(self.target());
         if self.phase != Phase::Falling {
@@ -273,7 +273,7 @@ impl Operation {
         self.usual = self.params.near;
     }
 
-    /// Goes to one step below a ceiling, or below the delivered rate if that is less, so that the backlog drains.
+    /// Lowers the rate to one step below a ceiling, or below the delivered rate if that is less, so that the backlog drains.
     fn retreat(&mut self, now: Instant, ceiling: f64, headroom: f64, delivered: f64) {
         self.stats.retreats += u64::from(self.phase == Phase::Steady);
         self.fail();
@@ -282,7 +282,7 @@ impl Operation {
         self.move_to(now, (ceiling - self.params.step).max(0.0), Phase::Steady);
     }
 
-    /// Goes back up to the ceiling, or probes above it after `patience`.
+    /// Raises the rate back to the ceiling, or probes above it after `patience`.
     fn rise(&mut self, now: Instant, headroom: f64, demand: OfferedMessages, patience: Duration) {
         self.phase = Phase::Steady;
         let age = now.saturating_since(self.changed);

@@ -310,7 +310,7 @@ impl Session {
         }
     }
 
-    /// Everything that is known of the connection.
+    /// Returns the state of the connection.
     pub fn mib(
         &self,
         now: Instant,

@@ -23,7 +23,7 @@ impl Session {
         }
     }
 
-    /// Asks the peer for something else. An end that is alone takes it at once.
+    /// Requests another specification from the peer. An end that is alone adopts it at once.
     pub fn renegotiate(&mut self, now: Instant, specification: ConnectionSpecification, out: &mut Outbound) {
         let recorded = self.recorder.is_some().then(|| Box::new(specification.clone()));
         self.ask(now, specification, out);
@@ -271,7 +271,7 @@ impl Session {
         self.tell(Event::Agreed(agreed));
     }
 
-    /// The peer takes no part. One that has taken part before goes on to be measured.
+    /// The peer takes no part. One that has taken part before continues to be measured.
     fn leave(&mut self, now: Instant, reason: OneSidedReason, inbound: &mut Inbound) {
         if self.is_joining() {
             self.standing = Standing::Alone;

@@ -10,7 +10,7 @@ use crate::renegotiation::Renegotiation;
 use cutline_units::{Duration, Instant};
 
 impl Session {
-    /// Goes on alone because the peer has not answered so far. A later answer changes nothing.
+    /// Continues alone because the peer has not answered so far. A later answer changes nothing.
     pub fn on_silence(&mut self, now: Instant, out: &mut Outbound, inbound: &mut Inbound) {
         if let Some(negotiation) = &mut self.negotiation {
             negotiation.on_silence(now);

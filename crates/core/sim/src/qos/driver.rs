@@ -88,7 +88,7 @@ pub struct Replayed {
     pub rate: Option<f64>,
 }
 
-/// Lets an end of a connection in the simulator begin as the session of a record, such as that of a QoS socket, and gives it the same
+/// Starts an end of a connection in the simulator as the session of a record, such as that of a QoS socket, and gives it the same
 /// inputs at the same times. Its packets have this hint, until the session requests another one.
 ///
 /// # Errors

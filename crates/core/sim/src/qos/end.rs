@@ -173,7 +173,7 @@ impl End {
         }
     }
 
-    /// Lets the session do something, and then sends its messages, and handles its events.
+    /// Runs a call on the session, then sends its messages, and handles its events.
     fn act(&mut self, now: Instant, context: &mut Context<'_>, act: impl FnOnce(Instant, &mut Driver)) {
         let clock = self.clock(now);
         let Some(driver) = &mut self.driver else { return };

@@ -150,7 +150,7 @@ impl Attempt for Dialing {
 }
 
 impl Step {
-    /// Has the kernel connect a socket.
+    /// Starts to connect a socket.
     fn dial(
         peer: SocketAddr,
         options: &QosOptions,

@@ -78,7 +78,7 @@ impl Listed {
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Has the end of the process close this stream, unless it is closed before.
+    /// Registers this stream to be closed at the end of the process, unless it is closed before.
     pub fn list(&self, stream: Weak<Inner>) {
         at_exit(close_all);
         lock(STREAMS.get()).open.insert(self.0, stream);
@@ -137,7 +137,7 @@ impl Closing {
         is_late
     }
 
-    /// Has the thread that serves connections go on.
+    /// Passes the closing on to the thread that serves connections.
     fn go_on_in_background(self, number: u64) {
         let this = Arc::new(self);
         let weak = Arc::downgrade(&this) as Weak<dyn KeptConnection>;

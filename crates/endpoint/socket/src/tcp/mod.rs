@@ -407,7 +407,7 @@ impl Inner {
         self.is_reading_over.load(Ordering::SeqCst)
     }
 
-    /// Tells the kernel that the application receives no more, if that can reset nothing. Returns whether it has to be tried again soon.
+    /// Shuts the receiving direction down in the kernel, if that cannot reset the connection. Returns whether it has to be tried again soon.
     fn end_reading(&self) -> bool {
         if !self.is_reading_over() {
             return false;

@@ -58,7 +58,7 @@ impl DatagramCarrier {
         }
     }
 
-    /// Asks the kernel for the times of arrival, and for the number of lost datagrams. Returns how many were lost so far, in its count.
+    /// Enables the times of arrival, and the count of lost datagrams. Returns how many were lost so far, in its count.
     pub fn prepare(&self) -> Result<u32, QosError> {
         let counted = match self {
             Self::Udp(socket) => {

@@ -28,7 +28,7 @@ fn within(time: u64) -> QosOptions {
 }
 
 fn listener(place: impl ToSocketAddrs) -> QosUdpListener {
-    // What an end that does not know it is gone goes on to send is no plain client.
+    // What an end that does not know it is gone continues to send is no plain client.
     QosUdpListener::bind(place, &quick(QosOptions::default()).peer(Peer::Speaks)).unwrap()
 }
 

@@ -37,14 +37,14 @@ const SILENT_PAUSE: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(50);
 /// Time that the agent may spend at once on reserving again.
 const TURN: Duration = Duration::from_millis(100);
-/// For how long a refusal is not final after a connection was made: the router may still have the filters of this agent's predecessor.
+/// Time for which a refusal is not final after a connection was made: the router may still have the filters of this agent's predecessor.
 const SETTLING: Duration = Duration::from_secs(1);
 
 /// The reserved class of a router, in both of its directions.
 #[derive(Debug)]
 pub struct RouterClass {
     path: PathBuf,
-    /// By which end of the router the packets of an interface leave.
+    /// Direction of the router by which the packets of an interface leave.
     ways: BTreeMap<InterfaceId, RouterDirection>,
     connection: Connection,
     /// Reservations that the router should have.

@@ -1,6 +1,6 @@
 //! Causes of the bad delivery of a socket: its own rows, and the rows of the host's routers about its packets.
 
-use super::interval::{Delivered, FEW_LOSSES, FlowInterval, Interval, Way};
+use super::interval::{Delivered, DirectionInterval, FEW_LOSSES, FlowInterval, Interval};
 use super::queues::{BUSY, too_long};
 use super::wording::{measured, ms, name, percent, rate, socket};
 use super::{DeliveryCause, DeliveryFinding, Strength};
@@ -196,7 +196,7 @@ fn network(
 fn delay(
     delivered: &Delivered<'_>,
     interval: &Interval<'_>,
-    passed: Option<(&Way<'_>, &FlowInterval<'_>)>,
+    passed: Option<(&DirectionInterval<'_>, &FlowInterval<'_>)>,
 ) -> Option<DeliveryFinding> {
     let measured = delivered.row.last_delay.as_ref()?.mean_ms;
     let who = socket(delivered.entry);
@@ -210,7 +210,7 @@ fn delay(
         None => interval.ways.iter().filter_map(|way| way.mean_wait_ms).fold(0.0, f64::max),
     };
     if wait >= EXPLAINED * measured {
-        let busiest = |way: &&Way<'_>| (way.utilisation * 1e6) as u64;
+        let busiest = |way: &&DirectionInterval<'_>| (way.utilisation * 1e6) as u64;
         let way = passed.map(|(way, _)| way).or_else(|| interval.ways.iter().max_by_key(busiest))?;
         let what = format!("{} waits {} of its {} there", who, ms(wait), ms(measured));
         let strength = if passed.is_some() { Strength::Strong } else { Strength::Medium };
@@ -229,7 +229,7 @@ fn delay(
 
 /// Returns the finding that packets wait or are lost outside of the routers.
 fn elsewhere(
-    passed: Option<(&Way<'_>, &FlowInterval<'_>)>,
+    passed: Option<(&DirectionInterval<'_>, &FlowInterval<'_>)>,
     interval: &Interval<'_>,
     what: &str,
     field: String,
@@ -268,7 +268,7 @@ fn elsewhere(
 fn loss(
     delivered: &Delivered<'_>,
     interval: &Interval<'_>,
-    passed: Option<(&Way<'_>, &FlowInterval<'_>)>,
+    passed: Option<(&DirectionInterval<'_>, &FlowInterval<'_>)>,
 ) -> Option<DeliveryFinding> {
     let (lost, who) = (delivered.lost, socket(delivered.entry));
     let field = format!("{}.lost_messages", delivered.path);

@@ -16,12 +16,12 @@ pub struct Interval<'e> {
     pub after: &'e HostDocument,
     pub seconds: f64,
     pub interfaces: &'e [InterfaceEvidence],
-    pub ways: Vec<Way<'e>>,
+    pub ways: Vec<DirectionInterval<'e>>,
     pub delivered: Vec<Delivered<'e>>,
 }
 
 /// A direction of a router in an interval.
-pub struct Way<'e> {
+pub struct DirectionInterval<'e> {
     /// Path of the direction in the document.
     pub path: String,
     /// Path of the interface at which frames arrive.
@@ -114,7 +114,7 @@ impl<'e> Interval<'e> {
     }
 
     /// Returns the direction of a router that a direction of a socket passes, with the flow there.
-    pub fn way_of(&self, delivered: &Delivered<'e>) -> Option<(&Way<'e>, &FlowInterval<'e>)> {
+    pub fn way_of(&self, delivered: &Delivered<'e>) -> Option<(&DirectionInterval<'e>, &FlowInterval<'e>)> {
         self.ways.iter().find_map(|way| Some((way, way.flow_of(delivered)?)))
     }
 
@@ -125,7 +125,11 @@ impl<'e> Interval<'e> {
 }
 
 /// Returns the directions of a router; none if it was restarted, or its statistics are the same.
-fn ways<'e>(place: usize, before: &'e RouterEntry, after: &'e RouterEntry) -> Option<[Way<'e>; 2]> {
+fn ways<'e>(
+    place: usize,
+    before: &'e RouterEntry,
+    after: &'e RouterEntry,
+) -> Option<[DirectionInterval<'e>; 2]> {
     let (before, after): (&Statistics, &Statistics) = (&before.router, &after.router);
     let seconds = after.elapsed_s - before.elapsed_s;
     if seconds <= 0.0 {
@@ -136,13 +140,13 @@ fn ways<'e>(place: usize, before: &'e RouterEntry, after: &'e RouterEntry) -> Op
         let interface = |of: &'e Statistics, place: usize| of.interfaces.get(place);
         let name = |place| interface(after, place).map_or("", |interface| interface.name.as_str());
         let way = if is_reverse { "reverse" } else { "forward" };
-        Way {
+        DirectionInterval {
             path: format!("routers[{place}].router.{way}"),
             input_path: format!("routers[{place}].router.ports[{input}]"),
             input: Counted::between(interface(before, input), interface(after, input)),
             input_name: name(input),
             output_name: name(output),
-            ..Way::new(before.direction(is_reverse), after.direction(is_reverse), seconds)
+            ..DirectionInterval::new(before.direction(is_reverse), after.direction(is_reverse), seconds)
         }
     }))
 }
@@ -158,7 +162,7 @@ impl Counted {
     }
 }
 
-impl<'e> Way<'e> {
+impl<'e> DirectionInterval<'e> {
     fn new(before: &'e Direction, after: &'e Direction, seconds: f64) -> Self {
         let lost = |reason: &str| {
             let of =

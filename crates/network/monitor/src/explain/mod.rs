@@ -240,7 +240,8 @@ fn not_examined(evidence: &HostEvidence<'_>, interval: &Interval<'_>) -> Vec<Str
     if *hidden_rows > 0 {
         lines.push(format!("{hidden_rows} rows of other users: root sees them"));
     }
-    let is_hidden = |way: &interval::Way<'_>| way.sent_packets > 0 && way.after.flows.is_empty();
+    let is_hidden =
+        |way: &interval::DirectionInterval<'_>| way.sent_packets > 0 && way.after.flows.is_empty();
     if interval.ways.iter().any(is_hidden) {
         lines.push("flows and hosts of a router: only root and its own user see them".to_owned());
     }

@@ -7,7 +7,7 @@
 
 mod turns;
 
-use crate::error::{Say, SnmpError};
+use crate::error::{MessageSink, SnmpError};
 use crate::options::SnmpOptions;
 use async_snmp::agent::Agent;
 use cutline_sys::datagram_server::{DatagramServer, Ends};
@@ -113,7 +113,7 @@ impl Front {
         Arc::clone(&self.current)
     }
 
-    /// Has the agent answer the requests, one at a time, until its socket fails. The agent must run in the same runtime, of one thread:
+    /// Passes the requests to the agent, one at a time, until its socket fails. The agent must run in the same runtime, of one thread:
     /// it is idle when its tasks have had their turn and wait for a datagram.
     pub async fn serve(&self, agent: &Agent) -> io::Result<()> {
         let link = Link::connect(agent)?;
@@ -134,8 +134,8 @@ impl Front {
         }
     }
 
-    /// Says each minute how many requests were dropped, if there were any.
-    pub async fn report(&self, say: &Say) {
+    /// Logs the number of dropped requests each minute, if there were any.
+    pub async fn report(&self, say: &MessageSink) {
         let mut ticks = interval(REPORT_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
