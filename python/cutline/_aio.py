@@ -12,14 +12,14 @@ ACCEPTED_AT_ONCE = 100
 ACCEPT_RETRY_DELAY = 1.0
 """How long nothing is accepted after the system has run out of descriptors or memory, s, as in asyncio."""
 CALL_EVERY = 0.05
-"""How often a listener for datagrams is called without news, s: it sends again what was lost."""
+"""How often a listener for datagrams is called without news, s: it repeats lost messages."""
 MOST_WAITING = 256
 """How many datagrams wait to be read before no more are received."""
 NO_ROOM = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 
 async def _in_thread(function):
-    """Makes a call that waits. If this is cancelled, the loop need not wait for the call: what it opens is closed."""
+    """Makes a call that waits. If this is cancelled, the loop need not wait for the call: sockets that it opens are closed."""
     loop = asyncio.get_running_loop()
     future = loop.create_future()
 
@@ -103,7 +103,7 @@ class Transport(asyncio.Transport):
             self._protocol.pause_writing()
 
     def sendto(self, data, addr=None):
-        """Sends a datagram to the other end, which is the only one."""
+        """Sends a datagram to the peer, which is the only one."""
         if addr is not None and addr[:2] != self.get_extra_info("peername")[:2]:
             raise ValueError(f"addr = {addr!r}: must be None or {self.get_extra_info('peername')!r}")
         self.write(data)
@@ -171,11 +171,11 @@ class Transport(asyncio.Transport):
         return self._size
 
     def set_protocol(self, protocol):
-        """Sets who is told."""
+        """Sets the receiver of events."""
         self._protocol = protocol
 
     def get_protocol(self):
-        """Who is told."""
+        """The receiver of events."""
         return self._protocol
 
     def pause_reading(self):

@@ -1,4 +1,4 @@
-"""A queue that is stepped by hand: what the classes of `cutline.aqm` share."""
+"""A queue that is stepped by hand: the common part of the classes of `cutline.aqm`."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Dropped:
 
 
 class Queue:
-    """A queue in front of a link. The AQMs are classes of `cutline.aqm`; this is what they share."""
+    """A queue in front of a link. The AQMs are classes of `cutline.aqm`; this is their common part."""
 
     name: ClassVar[str] = ""
     """The name of the AQM in scenarios."""

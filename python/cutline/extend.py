@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 
 class _Parameter:
-    """A parameter of an extension: an attribute of the class that says what is allowed, and of its objects that has the value."""
+    """A parameter of an extension: an attribute: of the class, with the allowed values, and of its objects, with the value."""
 
     kind: ClassVar[str]
 
@@ -199,7 +199,7 @@ class Choice(_Parameter):
 
 
 class Extension:
-    """What the three kinds of extension have in common."""
+    """The common part of the three kinds of extension."""
 
     name: ClassVar[str] = ""
     """The name in scenarios, in kebab-case."""
@@ -313,7 +313,7 @@ class Control(Extension):
 
 @dataclass(frozen=True)
 class _Description:
-    """What the native module reads."""
+    """The description that the native module reads."""
 
     kind: str
     name: str

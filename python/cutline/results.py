@@ -169,7 +169,7 @@ class Table:
 
 
 class Results:
-    """The results of a scenario's runs, stored or in memory. Tables are read when they are asked for."""
+    """The results of a scenario's runs, stored or in memory. Tables are read on request."""
 
     def __init__(self, native: _native.Results) -> None:
         """Use `cutline.run` or `cutline.open`."""
@@ -315,7 +315,7 @@ class Results:
 
         The swept keys are dimensions, with their values as coordinates; keys that vary together are along one dimension, which has the
         name of the first. The others are `seed`, `flow` or `link`, and for a course over time `start_s`. The columns are variables with
-        their units and meanings. What is not in the table, such as a run that failed, is NaN.
+        their units and meanings. Missing values, such as those of a failed run, are NaN.
         """
         _library("numpy", "to_xarray")
         _library("xarray", "to_xarray")

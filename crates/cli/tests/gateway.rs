@@ -17,7 +17,7 @@ fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// A running gateway, killed if nobody has ended it.
+/// A running gateway, killed unless it has ended.
 struct Running {
     process: Child,
     errors: BufReader<ChildStderr>,
@@ -106,7 +106,7 @@ fn streams_and_datagrams_cross_and_are_documented_and_recorded() {
         assert_eq!((screen.recv(&mut buffer).unwrap(), buffer[0]), (1280, number));
         std::thread::sleep(Duration::from_millis(40));
     }
-    // A gateway that ends resets what is there, so the near one prints first.
+    // A gateway that ends resets its connections, so the near one prints first.
     let (code, text) = near.end();
     assert_eq!(code, Some(0));
     assert!(
@@ -158,11 +158,7 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
             2,
             "key \"ack-path\": value best-effort is not allowed: expected it to be absent unless service is set",
         ),
-        (
-            &["near", "--tcp", "0=host:80", "--set", "peer=plain"],
-            2,
-            "the other end of a gateway is a gateway",
-        ),
+        (&["near", "--tcp", "0=host:80", "--set", "peer=plain"], 2, "the peer of a gateway is a gateway"),
         (&["near", "--tcp", "0=host:80", "--spec", spec], 2, "expected a duration"),
         (&["near", "--tcp", "0=host:80", "--spec", "/nowhere"], 2, "--spec /nowhere: cannot be read"),
         (&["near", "--tcp", &in_use], 1, "Address already in use"),

@@ -225,7 +225,7 @@ impl Home {
         let mut buffer = [0; 100];
         inside.send_to(b"hello", ("10.9.2.2", port)).unwrap();
         let (_, from) = outside.recv_from(&mut buffer).ok()?;
-        // What was not translated cannot be answered.
+        // Untranslated packets cannot be answered.
         outside.send_to(b"answer", from).ok()?;
         let n = inside.recv(&mut buffer).ok()?;
         (&buffer[..n] == b"answer").then(|| from.ip())
@@ -530,7 +530,7 @@ fn a_setup_that_would_cut_hosts_off_is_refused_with_what_to_do() {
     let before = lab.state();
     let said = lab.refused(1, &[&setup[..], &["--nat", "existing"]].concat());
     assert!(said.contains("no rule of this host translates") && said.contains("--nat masquerade"), "{said}");
-    // A firewall that drops what it does not know, as most do.
+    // A firewall that drops unknown packets, as most do.
     let firewall = "table inet fw { chain forward { type filter hook forward priority filter; policy drop; \
                     ct state established,related accept; iifname \"lan\" oifname \"wan\" accept; }; }";
     lab.sh(&format!("nft '{firewall}'"));
@@ -661,7 +661,7 @@ fn the_readme_brings_a_gateway_up() {
         }
     }
     assert_eq!(lab.state(), before);
-    // What a newcomer may try first instead does no harm, and says what is right.
+    // Likely mistakes of a newcomer do no harm, and the message names the right command.
     let bridge = lab.refused(1, &["router", "--in", "lan", "--out", "wan", "--rate", "15Mbit"]);
     assert!(bridge.contains("cutline router up --lan lan --wan wan"), "{bridge}");
 }

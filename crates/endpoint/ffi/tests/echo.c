@@ -28,7 +28,7 @@
 
 enum { ROUNDS = 50 };
 
-/* Returns what comes until the other end has closed its direction, or sends an empty datagram. */
+/* Returns what comes until the peer has closed its direction, or sends an empty datagram. */
 static void *echo(void *listener)
 {
     struct sockaddr_in from;

@@ -126,7 +126,7 @@ fn a_stream_is_paced_at_the_granted_rate() {
         stream.read_to_end(&mut bytes).unwrap();
         bytes.len()
     });
-    // What is open has no highest rate: it gets all of the host.
+    // An open parameter has no highest rate: it gets all of the host.
     let options = QosOptions::sending(Specification::OPEN).marking(Marking::None);
     let options = options.allocation(host.options(SchedulingClass::TimeShared));
     let mut stream = QosTcpStream::connect(to, &options).unwrap();
@@ -222,7 +222,7 @@ fn socket_rate(socket: &QosUdpSocket) -> Rate {
     }
 }
 
-/// Two threads of one process that send as fast as they may: the class keeps to what was granted, and messages that wait
+/// Two threads of one process that send as fast as they may: the class keeps to the grant, and messages that wait
 /// longer than they may are counted, here and at the manager.
 #[test]
 fn missed_deadlines_are_counted_and_reported() {

@@ -103,7 +103,7 @@ fn a_manager_weakens_a_limit_where_the_owner_allows_it() {
     let row = monitor.row_with(|row| row.managed && row.state == "agreed" && rate(row).is_some());
     let (number, least) = (row.socket, rate(&row).unwrap());
     let other = monitor.row_with(|row| row.socket != number);
-    assert!(!other.managed, "the other end has not allowed it");
+    assert!(!other.managed, "the peer has not allowed it");
     let mut ask = |request: ManagerRequest| {
         std::io::Write::write_all(monitor.lines.get_mut(), request.line().as_bytes()).unwrap();
     };

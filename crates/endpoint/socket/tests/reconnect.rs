@@ -1,4 +1,4 @@
-//! A network that is cut: nobody resets, and nobody says why.
+//! A network that is cut: there is no reset and no error message.
 //!
 //! These tests need root, for a network namespace of their own. Without it they say so and pass:
 //! `sudo -E cargo test -p cutline-socket reconnect::`.

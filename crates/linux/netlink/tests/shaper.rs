@@ -200,7 +200,7 @@ fn a_reserved_flow_loses_nothing_and_excess_is_best_effort() {
     let reserved = second.received - excess;
     assert!((185..=225).contains(&reserved), "{reserved} packets within the reservation");
     assert!(second.received < second.sent * 9 / 10, "not all of the excess fits: {second:?}");
-    // The link carries 38 B with each packet; at the end, what is in the fifos leaves as well, 31 packets and the buckets.
+    // The link carries 38 B with each packet; at the end, packets in the fifos leave as well, 31 packets and the buckets.
     let carried = first.received + second.received + flood.received;
     assert!(
         carried < 948,
@@ -210,7 +210,7 @@ fn a_reserved_flow_loses_nothing_and_excess_is_best_effort() {
     let best_effort = best_effort as usize;
     assert!(excess * 32 > best_effort && excess * 8 < best_effort, "{excess} and {best_effort} packets");
 
-    // With nobody else there, excess has the rest of the link.
+    // Without other traffic, excess has the rest of the link.
     let [first, second] = run(&hosts, [flows[0], flows[1]], Duration::from_secs(2));
     assert_eq!((first.sent, second.sent), (first.received, second.received));
     assert!(shaper.counters().unwrap()[&sends_twice].excess as usize > excess + 50);
@@ -370,7 +370,7 @@ fn filters_pick_their_packets_and_no_others() {
         error.starts_with("filter = from 10.0.0.1 port 8 to 10.0.0.2 port 10, protocol 17: allowed is one"),
         "{error}"
     );
-    // What is left of a class that is removed is nothing: its packets use what is there beside it.
+    // Nothing is left of a removed class: its packets use the other classes.
     shaper.remove(classes[1]).unwrap();
     let rest: Vec<ClassId> = classes.iter().copied().filter(|class| *class != classes[1]).collect();
     assert_eq!(picked(&hosts, &mut shaper, &rest, &fixed), [2, 0, 0, 0, 0, 0]);
@@ -455,7 +455,7 @@ fn what_cannot_be_finished_is_undone() {
     assert!(classes.contains("rate 1014Kbit"), "{classes}");
 
     shaper.add(&rate, &[to_port(2), to_port(1)]).unwrap_err();
-    // The kernel refuses, too: somebody has a filter in its place.
+    // The kernel refuses, too: there is another filter in its place.
     let theirs = "protocol ipv6 pref 3 handle 2:2:800 u32 ht 2:2: match u32 0 0 flowid c071:3";
     hosts.tc(&format!("filter add dev east parent c071: {theirs}"));
     let v6 = FlowSelector::to("fd00::2".parse().unwrap());

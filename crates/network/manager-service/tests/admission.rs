@@ -1,4 +1,4 @@
-//! Ordinary use: a client asks for flows, gets rates, and is told of changes.
+//! Ordinary use: a client requests flows, gets rates, and is notified of changes.
 
 use crate::common::{Client, Place, eventually, need};
 use cutline_allocation::protocol::{AllocationReply, AllocationRequest};
@@ -23,7 +23,7 @@ fn flows_are_admitted_reduced_or_refused_by_class() {
     assert_eq!(client.rate(2), 15_000_000);
     let refused = client.admit(3, need(SchedulingClass::RealTime, 10)).unwrap_err();
     assert_eq!(refused, "the ceiling of datagrams is exhausted: 1000000 bit/s needed, 0 left");
-    // What is not promised is shared.
+    // Capacity that is not promised is shared.
     let open = cutline_allocation::protocol::FlowNeed {
         desired_bps: None,
         minimum_bps: 0,

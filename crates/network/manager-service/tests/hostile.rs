@@ -124,7 +124,7 @@ fn a_client_that_does_not_read_is_disconnected() {
     let is_there = || place.status().all_flows >= 200;
     assert!(eventually(PATIENCE, is_there));
     // Capacities that change again and again notify every flow each time. Its leases would end, too: so other than
-    // that, it is renewed by nobody.
+    // that, it is not renewed.
     let is_gone = || {
         for mbps in [60, 100] {
             let mut spec = place.spec.clone();

@@ -19,7 +19,7 @@ fn a_client_has_its_flows_again_after_a_restart() {
     drop((service, first, second));
     let service = place.start();
     assert_eq!(service.taken_over(), 2);
-    // The share is kept for those who have it: nobody else gets it before they come.
+    // The share is kept for its holders: no other client gets it before they reconnect.
     let mut other = place.client();
     assert!(other.admit(1, whole(60)).is_err());
     let first = Client::connect(&place.spec.socket, Some(&sessions[0])).unwrap();

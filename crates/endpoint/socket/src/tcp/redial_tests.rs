@@ -100,7 +100,7 @@ fn a_stream_that_is_reset_is_made_again_and_each_direction_is_told_once() {
         while ours.mib().send.received.messages < 1 || theirs.mib().reports.used < 1 {
             thread::sleep(ms(1));
         }
-        // A whole message that nobody has read, and the beginning of another one.
+        // A whole message that was not read, and the beginning of another one.
         theirs.write_all(b"whole").unwrap();
         let Standing::Joined(token) = theirs.0.connection.standing() else { panic!("they have agreed") };
         let part = cutline_signal::frame::stream_header(token, 100_000, true, now());
@@ -258,7 +258,7 @@ fn a_listener_that_comes_back_in_time_is_found_and_a_later_one_is_not() {
             let text = format!("the connection was lost and could not be made again in {after}: {cause}");
             assert_eq!(error.to_string(), text);
             assert!(text.contains("refused"), "{text}");
-            // It stays so, in both directions, also when somebody listens again.
+            // It stays so, in both directions, also when there is a listener again.
             let _late = listener(place);
             for _ in 0..2 {
                 assert_eq!((&ours).read(&mut [0; 9]).unwrap_err().to_string(), text);
@@ -290,7 +290,7 @@ fn a_stream_that_ends_in_order_is_not_made_again() {
     let (ours, theirs) = connect(&listener, &within(10_000));
     drop(theirs);
     assert_eq!((&ours).read(&mut [0; 9]).unwrap(), 0);
-    // Reports meet nobody.
+    // Reports do not arrive.
     thread::sleep(ms(200));
     assert!(!ours.events().any(|event| matches!(event, Event::Lost { .. })) && !ours.is_reconnecting());
     assert_eq!((&ours).read(&mut [0; 9]).unwrap(), 0);
@@ -312,7 +312,7 @@ fn a_plain_server_is_connected_to_again_too() {
     set_socket_linger(&plain, Some(time::Duration::ZERO)).unwrap();
     drop(plain);
     let mut buffer = [0; 9];
-    // The kernel throws away what it has not delivered before a reset, or does not.
+    // The kernel may drop undelivered data before a reset.
     let first = ours.read(&mut buffer);
     if first.is_ok() {
         assert!(is_loss(&ours.read(&mut buffer).unwrap_err()));
@@ -339,7 +339,7 @@ fn serve(stream: &QosTcpStream, random: &mut RandomStream) -> Vec<u64> {
     while let Some((head, behind)) = rest.split_first_chunk::<16>() {
         let number = u64::from_be_bytes(head[..8].try_into().unwrap());
         let length = u64::from_be_bytes(head[8..].try_into().unwrap()) as usize;
-        // The stream ends within this one, which its reader was told.
+        // The stream ends within this one, which was reported to its reader.
         let Some((body, behind)) = behind.split_at_checked(length) else { break };
         assert!(body.iter().enumerate().all(|(i, byte)| *byte == (number as usize + i) as u8), "{number}");
         numbers.push(number);
@@ -390,7 +390,7 @@ fn cutting_proxy(to: SocketAddr, cuts: Vec<usize>) -> SocketAddr {
     here
 }
 
-/// Sends messages with numbers, and repeats after each loss what was not reported. Returns which were sent more than once.
+/// Sends messages with numbers, and repeats after each loss unreported ones. Returns which were sent more than once.
 fn send_all(ours: &QosTcpStream, messages: u64, random: &mut RandomStream) -> (Vec<u64>, usize) {
     // The number of the message that is the first one of this connection.
     let (mut first, mut next, mut again, mut losses) = (0, 0, Vec::new(), 0);

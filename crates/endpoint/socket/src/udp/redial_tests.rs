@@ -1,4 +1,4 @@
-//! Datagram connections whose other end is gone.
+//! Datagram connections whose peer is gone.
 
 use super::*;
 use crate::options::Peer;
@@ -28,7 +28,7 @@ fn within(time: u64) -> QosOptions {
 }
 
 fn listener(place: impl ToSocketAddrs) -> QosUdpListener {
-    // What an end that does not know it is gone goes on to send is no plain client.
+    // What an end that does not know it is gone continues to send is no plain client.
     QosUdpListener::bind(place, &quick(QosOptions::default()).peer(Peer::Speaks)).unwrap()
 }
 
@@ -64,7 +64,7 @@ fn is_loss(error: &io::Error) -> bool {
 
 #[test]
 fn an_end_that_has_vanished_is_an_event_in_bounded_time_without_any_specification() {
-    // Its network is away: it sends nothing, and nobody says why.
+    // Its network is away: it sends nothing, without an error message.
     let listener = listener(LOOPBACK[0]);
     let [ours, theirs] = connect(&listener, &quick(QosOptions::default()));
     for _ in 0..3 {
@@ -77,7 +77,7 @@ fn an_end_that_has_vanished_is_an_event_in_bounded_time_without_any_specificatio
     // Events that are late would come in this time.
     thread::sleep(ms(100));
     assert!(ours.events().all(|event| matches!(event, Event::Agreed(_))), "nothing is lost before");
-    // It goes to a port where nobody answers and nobody is missing.
+    // It goes to a port without a listener, where none is needed.
     let begin = now();
     let away = UdpSocket::bind("127.0.0.1:0").unwrap();
     rustix::net::connect(&theirs.0.socket, &away.local_addr().unwrap()).unwrap();
@@ -113,14 +113,14 @@ fn an_end_that_is_gone_is_connected_to_again_when_somebody_listens() {
         }
         theirs.send(b"left").unwrap();
         thread::sleep(ms(50));
-        // The kernel says that nobody is there any more.
+        // The kernel reports that there is no longer a listener.
         drop((first, theirs));
         let Event::Lost { cause, sent: 5, reported: 5 } = next(&ours) else { panic!("lost") };
         assert!(cause.to_string().contains("refused"), "{cause}");
         let mut buffer = [0; 9];
         assert_eq!(ours.recv(&mut buffer).unwrap(), 4, "what came before comes first");
         thread::scope(|scope| {
-            // Both wait for the new connection after they were told.
+            // Both wait for the new connection after they were notified.
             let receives = scope.spawn(|| {
                 let mut buffer = [0; 9];
                 assert!(is_loss(&ours.recv(&mut buffer).unwrap_err()));
@@ -131,7 +131,7 @@ fn an_end_that_is_gone_is_connected_to_again_when_somebody_listens() {
                 assert!(is_loss(&ours.send(b"request").unwrap_err()));
                 ours.send(b"request").unwrap();
             });
-            // Nobody listens for longer than between two attempts.
+            // There is no listener for longer than between two attempts.
             thread::sleep(ms(300));
             let second = listener(to);
             let (next_end, _) = second.accept().unwrap();
@@ -162,7 +162,7 @@ fn an_end_that_is_silent_is_connected_to_again_while_a_call_waits() {
         let receives = scope.spawn(|| {
             let mut buffer = [0; 9];
             let error = ours.recv(&mut buffer).unwrap_err();
-            assert!(is_loss(&error) && error.to_string().contains("nothing was heard"), "{error}");
+            assert!(is_loss(&error) && error.to_string().contains("has been silent"), "{error}");
             assert!(now().saturating_since(begin) < Duration::from_secs(5));
             assert_eq!(ours.recv(&mut buffer).unwrap(), 5);
         });

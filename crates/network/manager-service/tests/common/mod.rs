@@ -79,7 +79,7 @@ impl Client {
         }
     }
 
-    /// Asks for a flow. Returns its first rate, or why it was refused.
+    /// Requests a flow. Returns its first rate, or the reason of the refusal.
     pub fn admit(&mut self, id: u64, need: FlowNeed) -> Result<u64, String> {
         self.send(&AllocationRequest::Admit { id, need });
         self.next(|reply| match reply {
