@@ -58,7 +58,7 @@ pub fn run(target: &Target) -> io::Result<Trial> {
     let random = Streams::new(seed).stream(target.name, "mutations");
     let mut mutator = Mutator::new(&seeds, words(&corpus), target.longest, random);
     let replayed = processor_time();
-    while trial.tried < target.tries && processor_time() - replayed < LONGEST {
+    while trial.tried < target.tries && processor_time().saturating_sub(replayed) < LONGEST {
         trial.accepted += u64::from(check(target, &mutator.next_input(), &current));
         trial.tried += 1;
     }

@@ -83,8 +83,7 @@ struct Flow {
     port: u16,
     rate: Rate,
     size: usize,
-    /// Whether it sends at once what it is late with. Otherwise it never exceeds its rate, so that no reservation is exceeded because the
-    /// machine stood still.
+    /// Sends delayed datagrams at once. Otherwise the flow never exceeds its rate, so that a pause of the machine exceeds no reservation.
     catches_up: bool,
 }
 
