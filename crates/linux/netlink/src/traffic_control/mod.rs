@@ -68,7 +68,7 @@ use cutline_units::{Bytes, Duration, Rate};
 use htb::{Class, Discipline, message};
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::tc::{TcAttribute, TcFilterU32, TcHandle, TcMessage, TcU32Key};
+use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage};
 use requests::{Change, Subject};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
