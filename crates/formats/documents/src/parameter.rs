@@ -34,10 +34,8 @@ impl ParameterDocument {
         parameter: &'static Parameter,
         others: impl Iterator<Item = (&'static str, &'v ParameterValue)>,
     ) -> Self {
-        let default = match parameter.required {
-            true => SettingDocument::Off,
-            false => SettingDocument::from(&parameter.default),
-        };
+        let default =
+            if parameter.required { SettingDocument::Off } else { SettingDocument::from(&parameter.default) };
         Self {
             name: parameter.name,
             unit: parameter.unit,
