@@ -23,7 +23,7 @@ class Parameter:
     """The allowed values, with the unit."""
     default: str
     source: str
-    """Where the default comes from."""
+    """Source of the default."""
     meaning: str
 
     @property
@@ -54,9 +54,9 @@ class Departure:
     arrived_s: float
     """The time at which it was enqueued."""
     sojourn_s: float
-    """How long it has waited."""
+    """Time for which it has waited."""
     marked: bool
-    """Whether it is marked now."""
+    """True if it is marked now."""
 
 
 @dataclass(frozen=True)

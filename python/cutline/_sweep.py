@@ -138,7 +138,7 @@ class Sweep:
 
     @property
     def info(self) -> dict[str, Any]:
-        """What `sweep.json` says: version, scenario, settings, the number of runs, and the parts."""
+        """Contents of `sweep.json`: version, scenario, settings, the number of runs, and the parts."""
         return self._manifest
 
     @property
@@ -149,7 +149,7 @@ class Sweep:
 
     @property
     def complete(self) -> bool:
-        """Whether every part is stored and no run failed."""
+        """True if every part is stored and no run failed."""
         return len(self._records) == len(self._manifest["parts"]) and not self.failed
 
     @property
@@ -441,7 +441,7 @@ def _is_intact(root: Path, number: int, record: Mapping[str, Any]) -> bool:
 
 
 class _Machines(Protocol):
-    """Where parts run."""
+    """The place where parts run."""
 
     def start(self, part: _Part) -> None:
         """Starts a part."""

@@ -177,7 +177,7 @@ class Results:
 
     @cached_property
     def info(self) -> dict[str, Any]:
-        """What `summary.json` says: the origin of the results, the runs and the machine."""
+        """Contents of `summary.json`: the origin of the results, the runs and the machine."""
         info: dict[str, Any] = json.loads(self._native.info())
         return info
 
@@ -201,7 +201,7 @@ class Results:
 
     @property
     def complete(self) -> bool:
-        """Whether every run is in the tables."""
+        """True if every run is in the tables."""
         complete: bool = self.info["complete"]
         return complete
 

@@ -97,7 +97,7 @@ class FlowGroup:
     hint: int
     """The delay hint, 1 to 16; the initial one if the hint adapts."""
     adaptive: bool
-    """Whether the hint adapts."""
+    """True if the hint adapts."""
 
 
 @dataclass(frozen=True)

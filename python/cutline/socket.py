@@ -58,11 +58,11 @@ class Event:
     sent: int | None = None
     """Of a connection that is lost: how many messages were sent over it, whole ones."""
     reported: int | None = None
-    """How many of them the peer has reported as received. It may have received more."""
+    """Number of them that the peer has reported as received. It may have received more."""
     is_new: bool | None = None
     """Of a connection that works again: whether it is a new one."""
     after: float | None = None
-    """How long it did not work, or how long it was tried to make it again, s."""
+    """Duration of the interruption, or of the attempts to connect again, s."""
     worst: float | None = None
     """Of a violation: its worst value, in the unit of the limit."""
     origin: str | None = None
@@ -122,7 +122,7 @@ def _bucket(found):
 
 
 def _refusal(found):
-    """Why something is not reserved; None if nothing was refused."""
+    """Reason of a refusal; None if nothing was refused."""
     reason = REASONS[found["reason"]]
     return None if reason == "none" else found | {"reason": reason, "node": found["node"] or None}
 
@@ -296,11 +296,11 @@ class _Base:
 
     @property
     def timeout(self):
-        """How long calls wait, s; None is as long as it takes."""
+        """Longest wait of calls, s; None is without a limit."""
         return self._timeout
 
     def gettimeout(self):
-        """How long calls wait, s; None is as long as it takes."""
+        """Longest wait of calls, s; None is without a limit."""
         return self._timeout
 
     def settimeout(self, value):
@@ -314,7 +314,7 @@ class _Base:
         self.settimeout(None if flag else 0.0)
 
     def getblocking(self):
-        """Whether calls wait."""
+        """True if calls wait."""
         return self._timeout != 0
 
     def close(self):
@@ -425,12 +425,12 @@ class Connection(_Base):
 
     @property
     def pending(self):
-        """Whether something was received already, which the descriptor does not show."""
+        """True if something was received already, which the descriptor does not show."""
         return self._native.pending()
 
     @property
     def has_qos_peer(self):
-        """Whether the peer is a QoS socket. One that was accepted waits until that is known."""
+        """True if the peer is a QoS socket. One that was accepted waits until that is known."""
         return self._native.has_qos_peer()
 
     @property
