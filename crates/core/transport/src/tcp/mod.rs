@@ -10,19 +10,23 @@
 //! | `recovery` | fast retransmit and recovery, timeouts | RFC 6582, RFC 6675, RFC 6298 section 5 |
 //! | `scoreboard` | what the receiver has selectively acknowledged | RFC 6675 |
 //! | `rack`, `prr` | losses found by time, probes, and the window in recovery | RFC 8985, RFC 6937 |
+//! | `rack::paced`, `delivery` | departures at a rate, and samples of the delivery rate | draft-ietf-ccwg-bbr |
 //! | `rtt` | smoothed round-trip time and timeout | RFC 6298 |
 //! | `newreno`, `cubic`, `dctcp` | how the window grows and shrinks | RFC 5681, RFC 9438, RFC 8257 |
+//! | `bbr`, `bbr::v3` | a model of the path sets window and rate | Cardwell et al. 2016, draft-ietf-ccwg-bbr |
 //! | `congestion`, `control`, `external` | their interface, their list, those of other crates | |
 //! | `receiver` | reassembly, acknowledgements, ECN echo | RFC 5681 section 4.2, RFC 2018, RFC 3168, RFC 7323 |
 //!
 //! Not modelled: the three-way handshake (the connection exists from the first segment), urgent data, a receiver whose
 //! window closes ([`Params::max_window`] is a constant limit), reneging, path MTU discovery.
 
+mod bbr;
 mod congestion;
 mod control;
 mod cubic;
 mod cubic_whole;
 mod dctcp;
+mod delivery;
 mod external;
 mod hystart;
 mod newreno;
@@ -38,6 +42,7 @@ mod sender;
 mod transport;
 mod variant;
 
+pub use bbr::{Bbr, Bbr3};
 pub use congestion::{
     Acked, Acknowledgement, CongestionAlgorithm, CongestionControl, ControlDescription, NoParams, Window,
 };
@@ -45,6 +50,7 @@ pub(crate) use control::Control;
 pub use control::{Algorithm, congestion_controls, register_congestion_control, register_external_control};
 pub use cubic::Cubic;
 pub use dctcp::Dctcp;
+pub use delivery::{LossState, LostSegment, RateSample};
 pub use external::{DynControl, ExternalAlgorithm};
 pub use newreno::NewReno;
 pub use params::{InitialWindow, Params};

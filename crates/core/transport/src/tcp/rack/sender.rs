@@ -4,10 +4,13 @@
 //! (RFC 5681 section 3.1). Losses that are found before `recover` is acknowledged do not reduce the window again. If the first
 //! acknowledgement after a timeout echoes the time of an earlier transmission, nothing was lost: the timeout was spurious, and the
 //! window is what it was (RFC 3522, RFC 4015).
+//!
+//! A [paced](super::paced) control sets its window in every phase, also in recovery.
 
 use super::super::prr::{Delivery, Reduction};
 use super::super::sender::Phase;
 use super::super::{Ack, Acknowledgement, FullAck, Halving, Segment, Sender, Window};
+use super::paced::Pacing;
 use super::{Probe, Rack, Timer};
 use cutline_units::{Duration, Instant};
 
@@ -19,18 +22,20 @@ const FIRST_PROBE: Duration = Duration::from_secs(1);
 /// A sender's recovery with RACK-TLP.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RackRecovery {
-    rack: Rack,
+    pub(super) rack: Rack,
     reduction: Reduction,
     /// The window before a timeout, and when the first segment was sent again after it.
     before_timeout: Option<(Window, Instant)>,
     /// The timeout's losses are being sent again; `recover` is not acknowledged.
-    after_timeout: bool,
+    pub(super) after_timeout: bool,
     /// A probe leaves next.
     probe_is_due: bool,
     /// There was a sample of the round-trip time since the last probe.
     sampled: bool,
     /// Number of probes sent.
     probes: u32,
+    /// The departures of a paced control.
+    pub(super) pacing: Pacing,
 }
 
 impl RackRecovery {
@@ -47,7 +52,15 @@ impl Sender {
     /// Runs a call on the state of recovery while it is out of its place.
     fn with_rack<R>(&mut self, call: impl FnOnce(&mut Self, &mut RackRecovery) -> R) -> R {
         let mut rack = self.rack.take().expect("only a sender with RACK-TLP comes here");
+        let is_paced = rack.is_paced();
+        if is_paced {
+            self.deadline = rack.pacing.timer_at;
+        }
         let result = call(self, &mut rack);
+        if is_paced {
+            rack.pacing.timer_at = self.deadline;
+            self.deadline = self.deadline.min(rack.pacing.wake_at);
+        }
         self.rack = Some(rack);
         result
     }
@@ -64,6 +77,8 @@ impl Sender {
     fn acknowledge(&mut self, now: Instant, ack: &Ack, state: &mut RackRecovery) {
         let reduced = ack.ece && self.on_ecn_echo(ack.ack);
         let acked = ack.ack - self.una;
+        let prior_in_flight = state.begin_sample(self.next - self.una);
+        let is_paced = prior_in_flight.is_some();
         let arrived = state.rack.acknowledge(now, ack.ack, ack.sack, ack.echo);
         if acked > 0 {
             self.advance(now, ack, acked, state);
@@ -77,13 +92,16 @@ impl Sender {
         let is_over = self.una >= self.recover;
         match self.phase {
             Phase::Recovery if is_over => {
-                // RFC 6937 section 3: the window ends at the threshold.
-                self.window.cwnd = self.window.ssthresh;
                 self.phase = Phase::Open;
-                if self.params.variant.full_ack == FullAck::SsthreshAndGrowth && !reduced {
+                if !is_paced {
+                    // RFC 6937 section 3: the window ends at the threshold.
+                    self.window.cwnd = self.window.ssthresh;
+                }
+                if !is_paced && self.params.variant.full_ack == FullAck::SsthreshAndGrowth && !reduced {
                     self.grow(now, arrived.bytes);
                 }
             }
+            Phase::Recovery if is_paced => {}
             Phase::Recovery => {
                 let delivery = Delivery { bytes: arrived.bytes, is_progress: acked > 0 && !found };
                 self.set_reduced_window(delivery, state);
@@ -92,7 +110,7 @@ impl Sender {
                 if state.after_timeout && is_over {
                     state.after_timeout = false;
                 }
-                if acked > 0 && !reduced {
+                if acked > 0 && !reduced && !is_paced {
                     self.grow(now, acked);
                 }
             }
@@ -100,13 +118,18 @@ impl Sender {
         if self.phase == Phase::Open && !state.after_timeout {
             if state.rack.lost > 0 {
                 self.begin_recovery_with_rack(state);
-                self.set_reduced_window(Delivery { bytes: arrived.bytes, is_progress: false }, state);
-            } else if repaired {
+                if !is_paced {
+                    self.set_reduced_window(Delivery { bytes: arrived.bytes, is_progress: false }, state);
+                }
+            } else if repaired && !is_paced {
                 // RFC 8985 section 7.4.2: the loss counts, although nothing is left to repair.
                 self.window.ssthresh = self.halved_threshold();
                 self.window.cwnd = self.window.cwnd.min(self.window.ssthresh);
                 self.note_reduction();
             }
+        }
+        if let Some(prior_in_flight) = prior_in_flight {
+            self.report_delivery(now, arrived.bytes, prior_in_flight, state);
         }
         self.set_timer(now, wait, state);
     }
@@ -125,7 +148,11 @@ impl Sender {
         if let Some((window, resent_at)) = state.before_timeout.take()
             && ack.echo < resent_at
         {
-            self.window = window;
+            if state.is_paced() {
+                self.control.spurious();
+            } else {
+                self.window = window;
+            }
             state.after_timeout = false;
             state.rack.lose_nothing();
         }
@@ -148,6 +175,7 @@ impl Sender {
         self.note_reduction();
     }
 
+    /// Sets the window in recovery by proportional rate reduction; a paced control sets its own.
     fn set_reduced_window(&mut self, delivery: Delivery, state: &mut RackRecovery) {
         let pipe = state.rack.pipe(self.next - self.una);
         let mss = u64::from(self.mss);
@@ -189,13 +217,16 @@ impl Sender {
     #[cold]
     pub(in super::super) fn on_deadline_with_rack(&mut self, now: Instant) {
         self.with_rack(|sender, state| match state.rack.timer {
+            // Only the next departure is due.
+            _ if now < sender.deadline => {}
             Timer::Reordering => {
                 let in_recovery = sender.phase == Phase::Recovery;
                 let (found, wait) = state.rack.detect(now, sender.srtt(), in_recovery);
                 if found && sender.phase == Phase::Open && !state.after_timeout {
                     sender.begin_recovery_with_rack(state);
                 }
-                if found && sender.phase == Phase::Recovery {
+                sender.report_losses(state);
+                if found && sender.phase == Phase::Recovery && !state.is_paced() {
                     sender.set_reduced_window(Delivery { bytes: 0, is_progress: false }, state);
                 }
                 if now >= state.rack.rto_at {
@@ -233,6 +264,7 @@ impl Sender {
         self.control.timed_out();
         self.timeouts_in_a_row = self.timeouts_in_a_row.saturating_add(1);
         state.rack.lose_at_timeout(now, self.srtt());
+        self.report_losses(state);
         state.rack.probe = None;
         state.probe_is_due = false;
         self.window.cwnd = state.rack.pipe(self.next - self.una) + mss;
@@ -250,7 +282,11 @@ impl Sender {
     #[inline(never)]
     pub(in super::super) fn transmit_with_rack(&mut self, now: Instant) -> Option<Segment> {
         self.with_rack(|sender, state| {
+            state.pacing.wake_at = Instant::FAR_FUTURE;
             let segment = sender.next_with_rack(now, state);
+            if state.is_paced() {
+                sender.note_departure(now, segment.as_ref(), state);
+            }
             if let Some(segment) = &segment {
                 state.reduction.sent(u64::from(segment.len));
                 let is_new = !segment.retransmission;
@@ -266,7 +302,7 @@ impl Sender {
     }
 
     fn next_with_rack(&mut self, now: Instant, state: &mut RackRecovery) -> Option<Segment> {
-        if self.una == self.next {
+        if self.una == self.next && !state.is_paced() {
             self.restart_if_idle(now);
         }
         if std::mem::take(&mut state.probe_is_due) && self.una < self.next {
@@ -274,7 +310,7 @@ impl Sender {
         }
         let pipe = state.rack.pipe(self.next - self.una);
         if let Some((seq, end)) = state.rack.next_lost() {
-            if pipe + (end - seq) > self.window.cwnd {
+            if pipe + (end - seq) > self.window.cwnd || state.pacing.holds(now) {
                 self.note_window_limited(pipe);
                 return None;
             }
@@ -282,7 +318,7 @@ impl Sender {
         }
         let len = (self.end - self.next).min(u64::from(self.mss));
         let fits = pipe + len <= self.window.cwnd && self.next - self.una + len <= self.max_window;
-        if len == 0 || !fits || self.nagle_holds(len) {
+        if len == 0 || !fits || self.nagle_holds(len) || state.pacing.holds(now) {
             self.note_window_limited(pipe);
             return None;
         }
