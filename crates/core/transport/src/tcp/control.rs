@@ -7,7 +7,7 @@ use super::congestion::{
     Acked, Acknowledgement, CongestionAlgorithm, CongestionControl, ControlDescription, NoParams, Window,
 };
 use super::external::{self, DynControl, ExternalAlgorithm, ExternalControl, Typed};
-use super::{Bbr, Bbr3, Cubic, Dctcp, LostSegment, NewReno, Params, RateSample};
+use super::{Bbr, Bbr3, Cubic, Dctcp, LostSegment, NewReno, Params, RateSample, RttSampling};
 use cutline_params::{
     Configured, Parameter, ParameterError, ParameterKind, ParameterType, ParameterValue, Parameters as _,
     Registered, Registry, RegistryError,
@@ -57,17 +57,16 @@ fn chooses_paced(values: &[(&str, ParameterValue)]) -> bool {
     congestion_controls().into_iter().any(|about| about.name == &**name && about.paced)
 }
 
-/// Returns TCP's parameters with these values. Some of them may belong to a registered congestion control. A paced control turns on what
-/// it needs, unless the values set that.
+/// Returns TCP's parameters with these values. Some of them may belong to a registered congestion control. The defaults of a
+/// paced control are what it needs.
 pub(super) fn with_values(
-    defaults: Params,
-    mut values: Vec<(&str, ParameterValue)>,
+    mut defaults: Params,
+    values: Vec<(&str, ParameterValue)>,
 ) -> Result<Params, ParameterError> {
     if chooses_paced(&values) {
-        for needed in ["sack", "rack"] {
-            if values.iter().all(|(name, _)| *name != needed) {
-                values.push((needed, ParameterValue::Flag(true)));
-            }
+        (defaults.sack, defaults.rack) = (true, true);
+        if defaults.variant.rtt_sampling == RttSampling::OneSegment {
+            defaults.variant.rtt_sampling = RttSampling::OncePerRoundTrip;
         }
     }
     let keys = chosen(&values);

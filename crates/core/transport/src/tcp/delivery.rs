@@ -301,8 +301,8 @@ mod tests {
         Instant::ZERO + Duration::from_millis(ms)
     }
 
-    fn arrival(sent_ms: u64, end: u64) -> Option<Arrival> {
-        Some(Arrival { sent_at: at(sent_ms), end, bytes: 1000 })
+    fn arrive(sampler: &mut Sampler, ms: u64, sent_ms: u64, end: u64) {
+        sampler.acknowledge_first(at(ms), Some(Arrival { sent_at: at(sent_ms), end, bytes: 1000 }));
     }
 
     /// Ten segments leave at 0, the first is acknowledged at 100 ms, and the eleventh leaves then.
@@ -310,7 +310,7 @@ mod tests {
         let mut sampler = Sampler::default();
         (0..10).for_each(|n| sampler.depart(at(0), n, n as u64 * 1000, 1000));
         sampler.begin();
-        sampler.acknowledge_first(at(100), arrival(0, 1000));
+        arrive(&mut sampler, 100, 0, 1000);
         // draft-ietf-ccwg-bbr, UpdateRateSample(): 1000 B in 100 ms.
         let first = sampler.sample(Duration::from_millis(100));
         assert_eq!((first.delivered, first.interval), (1000, Duration::from_millis(100)));
@@ -322,10 +322,10 @@ mod tests {
     fn a_sample_is_what_was_delivered_since_the_departure() {
         let mut sampler = eleven();
         sampler.begin();
-        (1..10).for_each(|n| sampler.acknowledge_first(at(100 + n), arrival(0, (n + 1) * 1000)));
+        (1..10).for_each(|n| arrive(&mut sampler, 100 + n, 0, (n + 1) * 1000));
         sampler.sample(Duration::from_millis(100));
         sampler.begin();
-        sampler.acknowledge_first(at(210), arrival(100, 11_000));
+        arrive(&mut sampler, 210, 100, 11_000);
         let sample = sampler.sample(Duration::from_millis(100));
         assert_eq!((sample.prior_delivered, sample.delivered), (Some(1000), 10_000));
         assert_eq!((sample.interval, sample.tx_in_flight), (Duration::from_millis(110), 10_000));
@@ -337,9 +337,9 @@ mod tests {
         let mut sampler = Sampler::default();
         (0..20).for_each(|n| sampler.depart(at(10 * n), n as usize, n * 1000, 1000));
         sampler.begin();
-        sampler.acknowledge_first(at(100), arrival(0, 1000));
+        arrive(&mut sampler, 100, 0, 1000);
         sampler.begin();
-        (1..20).for_each(|n| sampler.acknowledge_first(at(101), arrival(10 * n, (n + 1) * 1000)));
+        (1..20).for_each(|n| arrive(&mut sampler, 101, 10 * n, (n + 1) * 1000));
         let sample = sampler.sample(Duration::from_millis(1));
         assert_eq!((sample.delivered, sample.interval), (20_000, Duration::from_millis(190)));
     }
@@ -351,7 +351,7 @@ mod tests {
         sampler.depart(at(0), 0, 0, 1000);
         sampler.depart(at(100), 0, 0, 1000);
         sampler.begin();
-        sampler.acknowledge_first(at(110), arrival(100, 1000));
+        arrive(&mut sampler, 110, 100, 1000);
         assert_eq!(sampler.sample(Duration::from_millis(100)).interval, Duration::ZERO);
     }
 
@@ -362,11 +362,11 @@ mod tests {
         sampler.limit_by_application(10_000);
         sampler.depart(at(150), 10, 10_000, 1000);
         sampler.begin();
-        (1..11).for_each(|n| sampler.acknowledge_first(at(200), arrival(n / 10 * 100, (n + 1) * 1000)));
+        (1..11).for_each(|n| arrive(&mut sampler, 200, n / 10 * 100, (n + 1) * 1000));
         let before = sampler.sample(Duration::ZERO);
         assert!(!before.is_app_limited && sampler.is_app_limited(), "it was sent before the gap");
         sampler.begin();
-        sampler.acknowledge_first(at(250), arrival(150, 12_000));
+        arrive(&mut sampler, 250, 150, 12_000);
         assert!(sampler.sample(Duration::ZERO).is_app_limited && !sampler.is_app_limited());
     }
 

@@ -180,7 +180,8 @@ impl Sender {
     #[cold]
     pub(super) fn restart_if_idle(&mut self, now: Instant) {
         let idle = self.una == self.high_water && now.saturating_since(self.last_sent) > self.rtt.rto();
-        if idle && self.params.idle_restart {
+        // A paced control has its own response to idle times.
+        if idle && self.params.idle_restart && self.control.pacing_rate().is_none() {
             self.window.cwnd = self.window.cwnd.min(self.params.initial_window_bytes());
         }
     }

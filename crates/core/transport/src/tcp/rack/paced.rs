@@ -73,6 +73,7 @@ impl RackRecovery {
 
 impl Sender {
     /// Reports the segments that were found lost to the control.
+    #[inline]
     pub(super) fn report_losses(&mut self, state: &mut RackRecovery) {
         let Some(sampler) = &mut state.rack.sampler else { return };
         let losses = sampler.take_losses();
@@ -83,6 +84,7 @@ impl Sender {
     }
 
     /// Reports an acknowledgement to the control, which sets the window.
+    #[cold]
     pub(super) fn report_delivery(
         &mut self,
         now: Instant,
@@ -126,13 +128,17 @@ impl Sender {
         }
     }
 
+    /// Returns the next segment that may leave now.
+    #[inline(never)]
+    pub(super) fn next_paced(&mut self, now: Instant, state: &mut RackRecovery) -> Option<Segment> {
+        state.pacing.wake_at = Instant::FAR_FUTURE;
+        let segment = self.next_with_rack(now, state);
+        self.note_departure(now, segment.as_ref(), state);
+        segment
+    }
+
     /// Notes the departure of a segment, or why none leaves.
-    pub(super) fn note_departure(
-        &mut self,
-        now: Instant,
-        segment: Option<&Segment>,
-        state: &mut RackRecovery,
-    ) {
+    fn note_departure(&mut self, now: Instant, segment: Option<&Segment>, state: &mut RackRecovery) {
         let in_flight = state.rack.pipe(self.next - self.una);
         let has_lost = state.rack.next_lost().is_some();
         let Some(sampler) = &mut state.rack.sampler else { return };

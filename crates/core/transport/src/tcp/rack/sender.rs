@@ -49,20 +49,27 @@ impl RackRecovery {
 }
 
 impl Sender {
-    /// Runs a call on the state of recovery while it is out of its place.
-    fn with_rack<R>(&mut self, call: impl FnOnce(&mut Self, &mut RackRecovery) -> R) -> R {
-        let mut rack = self.rack.take().expect("only a sender with RACK-TLP comes here");
-        let is_paced = rack.is_paced();
-        if is_paced {
+    /// Takes the state of recovery out of its place, so that it can be changed beside the sender.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "each acknowledgement and each segment needs it")]
+    fn take_rack(&mut self) -> Box<RackRecovery> {
+        let rack = self.rack.take().expect("only a sender with RACK-TLP comes here");
+        if rack.is_paced() {
             self.deadline = rack.pacing.timer_at;
         }
-        let result = call(self, &mut rack);
-        if is_paced {
+        rack
+    }
+
+    /// Returns the state of recovery to its place.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as take_rack")]
+    fn put_rack(&mut self, mut rack: Box<RackRecovery>) {
+        if rack.is_paced() {
             rack.pacing.timer_at = self.deadline;
             self.deadline = self.deadline.min(rack.pacing.wake_at);
         }
-        self.rack = Some(rack);
-        result
+        // The place is empty: there is nothing to drop.
+        std::mem::forget(self.rack.replace(rack));
     }
 
     /// Handles an acknowledgement.
@@ -71,7 +78,9 @@ impl Sender {
         if ack.ack < self.una {
             return;
         }
-        self.with_rack(|sender, state| sender.acknowledge(now, ack, state));
+        let mut state = self.take_rack();
+        self.acknowledge(now, ack, &mut state);
+        self.put_rack(state);
     }
 
     fn acknowledge(&mut self, now: Instant, ack: &Ack, state: &mut RackRecovery) {
@@ -216,33 +225,35 @@ impl Sender {
     /// Handles the timer that is due.
     #[cold]
     pub(in super::super) fn on_deadline_with_rack(&mut self, now: Instant) {
-        self.with_rack(|sender, state| match state.rack.timer {
+        let mut state = self.take_rack();
+        match state.rack.timer {
             // Only the next departure is due.
-            _ if now < sender.deadline => {}
+            _ if now < self.deadline => {}
             Timer::Reordering => {
-                let in_recovery = sender.phase == Phase::Recovery;
-                let (found, wait) = state.rack.detect(now, sender.srtt(), in_recovery);
-                if found && sender.phase == Phase::Open && !state.after_timeout {
-                    sender.begin_recovery_with_rack(state);
+                let in_recovery = self.phase == Phase::Recovery;
+                let (found, wait) = state.rack.detect(now, self.srtt(), in_recovery);
+                if found && self.phase == Phase::Open && !state.after_timeout {
+                    self.begin_recovery_with_rack(&mut state);
                 }
-                sender.report_losses(state);
-                if found && sender.phase == Phase::Recovery && !state.is_paced() {
-                    sender.set_reduced_window(Delivery { bytes: 0, is_progress: false }, state);
+                self.report_losses(&mut state);
+                if found && self.phase == Phase::Recovery && !state.is_paced() {
+                    self.set_reduced_window(Delivery { bytes: 0, is_progress: false }, &mut state);
                 }
                 if now >= state.rack.rto_at {
-                    sender.time_out(now, state);
+                    self.time_out(now, &mut state);
                 } else {
-                    sender.set_timer(now, wait, state);
+                    self.set_timer(now, wait, &mut state);
                 }
             }
             Timer::Probe => {
-                state.probe_is_due = state.sampled || sender.srtt().is_zero();
+                state.probe_is_due = state.sampled || self.srtt().is_zero();
                 state.rack.timer = Timer::Retransmission;
-                state.rack.rto_at = now + sender.rtt.rto();
-                sender.deadline = state.rack.rto_at;
+                state.rack.rto_at = now + self.rtt.rto();
+                self.deadline = state.rack.rto_at;
             }
-            Timer::Retransmission => sender.time_out(now, state),
-        });
+            Timer::Retransmission => self.time_out(now, &mut state),
+        }
+        self.put_rack(state);
     }
 
     /// Handles a retransmission timeout (RFC 6298 section 5, RFC 5681 section 3.1, RFC 8985 section 6.3).
@@ -281,28 +292,28 @@ impl Sender {
     /// Returns the next segment that may leave now.
     #[inline(never)]
     pub(in super::super) fn transmit_with_rack(&mut self, now: Instant) -> Option<Segment> {
-        self.with_rack(|sender, state| {
-            state.pacing.wake_at = Instant::FAR_FUTURE;
-            let segment = sender.next_with_rack(now, state);
-            if state.is_paced() {
-                sender.note_departure(now, segment.as_ref(), state);
+        let mut state = self.take_rack();
+        let segment = if state.is_paced() {
+            self.next_paced(now, &mut state)
+        } else {
+            self.next_with_rack(now, &mut state)
+        };
+        if let Some(segment) = &segment {
+            state.reduction.sent(u64::from(segment.len));
+            let is_new = !segment.retransmission;
+            if state.rack.rto_at == Instant::FAR_FUTURE {
+                state.rack.rto_at = now + self.rtt.rto();
             }
-            if let Some(segment) = &segment {
-                state.reduction.sent(u64::from(segment.len));
-                let is_new = !segment.retransmission;
-                if state.rack.rto_at == Instant::FAR_FUTURE {
-                    state.rack.rto_at = now + sender.rtt.rto();
-                }
-                if is_new && state.rack.timer != Timer::Reordering && state.rack.probe.is_none() {
-                    sender.set_timer(now, None, state);
-                }
+            if is_new && state.rack.timer != Timer::Reordering && state.rack.probe.is_none() {
+                self.set_timer(now, None, &mut state);
             }
-            segment
-        })
+        }
+        self.put_rack(state);
+        segment
     }
 
-    fn next_with_rack(&mut self, now: Instant, state: &mut RackRecovery) -> Option<Segment> {
-        if self.una == self.next && !state.is_paced() {
+    pub(super) fn next_with_rack(&mut self, now: Instant, state: &mut RackRecovery) -> Option<Segment> {
+        if self.una == self.next {
             self.restart_if_idle(now);
         }
         if std::mem::take(&mut state.probe_is_due) && self.una < self.next {
