@@ -180,8 +180,7 @@ impl Sender {
     #[cold]
     pub(super) fn restart_if_idle(&mut self, now: Instant) {
         let idle = self.una == self.high_water && now.saturating_since(self.last_sent) > self.rtt.rto();
-        // A paced control has its own response to idle times.
-        if idle && self.params.idle_restart && self.control.pacing_rate().is_none() {
+        if idle && self.params.idle_restart {
             self.window.cwnd = self.window.cwnd.min(self.params.initial_window_bytes());
         }
     }

@@ -179,8 +179,8 @@ impl Rack {
         while let Some(segment) = self.segments.front().copied().filter(|segment| segment.end <= ack) {
             self.segments.pop_front();
             self.forget(&segment);
-            if let Some(sampler) = &mut self.sampler {
-                sampler.acknowledge_first(now, (!segment.is_sacked).then(|| segment.arrival()));
+            if self.sampler.is_some() {
+                self.sample_first(now, &segment);
             }
             if segment.is_sacked {
                 self.sacked -= segment.len();
@@ -215,6 +215,14 @@ impl Rack {
             }
         }
         arrived
+    }
+
+    /// Notes for the delivery rate that the first segment is acknowledged.
+    #[cold]
+    fn sample_first(&mut self, now: Instant, segment: &Sent) {
+        if let Some(sampler) = &mut self.sampler {
+            sampler.acknowledge_first(now, (!segment.is_sacked).then(|| segment.arrival()));
+        }
     }
 
     /// Takes a segment out of what is lost and what was sent again.

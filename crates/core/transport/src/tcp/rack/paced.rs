@@ -13,7 +13,7 @@
 
 use super::super::delivery::{LossState, RateSample};
 use super::super::sender::Phase;
-use super::super::{Segment, Sender};
+use super::super::{Ack, Segment, Sender};
 use super::sender::RackRecovery;
 use cutline_units::{Bytes, Instant};
 
@@ -64,14 +64,45 @@ impl RackRecovery {
         self.rack.sampler.is_some()
     }
 
-    /// Begins the sample of an acknowledgement. Returns the bytes in flight before it; `None` if the control is not paced.
-    pub(super) fn begin_sample(&mut self, outstanding: u64) -> Option<u64> {
-        self.rack.sampler.as_mut()?.begin();
-        Some(self.rack.pipe(outstanding))
+    /// Begins the sample of an acknowledgement. Returns the bytes in flight before it.
+    pub(super) fn begin_sample(&mut self, outstanding: u64) -> u64 {
+        if let Some(sampler) = &mut self.rack.sampler {
+            sampler.begin();
+        }
+        self.rack.pipe(outstanding)
     }
 }
 
 impl Sender {
+    /// Sets the deadline to that of the timers of recovery.
+    pub(super) fn begin_paced(&mut self, state: &RackRecovery) {
+        self.deadline = state.pacing.timer_at;
+    }
+
+    /// Keeps the deadline of the timers of recovery, and sets the sender's to the next departure if that is earlier.
+    pub(super) fn end_paced(&mut self, state: &mut RackRecovery) {
+        state.pacing.timer_at = self.deadline;
+        self.deadline = self.deadline.min(state.pacing.wake_at);
+    }
+
+    /// Handles an acknowledgement.
+    #[cold]
+    pub(super) fn acknowledge_paced(&mut self, now: Instant, ack: &Ack, state: &mut RackRecovery) {
+        self.begin_paced(state);
+        self.acknowledge::<true>(now, ack, state);
+        self.end_paced(state);
+    }
+
+    /// Returns the next segment that may leave now.
+    #[cold]
+    pub(super) fn transmit_paced(&mut self, now: Instant, state: &mut RackRecovery) -> Option<Segment> {
+        self.begin_paced(state);
+        state.pacing.wake_at = Instant::FAR_FUTURE;
+        let segment = self.transmit_steps::<true>(now, state);
+        self.end_paced(state);
+        segment
+    }
+
     /// Reports the segments that were found lost to the control.
     #[inline]
     pub(super) fn report_losses(&mut self, state: &mut RackRecovery) {
@@ -84,7 +115,6 @@ impl Sender {
     }
 
     /// Reports an acknowledgement to the control, which sets the window.
-    #[cold]
     pub(super) fn report_delivery(
         &mut self,
         now: Instant,
@@ -128,17 +158,8 @@ impl Sender {
         }
     }
 
-    /// Returns the next segment that may leave now.
-    #[inline(never)]
-    pub(super) fn next_paced(&mut self, now: Instant, state: &mut RackRecovery) -> Option<Segment> {
-        state.pacing.wake_at = Instant::FAR_FUTURE;
-        let segment = self.next_with_rack(now, state);
-        self.note_departure(now, segment.as_ref(), state);
-        segment
-    }
-
     /// Notes the departure of a segment, or why none leaves.
-    fn note_departure(&mut self, now: Instant, segment: Option<&Segment>, state: &mut RackRecovery) {
+    pub(super) fn note_departure(&mut self, now: Instant, segment: Option<&Segment>, state: &mut RackRecovery) {
         let in_flight = state.rack.pipe(self.next - self.una);
         let has_lost = state.rack.next_lost().is_some();
         let Some(sampler) = &mut state.rack.sampler else { return };

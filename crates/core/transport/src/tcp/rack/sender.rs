@@ -53,21 +53,13 @@ impl Sender {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "each acknowledgement and each segment needs it")]
     fn take_rack(&mut self) -> Box<RackRecovery> {
-        let rack = self.rack.take().expect("only a sender with RACK-TLP comes here");
-        if rack.is_paced() {
-            self.deadline = rack.pacing.timer_at;
-        }
-        rack
+        self.rack.take().expect("only a sender with RACK-TLP comes here")
     }
 
     /// Returns the state of recovery to its place.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as take_rack")]
-    fn put_rack(&mut self, mut rack: Box<RackRecovery>) {
-        if rack.is_paced() {
-            rack.pacing.timer_at = self.deadline;
-            self.deadline = self.deadline.min(rack.pacing.wake_at);
-        }
+    fn put_rack(&mut self, rack: Box<RackRecovery>) {
         // The place is empty: there is nothing to drop.
         std::mem::forget(self.rack.replace(rack));
     }
@@ -79,15 +71,26 @@ impl Sender {
             return;
         }
         let mut state = self.take_rack();
-        self.acknowledge(now, ack, &mut state);
+        if state.is_paced() {
+            self.acknowledge_paced(now, ack, &mut state);
+        } else {
+            self.acknowledge::<false>(now, ack, &mut state);
+        }
         self.put_rack(state);
     }
 
-    fn acknowledge(&mut self, now: Instant, ack: &Ack, state: &mut RackRecovery) {
+    /// Handles an acknowledgement, with a control that is paced or not.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a sender without pacing does not pay for it")]
+    pub(super) fn acknowledge<const PACED: bool>(
+        &mut self,
+        now: Instant,
+        ack: &Ack,
+        state: &mut RackRecovery,
+    ) {
         let reduced = ack.ece && self.on_ecn_echo(ack.ack);
         let acked = ack.ack - self.una;
-        let prior_in_flight = state.begin_sample(self.next - self.una);
-        let is_paced = prior_in_flight.is_some();
+        let prior_in_flight = if PACED { state.begin_sample(self.next - self.una) } else { 0 };
         let arrived = state.rack.acknowledge(now, ack.ack, ack.sack, ack.echo);
         if acked > 0 {
             self.advance(now, ack, acked, state);
@@ -102,15 +105,15 @@ impl Sender {
         match self.phase {
             Phase::Recovery if is_over => {
                 self.phase = Phase::Open;
-                if !is_paced {
+                if !PACED {
                     // RFC 6937 section 3: the window ends at the threshold.
                     self.window.cwnd = self.window.ssthresh;
                 }
-                if !is_paced && self.params.variant.full_ack == FullAck::SsthreshAndGrowth && !reduced {
+                if !PACED && self.params.variant.full_ack == FullAck::SsthreshAndGrowth && !reduced {
                     self.grow(now, arrived.bytes);
                 }
             }
-            Phase::Recovery if is_paced => {}
+            Phase::Recovery if PACED => {}
             Phase::Recovery => {
                 let delivery = Delivery { bytes: arrived.bytes, is_progress: acked > 0 && !found };
                 self.set_reduced_window(delivery, state);
@@ -119,7 +122,7 @@ impl Sender {
                 if state.after_timeout && is_over {
                     state.after_timeout = false;
                 }
-                if acked > 0 && !reduced && !is_paced {
+                if acked > 0 && !reduced && !PACED {
                     self.grow(now, acked);
                 }
             }
@@ -127,17 +130,17 @@ impl Sender {
         if self.phase == Phase::Open && !state.after_timeout {
             if state.rack.lost > 0 {
                 self.begin_recovery_with_rack(state);
-                if !is_paced {
+                if !PACED {
                     self.set_reduced_window(Delivery { bytes: arrived.bytes, is_progress: false }, state);
                 }
-            } else if repaired && !is_paced {
+            } else if repaired && !PACED {
                 // RFC 8985 section 7.4.2: the loss counts, although nothing is left to repair.
                 self.window.ssthresh = self.halved_threshold();
                 self.window.cwnd = self.window.cwnd.min(self.window.ssthresh);
                 self.note_reduction();
             }
         }
-        if let Some(prior_in_flight) = prior_in_flight {
+        if PACED {
             self.report_delivery(now, arrived.bytes, prior_in_flight, state);
         }
         self.set_timer(now, wait, state);
@@ -226,6 +229,9 @@ impl Sender {
     #[cold]
     pub(in super::super) fn on_deadline_with_rack(&mut self, now: Instant) {
         let mut state = self.take_rack();
+        if state.is_paced() {
+            self.begin_paced(&state);
+        }
         match state.rack.timer {
             // Only the next departure is due.
             _ if now < self.deadline => {}
@@ -252,6 +258,9 @@ impl Sender {
                 self.deadline = state.rack.rto_at;
             }
             Timer::Retransmission => self.time_out(now, &mut state),
+        }
+        if state.is_paced() {
+            self.end_paced(&mut state);
         }
         self.put_rack(state);
     }
@@ -294,10 +303,26 @@ impl Sender {
     pub(in super::super) fn transmit_with_rack(&mut self, now: Instant) -> Option<Segment> {
         let mut state = self.take_rack();
         let segment = if state.is_paced() {
-            self.next_paced(now, &mut state)
+            self.transmit_paced(now, &mut state)
         } else {
-            self.next_with_rack(now, &mut state)
+            self.transmit_steps::<false>(now, &mut state)
         };
+        self.put_rack(state);
+        segment
+    }
+
+    /// Returns the next segment, with a control that is paced or not.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as acknowledge")]
+    pub(super) fn transmit_steps<const PACED: bool>(
+        &mut self,
+        now: Instant,
+        state: &mut RackRecovery,
+    ) -> Option<Segment> {
+        let segment = self.next_with_rack::<PACED>(now, state);
+        if PACED {
+            self.note_departure(now, segment.as_ref(), state);
+        }
         if let Some(segment) = &segment {
             state.reduction.sent(u64::from(segment.len));
             let is_new = !segment.retransmission;
@@ -305,15 +330,20 @@ impl Sender {
                 state.rack.rto_at = now + self.rtt.rto();
             }
             if is_new && state.rack.timer != Timer::Reordering && state.rack.probe.is_none() {
-                self.set_timer(now, None, &mut state);
+                self.set_timer(now, None, state);
             }
         }
-        self.put_rack(state);
         segment
     }
 
-    pub(super) fn next_with_rack(&mut self, now: Instant, state: &mut RackRecovery) -> Option<Segment> {
-        if self.una == self.next {
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the segment stays in registers")]
+    fn next_with_rack<const PACED: bool>(
+        &mut self,
+        now: Instant,
+        state: &mut RackRecovery,
+    ) -> Option<Segment> {
+        if !PACED && self.una == self.next {
             self.restart_if_idle(now);
         }
         if std::mem::take(&mut state.probe_is_due) && self.una < self.next {
@@ -321,7 +351,7 @@ impl Sender {
         }
         let pipe = state.rack.pipe(self.next - self.una);
         if let Some((seq, end)) = state.rack.next_lost() {
-            if pipe + (end - seq) > self.window.cwnd || state.pacing.holds(now) {
+            if pipe + (end - seq) > self.window.cwnd || (PACED && state.pacing.holds(now)) {
                 self.note_window_limited(pipe);
                 return None;
             }
@@ -329,7 +359,7 @@ impl Sender {
         }
         let len = (self.end - self.next).min(u64::from(self.mss));
         let fits = pipe + len <= self.window.cwnd && self.next - self.una + len <= self.max_window;
-        if len == 0 || !fits || self.nagle_holds(len) || state.pacing.holds(now) {
+        if len == 0 || !fits || self.nagle_holds(len) || (PACED && state.pacing.holds(now)) {
             self.note_window_limited(pipe);
             return None;
         }
