@@ -229,6 +229,8 @@ struct Drive {
     /// Bytes lost, and those of them that the next acknowledgement of a paced control tells.
     lost: (u64, u64),
     state: LossState,
+    /// Bytes marked, of the next acknowledgement of a paced control.
+    marked: u64,
 }
 
 impl Drive {
@@ -244,6 +246,7 @@ impl Drive {
             una: 0,
             lost: (0, 0),
             state: LossState::Open,
+            marked: 0,
         }
     }
 
@@ -301,6 +304,7 @@ impl Drive {
             self.lose(flight);
         } else if chance < 0.02 {
             threshold = self.control.marked(&self.window, flight, MSS);
+            self.marked = MSS;
         } else if chance < 0.05 {
             state = LossState::Open;
         } else if chance < 0.06 {
@@ -346,6 +350,7 @@ impl Drive {
             now: self.now,
             newly_delivered: MSS,
             newly_lost,
+            newly_marked: std::mem::take(&mut self.marked),
             total_delivered: self.una,
             total_lost: self.lost.0,
             prior_delivered: Some(self.una.saturating_sub(flight)),

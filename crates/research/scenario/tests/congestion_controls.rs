@@ -21,8 +21,11 @@ CONTROLS
 
 NewReno, CUBIC and DCTCP grow a window until there is a loss or a mark. Segments leave when an acknowledgement makes room.
 
+`prague` grows a window as DCTCP does, with a pacing rate of the window in a round trip. Acknowledgements have the count of marked segments
+for it (accurate ECN), and growth and reductions are those of a flow with a round trip of 25 ms if its own is shorter.
+
 `bbr` and `bbr3` *model the path*: its rate by the delivery rate of each flight, and its round trip by the least one. The model sets the
-window, and a *pacing rate* at which segments leave one by one. Such a control needs to know of each segment when it left and whether it
+window, and a *pacing rate* at which segments leave one by one. A paced control needs to know of each segment when it left and whether it
 is lost, so it turns on `sack` and `rack` (RFC 8985); `rack = false` beside it is an error. The sender marks samples in which the
 application had too little to send. They do not lower the estimate, and raise it if they are higher.
 
@@ -46,6 +49,17 @@ share of the second flow in the goodput of both, with seeds as above.
 
 TWO
 
+## Scalable senders
+
+DualPI2 with its defaults at the same link; `ecn = \"ect-1\"` for DCTCP and Prague, and `ecn = true` for CUBIC, which starts 5 s earlier.
+The first row has the utilisation and the wait of the flow; the second the share of the scalable flow in the goodput of both. Times and seeds
+are those of the tables above.
+
+SCALABLE
+
+Slow start of both ends with the first mark. Prague is paced at twice its window in slow start, so the mark comes at about half the product,
+and its first reduction is to the half. On a long path, growth by a segment in each round trip then takes a while.
+
 ## What is not implemented
 
 - *Quanta.* Linux sends several segments together, up to 1 ms of its rate. Here each segment leaves by itself. The windows still have room
@@ -56,16 +70,14 @@ TWO
 - *Packet conservation in `bbr3`.* The draft has none in recovery; `bbr` has it, and the detection of policers, as in Linux.
 - *Reordering windows that grow*, and undoing a fast recovery: losses that were none are detected after a timeout alone.
 - *Pacing of the other controls.* Linux can pace them; here they behave as without.
-- *Prague.* Its sender needs accurate ECN: the counters of marked bytes in each acknowledgement, for which acknowledgements here have no
-  field. DCTCP's echo of each mark loses the count when acknowledgements are delayed or lost. Reduced dependence on the round-trip time,
-  fractional windows below two segments and the fallback for classic queues are also missing. `dctcp` with `ecn = \"ect-1\"` is the scalable
-  sender until then.
+- *Prague with windows below two segments*, which the draft has, and its fall-back at queues that mark all flows alike. Marks are counted
+  in segments with 32 bits; the header of RFC 9768 has three bits, and an option counts bytes.
 
-The laboratory asks the kernel for the control of the same name. Most kernels have `bbr` as a module (`modprobe tcp_bbr`), and none has
-`bbr3` under this name.
+The laboratory asks the kernel for the control of the same name. Most kernels have `bbr` as a module (`modprobe tcp_bbr`). `bbr3` and
+`prague` need a kernel of those who develop them.
 ";
 
-const CONTROLS: [(&str, &str); 3] = [("cubic", "CUBIC"), ("bbr", "BBR"), ("bbr3", "BBRv3")];
+const CONTROLS: [&str; 3] = ["cubic", "bbr", "bbr3"];
 
 /// Quantile of Student's t for 5 replications and 95 %.
 const T_OF_FOUR: f64 = 2.776;
@@ -100,7 +112,7 @@ fn link(duration: u32, warm_up: u32, queue: &str, more: &str) -> String {
 }
 
 fn of_all(cell: impl Fn(&str) -> String) -> String {
-    CONTROLS.map(|(name, _)| cell(name)).join(" | ")
+    CONTROLS.map(cell).join(" | ")
 }
 
 fn one() -> String {
@@ -134,18 +146,44 @@ fn two() -> String {
         let cell = |control: &str| {
             let queue = "{ aqm = \"drop-tail\", limit = \"100 KB\" }";
             let flows = flow("first", first.unwrap_or(control), 0, "") + &flow("second", control, 5, "");
-            let share = |run: RunResult| {
-                let goodput = |name: &str| {
-                    run.flows.iter().find(|row| &*row.group == name).map_or(0.0, |row| row.goodput_bps)
-                };
-                goodput("second") / (goodput("first") + goodput("second")) * 100.0
-            };
-            let (share, half) = estimate(simulate(&(link(60, 20, queue, "") + &flows)).map(share));
-            format!("{share:.0} ± {half:.0} %")
+            share(simulate(&(link(60, 20, queue, "") + &flows)))
         };
         let _ = writeln!(table, "| {name} | {} |", of_all(cell));
     }
     table
+}
+
+/// Returns the share of the second flow in the goodput of both.
+fn share(runs: [RunResult; 5]) -> String {
+    let share = |run: RunResult| {
+        let goodput =
+            |name: &str| run.flows.iter().find(|row| &*row.group == name).map_or(0.0, |row| row.goodput_bps);
+        goodput("second") / (goodput("first") + goodput("second")) * 100.0
+    };
+    let (share, half) = estimate(runs.map(share));
+    format!("{share:.0} ± {half:.0} %")
+}
+
+fn scalable() -> String {
+    let queue = "{ aqm = \"dual-pi2\", limit = \"1 MB\" }";
+    let controls = ["dctcp", "prague"];
+    let alone = controls.map(|control| {
+        let runs = simulate(&(link(30, 5, queue, "") + &flow("bulk", control, 0, "ecn = \"ect-1\"")));
+        let (used, used_half) = estimate(runs.clone().map(|run| {
+            run.queues.iter().find(|row| &*row.link == "r1->r2").map_or(0.0, |row| row.utilisation * 100.0)
+        }));
+        let (wait, wait_half) = estimate(runs.map(|run| run.flows[0].queuing_mean_ms.unwrap()));
+        format!("{used:.1} ± {used_half:.1} %, {wait:.1} ± {wait_half:.1} ms")
+    });
+    let beside = controls.map(|control| {
+        let flows = flow("first", "cubic", 0, "ecn = true") + &flow("second", control, 5, "ecn = \"ect-1\"");
+        share(simulate(&(link(60, 20, queue, "") + &flows)))
+    });
+    format!(
+        "| | DCTCP | Prague |\n| --- | --- | --- |\n| alone | {} |\n| beside CUBIC | {} |\n",
+        alone.join(" | "),
+        beside.join(" | ")
+    )
 }
 
 fn controls() -> String {
@@ -166,6 +204,10 @@ fn controls() -> String {
 
 #[test]
 fn the_page_of_congestion_controls_has_what_is_simulated() {
-    let page = PAGE.replace("CONTROLS\n", &controls()).replace("ONE\n", &one()).replace("TWO\n", &two());
+    let page = PAGE
+        .replace("CONTROLS\n", &controls())
+        .replace("ONE\n", &one())
+        .replace("TWO\n", &two())
+        .replace("SCALABLE\n", &scalable());
     check_page(&root().join("docs/guide/congestion-controls.md"), &page);
 }

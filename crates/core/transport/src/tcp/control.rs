@@ -7,7 +7,7 @@ use super::congestion::{
     Acked, Acknowledgement, CongestionAlgorithm, CongestionControl, ControlDescription, NoParams, Window,
 };
 use super::external::{self, DynControl, ExternalAlgorithm, ExternalControl, Typed};
-use super::{Bbr, Bbr3, Cubic, Dctcp, LostSegment, NewReno, Params, RateSample, RttSampling};
+use super::{Bbr, Bbr3, Cubic, Dctcp, LostSegment, NewReno, Params, Prague, RateSample, RttSampling};
 use cutline_params::{
     Configured, Parameter, ParameterError, ParameterKind, ParameterType, ParameterValue, Parameters as _,
     Registered, Registry, RegistryError,
@@ -317,4 +317,7 @@ controls! {
     Bbr(Box<Bbr>),
     /// draft-ietf-ccwg-bbr: as `Bbr`, with bounds that losses and marks set. Turns on `sack` and `rack`.
     Bbr3(Box<Bbr3>),
+    /// draft-briscoe-iccrg-prague-congestion-control: as `Dctcp`, paced, and less dependent on the round trip. Needs ECN, and turns
+    /// on `sack` and `rack`.
+    Prague(Box<Prague>),
 }

@@ -43,6 +43,8 @@ pub struct RateSample {
     pub newly_delivered: u64,
     /// Bytes found lost with this acknowledgement.
     pub newly_lost: u64,
+    /// Bytes that arrived marked, of those newly delivered: marked segments are counted with the mss.
+    pub newly_marked: u64,
     /// Bytes delivered since the connection began: `C.delivered`.
     pub total_delivered: u64,
     /// Bytes lost since the connection began: `C.lost`.

@@ -13,6 +13,7 @@
 //! | `rack::paced`, `delivery` | departures at a rate, and samples of the delivery rate | draft-ietf-ccwg-bbr |
 //! | `rtt` | smoothed round-trip time and timeout | RFC 6298 |
 //! | `newreno`, `cubic`, `dctcp` | how the window grows and shrinks | RFC 5681, RFC 9438, RFC 8257 |
+//! | `prague` | the same, paced, and less dependent on the round trip | draft-briscoe-iccrg-prague-congestion-control |
 //! | `bbr`, `bbr::v3` | a model of the path sets window and rate | Cardwell et al. 2016, draft-ietf-ccwg-bbr |
 //! | `congestion`, `control`, `external` | their interface, their list, those of other crates | |
 //! | `receiver` | reassembly, acknowledgements, ECN echo | RFC 5681 section 4.2, RFC 2018, RFC 3168, RFC 7323 |
@@ -32,6 +33,7 @@ mod hystart;
 mod newreno;
 mod output;
 mod params;
+mod prague;
 mod prr;
 mod rack;
 mod receiver;
@@ -54,6 +56,7 @@ pub use delivery::{LossState, LostSegment, RateSample};
 pub use external::{DynControl, ExternalAlgorithm};
 pub use newreno::NewReno;
 pub use params::{InitialWindow, Params};
+pub use prague::Prague;
 pub use receiver::{Receiver, ReceiverStats};
 pub use rtt::RttEstimator;
 pub use sender::{Sender, Stats};
@@ -98,6 +101,9 @@ pub struct Ack {
     pub sack: SackBlocks,
     /// ECN echo: a segment was marked (RFC 3168 section 6.1.3).
     pub ece: bool,
+    /// Count of marked segments that have arrived, modulo 2^32. It is the counter of accurate ECN (RFC 9768 section 3.2.2), of which
+    /// the header has three bits.
+    pub marked: u32,
 }
 
 /// Up to three ranges that the receiver holds beyond the acknowledgement, the most recent first

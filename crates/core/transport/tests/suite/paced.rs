@@ -21,6 +21,8 @@ struct Link {
     loss: f64,
     /// Wait from which on segments of an ECN-capable sender are marked.
     mark_from: Duration,
+    /// Random marks of the data of an ECN-capable sender.
+    marks: f64,
 }
 
 impl Link {
@@ -28,7 +30,7 @@ impl Link {
     fn new(mbit: u64, rtt_ms: u64, products: f64) -> Self {
         let (rate, rtt) = (Rate::from_mbps(mbit), Duration::from_millis(rtt_ms));
         let buffer = (rate.bytes_in(rtt).get() as f64 * products) as u64;
-        Self { rate, rtt, buffer, loss: 0.0, mark_from: Duration::MAX }
+        Self { rate, rtt, buffer, loss: 0.0, mark_from: Duration::MAX, marks: 0.0 }
     }
 
     fn product(&self) -> u64 {
@@ -46,6 +48,8 @@ struct Flow {
     sender: Sender,
     receiver: Receiver,
     start: Instant,
+    /// Round trip without a queue.
+    rtt: Duration,
 }
 
 /// Flows that share the link. Acknowledgements return without a queue.
@@ -73,7 +77,7 @@ impl Shared {
             let start = Instant::ZERO + apart * n as u64;
             let mut sender = Sender::new(&params, start);
             sender.write_unlimited();
-            Flow { sender, receiver: Receiver::new(&params), start }
+            Flow { sender, receiver: Receiver::new(&params), start, rtt: link.rtt }
         };
         Self {
             link,
@@ -105,6 +109,7 @@ impl Shared {
     fn enqueue(&mut self, id: usize, segment: tcp::Segment, capable: bool) {
         let wait = self.free_at.saturating_since(self.now);
         let lost = self.random.chance(Probability::clamped(self.link.loss));
+        let marked = self.random.chance(Probability::clamped(self.link.marks)) || wait > self.link.mark_from;
         if self.queue() > self.link.buffer {
             self.dropped += 1;
             return;
@@ -112,8 +117,8 @@ impl Shared {
         let takes = self.link.rate.transmission_time(Bytes::new(u64::from(segment.len)));
         self.free_at = self.free_at.max(self.now) + takes;
         if !lost {
-            let at = self.free_at + self.link.rtt / 2;
-            self.put(at, Event::Data(id, segment, capable && wait > self.link.mark_from));
+            let at = self.free_at + self.flows[id].rtt / 2;
+            self.put(at, Event::Data(id, segment, capable && marked));
         }
     }
 
@@ -148,7 +153,7 @@ impl Shared {
             for id in 0..self.flows.len() {
                 self.flows[id].sender.on_deadline(self.now);
                 if let Some(ack) = self.flows[id].receiver.on_deadline(self.now) {
-                    self.put(self.now + self.link.rtt / 2, Event::Reply(id, ack));
+                    self.put(self.now + self.flows[id].rtt / 2, Event::Reply(id, ack));
                 }
                 self.send(id);
             }
@@ -161,7 +166,7 @@ impl Shared {
         match event {
             Event::Data(id, segment, marked) => {
                 if let Some(ack) = self.flows[id].receiver.on_segment(self.now, &segment, marked) {
-                    self.put(self.now + self.link.rtt / 2, Event::Reply(id, ack));
+                    self.put(self.now + self.flows[id].rtt / 2, Event::Reply(id, ack));
                 }
             }
             Event::Reply(id, ack) => self.flows[id].sender.on_ack(self.now, &ack),
@@ -171,6 +176,16 @@ impl Shared {
 
     fn run(&mut self, seconds: f64) {
         self.run_checked(at(seconds), |_| ());
+    }
+
+    /// Runs to this time. Returns the mean queue in bytes over the events.
+    fn mean_queue(&mut self, until: f64) -> f64 {
+        let (mut sum, mut count) = (0.0, 0);
+        self.run_checked(at(until), |shared| {
+            sum += shared.queue() as f64;
+            count += 1;
+        });
+        sum / f64::from(count)
     }
 
     /// Runs to this time, and returns each flow's share of the link since now.
@@ -363,12 +378,7 @@ fn version_3_keeps_the_queue_below_marks_and_version_1_ignores_them() {
         let all = [params(algorithm.clone()), params(algorithm)].map(|p| Params { ecn, ..p });
         let mut shared = Shared::new(link, all, Duration::from_secs(1));
         shared.run(10.0);
-        let (mut sum, mut count) = (0.0, 0);
-        shared.run_checked(at(40.0), |shared| {
-            sum += shared.queue() as f64;
-            count += 1;
-        });
-        sum / f64::from(count) / MSS as f64
+        shared.mean_queue(40.0) / MSS as f64
     };
     let capable = both().map(|algorithm| queue(algorithm, Ecn::Ect0));
     let without = both().map(|algorithm| queue(algorithm, Ecn::NotEct));
@@ -421,4 +431,99 @@ fn segments_leave_at_the_pacing_rate() {
 fn a_paced_control_needs_rack() {
     let error = Params { rack: false, ..params(Algorithm::Bbr) }.validate().unwrap_err();
     assert_eq!(error.to_string(), "rack = false: allowed is true with congestion-control = bbr");
+}
+
+/// A link of 40 Mbit/s with a queue that marks from 1 ms on, as the low-latency queue of RFC 9332.
+fn scalable(rtt_ms: u64, flows: &[Algorithm]) -> Shared {
+    let link = Link { mark_from: Duration::from_millis(1), ..Link::new(40, rtt_ms, 20.0) };
+    let all = flows.iter().map(|algorithm| Params { ecn: Ecn::Ect1, ..params(algorithm.clone()) });
+    Shared::new(link, all.collect::<Vec<_>>(), Duration::from_millis(200))
+}
+
+#[test]
+fn prague_uses_the_link_with_a_queue_of_a_millisecond() {
+    // Slow start ends with the first mark, at about half the product; that halves the window. At 80 ms, three quarters of 400 segments
+    // are then grown by one in each round trip.
+    for (rtt, from) in [(5, 10.0), (20, 10.0), (80, 40.0)] {
+        let mut shared = scalable(rtt, &[Algorithm::Prague]);
+        shared.run(from);
+        let before = shared.flows[0].receiver.delivered();
+        let queue = shared.mean_queue(from + 30.0);
+        let wait = shared.link.rate.transmission_time(Bytes::new(queue as u64));
+        let share = (shared.flows[0].receiver.delivered() - before) as f64
+            / shared.link.rate.bytes_in(Duration::from_secs(30)).get() as f64;
+        println!("Prague at {rtt} ms: {share:.3}, mean wait {wait}");
+        assert!(share > 0.95, "{rtt} ms: {share}");
+        assert!(wait < Duration::from_millis(2), "{rtt} ms: {wait}");
+        assert_eq!(shared.dropped, 0);
+    }
+}
+
+#[test]
+fn prague_depends_less_on_the_round_trip_than_dctcp() {
+    let ratio = |algorithm: Algorithm| {
+        let mut shared = scalable(25, &[algorithm.clone(), algorithm]);
+        shared.flows[0].rtt = Duration::from_millis(5);
+        shared.run(20.0);
+        let shares = shared.shares(80.0);
+        shares[0] / shares[1]
+    };
+    let [dctcp, prague] = [Algorithm::Dctcp, Algorithm::Prague].map(ratio);
+    println!("5 ms to 25 ms: DCTCP {dctcp:.2}, Prague {prague:.2}");
+    // A queue that marks above a threshold marks in bursts, so the rates are not quite the same; DCTCP is worse than the ratio of the round
+    // trips, 5.
+    assert!((0.5..2.0).contains(&prague), "{prague}");
+    assert!(dctcp > 4.0, "{dctcp}");
+}
+
+#[test]
+fn at_a_share_of_marks_the_rate_of_prague_is_that_of_a_round_trip_of_25_ms() {
+    const MARKS: f64 = 0.05;
+    let rate = |algorithm, rtt| {
+        let link = Link { marks: MARKS, ..Link::new(1000, rtt, 10.0) };
+        let mut shared = Shared::new(link, [Params { ecn: Ecn::Ect1, ..params(algorithm) }], Duration::ZERO);
+        shared.run(20.0);
+        shared.shares(120.0)[0] * 125_000.0
+    };
+    let rates = |algorithm: Algorithm| [5, 25, 100].map(|rtt| rate(algorithm.clone(), rtt));
+    let (dctcp, prague) = (rates(Algorithm::Dctcp), rates(Algorithm::Prague));
+    println!("segments per second at 5, 25 and 100 ms: DCTCP {dctcp:.0?}, Prague {prague:.0?}");
+    // In a reduction and the wait for the next mark, which takes 1 + 1 / (p W) round trips, the window W grows by 1 - p in each, and then falls
+    // by W p / 2. So p W^2 / 2 - (1 - p) W - (1 - p) / p = 0: 52.5 segments, in 25 ms, 2100 per second, at any shorter round trip, too.
+    let unmarked = 1.0 - MARKS;
+    let window = (unmarked + (unmarked * unmarked + 2.0 * unmarked).sqrt()) / MARKS;
+    for (rate, virtual_rtt) in prague.iter().zip([0.025, 0.025, 0.1]) {
+        let expected = window / virtual_rtt;
+        assert!((rate / expected - 1.0).abs() < 0.1, "{rate} segments per second, not {expected}");
+    }
+    assert!((dctcp[0] / dctcp[1] - 5.0).abs() < 0.75, "{dctcp:?}");
+}
+
+#[test]
+fn two_flows_of_prague_converge() {
+    let mut shared = scalable(20, &[Algorithm::Prague, Algorithm::Prague]);
+    shared.run(10.0);
+    let shares = shared.shares(40.0);
+    println!("{shares:.3?}");
+    assert!(shares.iter().all(|share| (0.4..0.6).contains(share)), "{shares:?}");
+}
+
+#[test]
+fn the_share_of_marks_survives_lost_and_delayed_acknowledgements() {
+    // Every second acknowledgement waits for another segment, and each has the count of all marks.
+    let params = Arc::new(Params {
+        ecn: Ecn::Ect1,
+        delayed_ack: Some(Duration::from_millis(40)),
+        ..params(Algorithm::Prague)
+    });
+    let mut receiver = Receiver::new(&params);
+    for n in 0..100 {
+        let sent_at = Instant::ZERO;
+        let segment =
+            tcp::Segment { seq: n * MSS, sent_at, len: 1000, retransmission: false, cwr: false, fin: false };
+        // All of these acknowledgements are lost.
+        receiver.on_segment(at(n as f64 * 0.001), &segment, n % 3 == 0);
+    }
+    let last = receiver.on_deadline(at(1.0)).unwrap();
+    assert_eq!((last.ack, last.marked), (100 * MSS, 34));
 }

@@ -33,6 +33,9 @@ mod v3;
 
 pub use v3::Bbr3;
 
+#[cfg(test)]
+pub(super) use tests::sample;
+
 use super::congestion::{Acked, CongestionAlgorithm, CongestionControl, NoParams, Window};
 use super::{LossState, Params, RateSample};
 use aggregation::Aggregation;

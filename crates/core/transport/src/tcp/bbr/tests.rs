@@ -3,11 +3,12 @@ use super::*;
 const MSS: u64 = 1000;
 
 /// A sample of 100 kB/s at this time, without anything else.
-pub(super) fn sample(ms: u64) -> RateSample {
+pub(in crate::tcp) fn sample(ms: u64) -> RateSample {
     RateSample {
         now: Instant::ZERO + Duration::from_millis(ms),
         newly_delivered: 0,
         newly_lost: 0,
+        newly_marked: 0,
         total_delivered: 0,
         total_lost: 0,
         prior_delivered: Some(0),

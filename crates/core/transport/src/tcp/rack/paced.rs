@@ -28,6 +28,8 @@ pub(super) struct Pacing {
     pub(super) timer_at: Instant,
     /// The congestion window was full when this had been sent.
     limited_below: u64,
+    /// Count of marked segments in the last acknowledgement.
+    marked: u32,
 }
 
 impl Default for Pacing {
@@ -37,6 +39,7 @@ impl Default for Pacing {
             wake_at: Instant::FAR_FUTURE,
             timer_at: Instant::FAR_FUTURE,
             limited_below: 0,
+            marked: 0,
         }
     }
 }
@@ -119,9 +122,12 @@ impl Sender {
         &mut self,
         now: Instant,
         newly_delivered: u64,
+        ack_marked: u32,
         prior_in_flight: u64,
         state: &mut RackRecovery,
     ) {
+        let marked = ack_marked.wrapping_sub(state.pacing.marked);
+        state.pacing.marked = ack_marked;
         self.report_losses(state);
         let in_flight = state.rack.pipe(self.next - self.una);
         let Some(sampler) = &mut state.rack.sampler else { return };
@@ -131,6 +137,7 @@ impl Sender {
             now,
             newly_delivered,
             newly_lost: sampler.newly_lost(),
+            newly_marked: (u64::from(marked) * mss).min(newly_delivered),
             total_delivered: sampler.delivered(),
             total_lost: sampler.lost(),
             prior_delivered: sample.prior_delivered,
@@ -159,7 +166,12 @@ impl Sender {
     }
 
     /// Notes the departure of a segment, or why none leaves.
-    pub(super) fn note_departure(&mut self, now: Instant, segment: Option<&Segment>, state: &mut RackRecovery) {
+    pub(super) fn note_departure(
+        &mut self,
+        now: Instant,
+        segment: Option<&Segment>,
+        state: &mut RackRecovery,
+    ) {
         let in_flight = state.rack.pipe(self.next - self.una);
         let has_lost = state.rack.next_lost().is_some();
         let Some(sampler) = &mut state.rack.sampler else { return };

@@ -141,7 +141,7 @@ impl Sender {
             }
         }
         if PACED {
-            self.report_delivery(now, arrived.bytes, prior_in_flight, state);
+            self.report_delivery(now, arrived.bytes, ack.marked, prior_in_flight, state);
         }
         self.set_timer(now, wait, state);
     }
