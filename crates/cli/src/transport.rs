@@ -50,7 +50,7 @@ pub struct ControlDocument {
     title: &'static str,
     /// The paper or standard that defines the congestion control.
     source: &'static str,
-    /// True if the response to marks is proportional to their share. Otherwise a mark counts as a loss.
+    /// True if the response to marks is proportional to their share. Otherwise a mark counts as a loss, or not at all.
     scalable: bool,
     /// True if the control sets a pacing rate from samples of the delivery rate. It then turns on `sack` and `rack`.
     paced: bool,

@@ -305,6 +305,23 @@ fn version_3_probes_the_round_trip_every_five_seconds_with_half_the_product() {
 }
 
 #[test]
+fn a_flow_that_starts_late_starts_as_any_other() {
+    for algorithm in both() {
+        let started = |late: u64| {
+            let all = [params(Algorithm::NewReno), params(algorithm.clone())];
+            let mut shared = Shared::new(Link::new(20, 40, 1.0), all, Duration::from_secs(late));
+            // The other flow is silent.
+            shared.flows[0].sender = Sender::new(&Arc::new(params(Algorithm::NewReno)), Instant::ZERO);
+            shared.run(late as f64 + 0.6);
+            shared.flows[1].receiver.delivered()
+        };
+        let (early, late) = (started(1), started(60));
+        assert_eq!(early, late, "{}: bytes delivered in 600 ms after 1 s and after 60 s", algorithm.name());
+        assert!(early > 500_000, "{early}");
+    }
+}
+
+#[test]
 fn two_flows_converge_to_fair_shares() {
     for algorithm in both() {
         let link = Link::new(20, 40, 2.0);

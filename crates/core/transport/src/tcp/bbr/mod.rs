@@ -291,7 +291,7 @@ impl Bbr {
     }
 
     fn update_least_rtt(&mut self, window: &mut Window, sample: &RateSample) {
-        let has_expired = sample.now > self.least_rtt_at + RTPROP_FILTER;
+        let has_expired = self.least_rtt.is_some() && sample.now > self.least_rtt_at + RTPROP_FILTER;
         if let Some(rtt) = sample.rtt
             && (self.least_rtt.is_none_or(|least| rtt < least) || (has_expired && !sample.is_ack_delayed))
         {

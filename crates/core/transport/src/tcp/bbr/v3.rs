@@ -661,7 +661,8 @@ impl Bbr3 {
     /// `UpdateMinRTT`.
     fn update_min_rtt(&mut self, sample: &RateSample) {
         let now = sample.now;
-        self.probe_rtt_expired = now > self.probe_rtt_min_at + PROBE_RTT_INTERVAL;
+        self.probe_rtt_expired =
+            self.probe_rtt_min.is_some() && now > self.probe_rtt_min_at + PROBE_RTT_INTERVAL;
         if let Some(rtt) = sample.rtt
             && (self.probe_rtt_expired || self.probe_rtt_min.is_none_or(|least| rtt < least))
         {
