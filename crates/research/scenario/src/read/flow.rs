@@ -340,7 +340,7 @@ fn refuse_ecn(reader: &TableReader<'_>, transport: &TransportSpec, ecn: Ecn, lie
         reader.refuse("ecn", &why);
     } else if ecn == Ecn::Ect1 && !scalable && !lies {
         reader
-            .refuse("ecn", "ECT(1) needs a scalable congestion control: use congestion-control = \"dctcp\"");
+            .refuse("ecn", "ECT(1) needs a scalable congestion control: use congestion-control = \"prague\" or \"dctcp\"");
     }
 }
 
