@@ -159,7 +159,7 @@ fn narrow(socket: &str) {
     assert!(text.lines().all(|line| line.trim_end().chars().count() <= 60), "{text}");
 }
 
-/// Documents come until the client goes, and the client goes when nobody reads its output.
+/// Documents come until the client goes, and the client goes when its output is not read.
 fn watch(socket: &str) {
     let arguments = ["router", "stats", socket, "--watch", "100ms", "--json"];
     let mut client =

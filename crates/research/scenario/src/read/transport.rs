@@ -28,7 +28,7 @@ pub(super) fn read(flow: &TableReader<'_>) -> Option<TransportSpec> {
     let control = parameters.iter().position(|parameter| parameter.name == CONGESTION_CONTROL);
     let control = control.and_then(|index| congestion_control(&reader, parameters.remove(index)));
     let mut values = parameter::values(&reader, &parameters);
-    // CUBIC stands in for BBR in the parameters, but no sender uses it: the simulator refuses BBR, and the laboratory
+    // CUBIC replaces BBR in the parameters, but no sender uses it: the simulator refuses BBR, and the laboratory
     // and the traffic generator set the kernel's congestion control by name.
     let chosen = control.map(|name| (CONGESTION_CONTROL, choice(if name == BBR { "cubic" } else { name })));
     let besides = TransportParams::chosen(protocol, chosen.as_slice());
