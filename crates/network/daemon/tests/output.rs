@@ -68,7 +68,7 @@ fn an_agent_whose_messages_cannot_be_written_serves_and_ends() {
     assert_eq!(status.code(), Some(0));
 }
 
-/// What is wrong in a file is shown with its place, on lines of their own. A text from outside ends no line.
+/// A problem of the file is shown with its place, on lines of their own. A text from outside ends no line.
 #[test]
 fn problems_of_the_file_have_lines_of_their_own() {
     let folder = tempfile::tempdir().unwrap();
