@@ -72,7 +72,7 @@ fn streams_and_datagrams_cross_and_are_documented_and_recorded() {
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let screen = UdpSocket::bind("127.0.0.1:0").unwrap();
-    screen.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    screen.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let tcp = format!("0={}", server.local_addr().unwrap());
     let udp = format!("0={}", screen.local_addr().unwrap());
     let record = path("far.jsonl");
@@ -179,7 +179,7 @@ fn a_server_that_refuses_is_told_by_both_and_a_far_gateway_without_a_key_warns()
     let to = format!("0=127.0.0.1:{}", far.addresses[0].port());
     let mut near = Running::start(&["near", "--tcp", &to], 1);
     let mut client = TcpStream::connect(near.addresses[0]).unwrap();
-    client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let error = client.read(&mut [0; 10]).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
     assert!(far.error_line().contains(&format!("the server {nobody} cannot be reached")));

@@ -159,7 +159,7 @@ fn both_ends_publish_what_they_have_agreed_on_and_what_is_delivered() {
     let since = Instant::now();
     drop(process.stdin.take());
     while monitor.next().is_some() {}
-    assert!(since.elapsed() < Duration::from_secs(30), "{:?}", since.elapsed());
+    assert!(since.elapsed() < Duration::from_secs(60), "{:?}", since.elapsed());
     process.wait().unwrap();
 }
 

@@ -83,6 +83,8 @@ struct Flow {
     port: u16,
     rate: Rate,
     size: usize,
+    /// Sends delayed datagrams at once. Otherwise the flow never exceeds its rate, so that a pause of the machine exceeds no reservation.
+    catches_up: bool,
 }
 
 /// Outcome of a flow.
@@ -138,19 +140,23 @@ fn run<const N: usize>(hosts: &Hosts, flows: [Flow; N], time: Duration) -> [Outc
     })
 }
 
-/// Never sends two datagrams closer together than the rate says, however late it wakes up: the reservation is never exceeded
-/// because the machine stood still.
+/// Sends a flow for `time` after `start`, and returns the number of datagrams that were sent.
 fn send(source: &UdpSocket, flow: Flow, start: Instant, time: Duration) -> usize {
     let interval = Duration::from_nanos(flow.size as u64 * 8_000_000_000 / flow.rate.as_bps());
     // Without the headers of IP and UDP.
     let mut datagram = vec![0; flow.size - 28];
     let mut sent = 0;
+    let mut due = start;
     while start.elapsed() < time {
         let now = Instant::now();
         datagram[..8].copy_from_slice(&(start.elapsed().as_nanos() as u64).to_ne_bytes());
         // A full buffer of the interface is no error here; another one shows as a loss.
         sent += usize::from(source.send(&datagram).is_ok());
-        sleep((now + interval).saturating_duration_since(Instant::now()));
+        due += interval;
+        if !flow.catches_up {
+            due = due.max(now + interval);
+        }
+        sleep(due.saturating_duration_since(Instant::now()));
     }
     sent
 }
@@ -163,9 +169,9 @@ fn a_reserved_flow_loses_nothing_and_excess_is_best_effort() {
     let options = ShaperOptions { overhead: 24, ..ShaperOptions::default() };
     let mut shaper = hosts.with(|east| HtbShaper::install(east, link, options).unwrap());
     let flows = [
-        Flow { port: 5001, rate: Rate::from_kbps(320), size: 1000 },
-        Flow { port: 5002, rate: Rate::from_kbps(640), size: 1000 },
-        Flow { port: 5003, rate: Rate::from_mbps(4), size: 1000 },
+        Flow { port: 5001, rate: Rate::from_kbps(320), size: 1000, catches_up: false },
+        Flow { port: 5002, rate: Rate::from_kbps(640), size: 1000, catches_up: false },
+        Flow { port: 5003, rate: Rate::from_mbps(4), size: 1000, catches_up: true },
     ];
 
     let [first, _, flood] = run(&hosts, flows, Duration::from_secs(2));

@@ -22,6 +22,7 @@ use cutline_router_service::{
     Statistics,
 };
 use cutline_sys::now;
+use cutline_testbed::wait_for_carriers;
 use cutline_units::{Bytes, Duration, Instant};
 use rustix::process::Signal;
 use std::net::UdpSocket;
@@ -103,6 +104,7 @@ fn start_router(net: &Net, socket: &Path) -> Running {
     let child = net.node("r1").within(|| command.stdout(Stdio::null()).spawn()).unwrap().unwrap();
     let running = Running(child);
     eventually("the router answers", || reserved(socket).is_some());
+    wait_for_carriers(net.node("r1"));
     running
 }
 

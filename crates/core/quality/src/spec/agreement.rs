@@ -66,7 +66,7 @@ impl fmt::Display for Conflict {
         let Self { parameter, kept, against, value } = self;
         write!(
             f,
-            "{parameter} = {kept} contradicts {against} = {value} of the other end: coerce {parameter}, or weaken it"
+            "{parameter} = {kept} contradicts {against} = {value} of the peer: coerce {parameter}, or weaken it"
         )
     }
 }
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(agree(&strict, &lax), Err(conflict.clone()));
         assert_eq!(
             conflict.to_string(),
-            "max-delay = 50 ms contradicts max-delay = 80 ms of the other end: coerce max-delay, or weaken it"
+            "max-delay = 50 ms contradicts max-delay = 80 ms of the peer: coerce max-delay, or weaken it"
         );
         let willing = strict.change().coerce(SpecParameter::MaxDelay).build().unwrap();
         assert_eq!(agree(&willing, &lax).unwrap().effective.max_delay, lax.max_delay);

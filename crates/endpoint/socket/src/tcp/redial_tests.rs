@@ -26,7 +26,7 @@ fn listener(place: SocketAddr) -> QosTcpListener {
     loop {
         match QosTcpListener::bind(place, &quick(QosOptions::default())) {
             Ok(listener) => return listener,
-            Err(error) => assert!(now().saturating_since(begin) < Duration::from_secs(10), "{error}"),
+            Err(error) => assert!(now().saturating_since(begin) < Duration::from_secs(60), "{error}"),
         }
         thread::sleep(ms(10));
     }
@@ -40,7 +40,7 @@ fn reset(stream: &QosTcpStream) {
 
 fn loss(stream: &QosTcpStream) -> (Cause, u64, u64) {
     loop {
-        match stream.wait_for_event(ms(20_000)).expect("a loss in time") {
+        match stream.wait_for_event(ms(60_000)).expect("a loss in time") {
             Event::Lost { cause, sent, reported } => return (cause, sent, reported),
             Event::Agreed(_) | Event::Violated(..) | Event::Restored { .. } => {}
             event => panic!("{event:?} before a loss"),
@@ -51,7 +51,7 @@ fn loss(stream: &QosTcpStream) -> (Cause, u64, u64) {
 /// Waits for what comes of a loss.
 fn end(stream: &QosTcpStream) -> Result<Duration, (Duration, Cause)> {
     loop {
-        match stream.wait_for_event(ms(20_000)).expect("an end in time") {
+        match stream.wait_for_event(ms(60_000)).expect("an end in time") {
             Event::Recovered { after, is_new } => {
                 assert!(is_new);
                 return Ok(after);
@@ -93,7 +93,7 @@ fn a_stream_that_is_reset_is_made_again_and_each_direction_is_told_once() {
         ("[::1]:0", Peer::Detect, true),
     ] {
         let listener = listener(place.parse().unwrap());
-        let (ours, mut theirs) = connect(&listener, &within(10_000).peer(peer));
+        let (ours, mut theirs) = connect(&listener, &within(60_000).peer(peer));
         let port = ours.local_addr().unwrap().port();
         (&ours).write_all(b"first").unwrap();
         theirs.read_exact(&mut [0; 5]).unwrap();
@@ -113,7 +113,7 @@ fn a_stream_that_is_reset_is_made_again_and_each_direction_is_told_once() {
         assert!(cause.to_string().contains("reset"), "{cause}");
         let (mut next, _) = listener.accept().unwrap();
         let after = end(&ours).unwrap();
-        assert!(after < Duration::from_secs(10), "{after}");
+        assert!(after < Duration::from_secs(60), "{after}");
         assert_ne!(ours.local_addr().unwrap().port(), port);
 
         let mut buffer = [0; 100];
@@ -155,7 +155,7 @@ fn connect(listener: &QosTcpListener, options: &QosOptions) -> (QosTcpStream, Qo
 #[test]
 fn a_call_that_waits_is_interrupted_once_and_the_next_one_waits_for_the_connection() {
     let listener = listener("127.0.0.1:0".parse().unwrap());
-    let (ours, theirs) = connect(&listener, &within(10_000));
+    let (ours, theirs) = connect(&listener, &within(60_000));
     thread::scope(|scope| {
         let (at_read, is_reading) = channel();
         let reads = scope.spawn({
@@ -198,7 +198,7 @@ fn a_call_that_waits_is_interrupted_once_and_the_next_one_waits_for_the_connecti
 fn a_reset_in_the_middle_of_a_write_is_no_end_of_the_stream() {
     let listener = listener("127.0.0.1:0".parse().unwrap());
     let bytes = vec![7; 1 << 20];
-    for options in [within(10_000), quick(QosOptions::default())] {
+    for options in [within(60_000), quick(QosOptions::default())] {
         let is_partial = (0..20).any(|_| {
             let (ours, theirs) = connect(&listener, &options);
             let written = thread::scope(|scope| {
@@ -237,7 +237,7 @@ fn a_listener_that_comes_back_in_time_is_found_and_a_later_one_is_not() {
         listener.local_addr().unwrap()
     };
     for (peer, back_after, recovery) in
-        [(Peer::Speaks, 700, 20_000), (Peer::Detect, 700, 20_000), (Peer::Speaks, 0, 600)]
+        [(Peer::Speaks, 700, 60_000), (Peer::Detect, 700, 60_000), (Peer::Speaks, 0, 600)]
     {
         let first = listener(place);
         let (ours, theirs) = connect(&first, &within(recovery).peer(peer));
@@ -252,9 +252,9 @@ fn a_listener_that_comes_back_in_time_is_found_and_a_later_one_is_not() {
             assert!(is_loss(&error), "{error}");
             let error = (&ours).write(b"second").unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-            assert!(now().saturating_since(begin) < Duration::from_secs(5));
+            assert!(now().saturating_since(begin) < Duration::from_secs(60));
             let (after, cause) = end(&ours).unwrap_err();
-            assert!(after >= Duration::from_millis(600) && after < Duration::from_secs(5), "{after}");
+            assert!(after >= Duration::from_millis(600) && after < Duration::from_secs(60), "{after}");
             let text = format!("the connection was lost and could not be made again in {after}: {cause}");
             assert_eq!(error.to_string(), text);
             assert!(text.contains("refused"), "{text}");
@@ -287,7 +287,7 @@ fn a_listener_that_comes_back_in_time_is_found_and_a_later_one_is_not() {
 #[test]
 fn a_stream_that_ends_in_order_is_not_made_again() {
     let listener = listener("127.0.0.1:0".parse().unwrap());
-    let (ours, theirs) = connect(&listener, &within(10_000));
+    let (ours, theirs) = connect(&listener, &within(60_000));
     drop(theirs);
     assert_eq!((&ours).read(&mut [0; 9]).unwrap(), 0);
     // Reports do not arrive.
@@ -295,7 +295,7 @@ fn a_stream_that_ends_in_order_is_not_made_again() {
     assert!(!ours.events().any(|event| matches!(event, Event::Lost { .. })) && !ours.is_reconnecting());
     assert_eq!((&ours).read(&mut [0; 9]).unwrap(), 0);
     // One that the application itself has ended.
-    let (ours, theirs) = connect(&listener, &within(10_000));
+    let (ours, theirs) = connect(&listener, &within(60_000));
     ours.shutdown(Shutdown::Write).unwrap();
     reset(&theirs);
     assert!(!is_loss(&(&ours).write(b"more").unwrap_err()) && !ours.is_reconnecting());
@@ -305,7 +305,7 @@ fn a_stream_that_ends_in_order_is_not_made_again() {
 fn a_plain_server_is_connected_to_again_too() {
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let to = server.local_addr().unwrap();
-    let mut ours = QosTcpStream::connect(to, &within(10_000).peer(Peer::Plain)).unwrap();
+    let mut ours = QosTcpStream::connect(to, &within(60_000).peer(Peer::Plain)).unwrap();
     let (plain, _) = server.accept().unwrap();
     (&plain).write_all(b"left").unwrap();
     thread::sleep(ms(50));
@@ -474,7 +474,7 @@ fn no_message_is_lost_and_only_those_are_doubled_that_were_not_reported() {
         thread::scope(|scope| {
             let listener = &listener;
             let serves = scope.spawn(move || received(listener, seed, &done));
-            let connects = scope.spawn(|| QosTcpStream::connect(to, &within(30_000).peer(Peer::Speaks)));
+            let connects = scope.spawn(|| QosTcpStream::connect(to, &within(60_000).peer(Peer::Speaks)));
             let ours = connects.join().unwrap().unwrap();
             ours.set_nonblocking(seed % 2 == 0).unwrap();
             kernel::inject(Streams::new(seed).stream("calls", "client"));
@@ -506,7 +506,7 @@ fn no_message_is_lost_and_only_those_are_doubled_that_were_not_reported() {
 #[test]
 fn a_stream_that_is_dropped_while_it_is_made_again_is_closed() {
     let listener = listener("127.0.0.1:0".parse().unwrap());
-    let (ours, theirs) = connect(&listener, &within(30_000));
+    let (ours, theirs) = connect(&listener, &within(60_000));
     drop(listener);
     reset(&theirs);
     loss(&ours);
@@ -514,7 +514,7 @@ fn a_stream_that_is_dropped_while_it_is_made_again_is_closed() {
     drop(ours);
     let begin = now();
     while weak.upgrade().is_some() {
-        assert!(now().saturating_since(begin) < Duration::from_secs(5), "nothing holds it");
+        assert!(now().saturating_since(begin) < Duration::from_secs(60), "nothing holds it");
         thread::sleep(ms(5));
     }
 }

@@ -328,7 +328,7 @@ fn the_descriptor_shows_what_nobody_has_read() {
     let begin = now();
     while theirs.mib().reports.used <= 3 {
         let waited = now().saturating_since(begin);
-        assert!(waited < Duration::from_secs(20), "the keeper takes reports: {:?}", theirs.mib());
+        assert!(waited < Duration::from_secs(60), "the keeper takes reports: {:?}", theirs.mib());
         thread::sleep(time::Duration::from_millis(10));
     }
     ours.write_all(b"two words").unwrap();
@@ -367,7 +367,7 @@ fn reports_do_not_make_a_timeout_longer() {
     let begin = now();
     assert_eq!(ours.read(&mut [0; 10]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
     let took = now().saturating_since(begin);
-    assert!(took >= Duration::from_millis(100) && took < Duration::from_secs(5), "{took}");
+    assert!(took >= Duration::from_millis(100) && took < Duration::from_secs(60), "{took}");
     assert!(theirs.has_qos_peer().unwrap());
 }
 

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 
 /// Time in which anything here has to happen.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A folder with the files of a manager.
 pub struct Place {
