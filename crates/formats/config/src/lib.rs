@@ -40,6 +40,7 @@ mod value;
 pub use document::Document;
 pub use kind::ValueKind;
 pub use located::Located;
+pub use path::ChangeRule;
 pub use problem::{Errors, Location, Problem};
 pub use reader::{TableReader, read};
 pub use span::Span;
