@@ -23,9 +23,10 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 QDISC := $(BIN)-qdisc
 PRELOAD := target/preload/libcutline_preload.so
 
-# The crates without IO, and those whose tests need root.
+# The crates without IO, and those whose tests make interfaces and namespaces, as root.
 CORE := $(foreach folder,$(wildcard crates/foundation/* crates/core/*),-p cutline-$(notdir $(folder)))
-NET := $(foreach name,sys netlink socket gateway traffic lab daemon cli,-p cutline-$(name))
+NETWORK := sys netlink direct socket gateway baseline-runner traffic lab daemon cli
+NET := $(foreach name,$(NETWORK),-p cutline-$(name))
 
 .PHONY: help setup trial demo check bpf test test-vm test-net test-real-time attack properties bless lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-linux-tcp validate-traces validate-exec validate-page validate-explain validate-mib validate-programs validate-rsvp validate-recipes install install-command install-library install-service deb check-deb check-systemd package wheel check-wheel python-reference bench-python python-tree test-python test-python-quick test-python-full clean service
 
@@ -87,11 +88,11 @@ demo: $(BIN)
 
 # The same random cases every time, so that a change that has nothing to do with a failure is not held up by it;
 # `make properties` looks for new ones.
-# The tests of the package for Python follow, with what has been built.
+# The tests of crates that make namespaces run one program after another, and all others beside them: those of the package for Python too.
 test: setup
 	@tools/setup.sh python
-	PROPTEST_RNG_SEED=1 RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace --locked --no-fail-fast
-	$(MAKE) --no-print-directory test-python-quick
+	PROPTEST_RNG_SEED=1 RUST_TEST_THREADS=$(TEST_THREADS) tools/run_tests.py --cargo $(CARGO) $(NETWORK) \
+		--then "$(MAKE) --no-print-directory BUILT=1 test-python-quick"
 
 # Format, clippy and tests of the crates in which most changes begin, as any user, without what the other crates need.
 check:
@@ -106,7 +107,8 @@ test-net: setup
 
 # The tests that tell time, with their claims judged: on a machine that does nothing else, as root. Each is tried again where the machine stood still.
 test-real-time: setup
-	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-lab -p cutline-traffic -p cutline-results
+	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-lab -p cutline-traffic -p cutline-results -p cutline-manager-service
+	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-socket --test all -- allocation::
 	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-cli --test all -- exec:: router_autorate:: router:: \
 		tg:: lab:: router_faults:: doctor::
 

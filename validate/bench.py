@@ -125,7 +125,7 @@ def beside_ns2(case: Dumbbell, program: str, cutline: str, repetitions: int) -> 
 
 
 def scaling(program: str, repetitions: int) -> list[Figure]:
-    """How speed and memory change with the number of flows, each having 150 kbit/s."""
+    """Speed and memory by the number of flows, each having 150 kbit/s."""
     figures = []
     for flows, seconds in SCALING.items():
         progress(f"scaling: {flows} flows for {seconds} s")
@@ -142,7 +142,7 @@ def scaling(program: str, repetitions: int) -> list[Figure]:
 
 
 def queues(program: str) -> list[Figure]:
-    """What a packet costs in each queue: the figures of the queues' own benchmark."""
+    """Cost of a packet in each queue: the figures of the queues' own benchmark."""
     progress("queues")
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         run([program, "--json", file.name])
@@ -151,7 +151,7 @@ def queues(program: str) -> list[Figure]:
 
 
 def evaluation(cutline: str) -> list[Figure]:
-    """How long the whole evaluation of the TSQ paper takes on this machine."""
+    """Duration of the whole evaluation of the TSQ paper on this machine."""
     if subprocess.run([cutline, "reproduce", "--help"], capture_output=True, check=False).returncode:
         progress("skipped: the time of the whole TSQ evaluation, for this cutline has no `reproduce`")
         return []

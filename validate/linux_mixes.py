@@ -109,7 +109,7 @@ distributions = "flow"
 
 
 class Hosts(enum.Enum):
-    """Which hosts the flows come from."""
+    """Hosts of the flows."""
 
     EACH = "a host of its own for each flow; queues do not look at hosts"
     ONE = "one host for all"
@@ -126,11 +126,11 @@ class Queue:
     mixes: tuple[str, ...] = ("*",)
     """Patterns of the mixes that it is measured with."""
     marks: bool = False
-    """Whether the flows have the marks of their class."""
+    """True if the flows have the marks of their class."""
     hosts: Hosts = Hosts.EACH
 
     def has(self, mix: Mix) -> bool:
-        """Whether it is measured with this mix."""
+        """True if it is measured with this mix."""
         return any(fnmatch.fnmatch(mix.name, pattern) for pattern in self.mixes)
 
     def host(self, group: str) -> str:

@@ -170,7 +170,7 @@ def measure_all(cases: list[Dumbbell], cutline: str, seeds: range, jobs: int) ->
 
 
 def in_doubt(found: list[dict], case: Dumbbell) -> bool:
-    """Whether something of a case differs that no note speaks of: among hundreds of rows chance does that, too."""
+    """True if something of a case differs that no note speaks of: among hundreds of rows chance does that, too."""
     rows = next(other["rows"] for other in found if other["name"] == case.name)
     return any(row["verdict"] == "differs" and note(case.name, row["measure"]) is None for row in rows)
 

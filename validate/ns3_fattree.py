@@ -186,7 +186,7 @@ def cost(runs: list[Measured], hops: list[int]) -> dict[str, float]:
 
 
 def stored(path: Path, again: bool, run: Callable[[], Measured]) -> Measured:
-    """What a file has of a run that an interrupted comparison has finished, or the run, which is stored there."""
+    """The run in a file, which an interrupted comparison has finished, or a new run, which is stored there."""
     if path.exists() and not again:
         return Measured(**json.loads(path.read_text()))
     found = run()

@@ -1,4 +1,4 @@
-"""What the comparisons with the kernel's queues and with ns-3 share: Cutline's runs, tolerances and verdicts."""
+"""Common part of the comparisons with the kernel's queues and with ns-3: Cutline's runs, tolerances and verdicts."""
 
 import argparse
 import json

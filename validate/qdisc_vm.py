@@ -30,7 +30,7 @@ REFUSED = 2
 
 @dataclass
 class Found:
-    """What the machine has printed about one queueing discipline."""
+    """Output of the machine about one queueing discipline."""
 
     status: list[tuple[str, int]] = field(default_factory=list)
     shown: dict[str, dict] = field(default_factory=dict)
@@ -321,7 +321,7 @@ CHECKS = {"tsq": (*COMMON, order_by_hint, other_laws), "sieve": (*COMMON, calls_
 
 
 def cannot_run() -> str:
-    """Why the machine cannot run here; empty if it can."""
+    """Reason why the machine cannot run here; empty if it can."""
     for program, package in (("strip", "binutils"), ("qemu-system-x86_64", "qemu-system-x86"), ("busybox", "busybox-static"), ("gcc", "gcc"), ("apt-get", "apt")):
         if not shutil.which(program):
             return f"`{program}` is missing (Debian's package {package})"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
-/* What TSQ and Sieve share in the kernel: types, maps, packets, statistics. */
+/* Common part of TSQ and Sieve in the kernel: types, maps, packets, statistics. */
 #ifndef CUTLINE_KERNEL_BPF_H
 #define CUTLINE_KERNEL_BPF_H
 

@@ -27,7 +27,7 @@ CL_INLINE struct cl_node *cl_node(cl_nodes nodes, cl_u32 index) { return bpf_map
 CL_INLINE struct cl_set *cl_set(cl_table table, cl_u32 index) { return bpf_map_lookup_elem(table, &index); }
 CL_INLINE cl_u64 cl_random(void) { return (cl_u64)(bpf_get_prandom_u32() >> 11) << 32 | bpf_get_prandom_u32(); }
 
-/* Sorting is long and seldom: it is a program part of its own, which finds the instance's maps anew. */
+/* Sorting is long and seldom: it is a program part of its own, which finds the instance's maps again. */
 int cl_resort_instance(__u32 instance, __u64 floor, __u64 range);
 int cl_sort_instance(__u32 instance);
 __u32 cl_move_in_instance(__u32 instance, __u64 now, __u32 id, __u64 floor);
@@ -157,7 +157,7 @@ CL_INLINE struct sk_buff *cl_take_out(struct cl_state *state, struct cl_node *no
     return skb;
 }
 
-/* Drops what a full queue pushes out. */
+/* Drops the packets that a full queue pushes out. */
 CL_INLINE void cl_push_out(struct cl_state *state, struct cutline_statistics *statistics, void *nodes, void *table, struct Qdisc *sch,
                            struct bpf_sk_buff_ptr *to_free)
 {

@@ -187,7 +187,7 @@ struct sk_buff *BPF_PROG(cutline_tsq_dequeue, struct Qdisc *sch)
     slot = cl_slot(slots, index);
     if (!slot)
         return 0;
-    /* Without shaping, what the interface still has is bounded by `burst`. */
+    /* Without shaping, the backlog of the interface is bounded by `burst`. */
     if (!state->config.shape_bps)
         at = cl_min(cl_max(state->shaper.free_at, now), now + state->config.burst);
     cl_tsq_serve(&state->tsq, &state->config, at, slot->size);

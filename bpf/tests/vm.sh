@@ -77,7 +77,7 @@ for queue in $(cat /queues); do
     said loaded
     [ -d $folder ] || continue
 
-    # What is refused.
+    # Refusals.
     status unconfigured attach
     status set qdisc set $folder 3 bottleneck link_bps 5
     status out-of-range attach
@@ -143,7 +143,7 @@ for queue in $(cat /queues); do
     status forgotten attach
     sleep 1
 
-    # As an operator: the command alone. Twice, then where somebody has set a queueing discipline.
+    # As an operator: the command alone. Twice, then where another queueing discipline is set.
     status add command add dev bottleneck --rate 10Mbit --overhead none $options
     said add
     status add-twice command add dev bottleneck --rate 10Mbit $options

@@ -1,4 +1,4 @@
-//! Tells the program which commit it is built from, for `cutline --version`, reports and summaries. Without git or its history, it has
+//! Stores the commit in the program, for `cutline --version`, reports and summaries. Without git or its history, it has
 //! the version alone. The package for Python is built with this, too.
 
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ fn main() {
 
 /// `commit 0123456789 of 2026-01-31`; `-changed` behind the commit if files differ from it.
 fn commit() -> Option<String> {
-    // What a commit, a checkout and `git add` change.
+    // Files that a commit, a checkout and `git add` change.
     for file in ["HEAD", "index"] {
         let path = git(&["rev-parse", "--git-path", file])?;
         if Path::new(&path).exists() {

@@ -8,18 +8,18 @@ from socket import SOCK_DGRAM, SOCK_STREAM
 
 HIGH_WATER = 65536
 ACCEPTED_AT_ONCE = 100
-"""How many connections are accepted before the loop does something else."""
+"""Number of connections that are accepted before the loop does other work."""
 ACCEPT_RETRY_DELAY = 1.0
-"""How long nothing is accepted after the system has run out of descriptors or memory, s, as in asyncio."""
+"""Pause of accepting after the system has run out of descriptors or memory, s, as in asyncio."""
 CALL_EVERY = 0.05
-"""How often a listener for datagrams is called without news, s: it sends again what was lost."""
+"""Interval of calls of a listener for datagrams without news, s: it repeats lost messages."""
 MOST_WAITING = 256
-"""How many datagrams wait to be read before no more are received."""
+"""Number of unread datagrams above which no more are received."""
 NO_ROOM = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 
 async def _in_thread(function):
-    """Makes a call that waits. If this is cancelled, the loop need not wait for the call: what it opens is closed."""
+    """Makes a call that waits. If this is cancelled, the loop need not wait for the call: sockets that it opens are closed."""
     loop = asyncio.get_running_loop()
     future = loop.create_future()
 
@@ -67,7 +67,7 @@ class Transport(asyncio.Transport):
         protocol.connection_made(self)
         if self._descriptor >= 0 and not (self._is_paused or self._is_closing):
             loop.add_reader(self._descriptor, self._read)
-            # What came before is no news to the descriptor.
+            # The descriptor does not report earlier data again.
             loop.call_soon(self._read)
 
     def _read(self):
@@ -103,7 +103,7 @@ class Transport(asyncio.Transport):
             self._protocol.pause_writing()
 
     def sendto(self, data, addr=None):
-        """Sends a datagram to the other end, which is the only one."""
+        """Sends a datagram to the peer, which is the only one."""
         if addr is not None and addr[:2] != self.get_extra_info("peername")[:2]:
             raise ValueError(f"addr = {addr!r}: must be None or {self.get_extra_info('peername')!r}")
         self.write(data)
@@ -171,11 +171,11 @@ class Transport(asyncio.Transport):
         return self._size
 
     def set_protocol(self, protocol):
-        """Sets who is told."""
+        """Sets the receiver of events."""
         self._protocol = protocol
 
     def get_protocol(self):
-        """Who is told."""
+        """The receiver of events."""
         return self._protocol
 
     def pause_reading(self):
@@ -192,11 +192,11 @@ class Transport(asyncio.Transport):
             self._loop.call_soon(self._read)
 
     def is_reading(self):
-        """Whether it receives."""
+        """True if it receives."""
         return not (self._is_paused or self._is_closing)
 
     def is_closing(self):
-        """Whether it is closed or will be."""
+        """True if it is closed or will be."""
         return self._is_closing
 
     def close(self):
@@ -263,7 +263,7 @@ class DatagramReader:
         return datagram if n < 0 else datagram[:n]
 
     def at_eof(self):
-        """Whether the connection is closed and every datagram was read."""
+        """True if the connection is closed and every datagram was read."""
         return self._has_ended and not self._datagrams
 
     def exception(self):
@@ -321,7 +321,7 @@ class DatagramWriter:
         self._transport.close()
 
     def is_closing(self):
-        """Whether it is closed or will be."""
+        """True if it is closed or will be."""
         return self._transport.is_closing()
 
     async def wait_closed(self):
@@ -329,7 +329,7 @@ class DatagramWriter:
         await asyncio.shield(self._protocol.closed)
 
     def get_extra_info(self, name, default=None):
-        """What belongs to the connection: "connection", "peername", "sockname"."""
+        """Attributes of the connection: "connection", "peername", "sockname"."""
         return self._transport.get_extra_info(name, default)
 
 
@@ -491,7 +491,7 @@ class AsyncServer(asyncio.AbstractServer):
         return self._loop
 
     def is_serving(self):
-        """Whether it accepts."""
+        """True if it accepts."""
         return self._is_serving
 
     async def start_serving(self):
@@ -505,7 +505,7 @@ class AsyncServer(asyncio.AbstractServer):
         if not self._is_serving:
             self._is_serving = True
             self._loop.add_reader(self._descriptor, self._accept)
-            # What came before is no news to the descriptor of a listener for datagrams.
+            # The descriptor of a listener for datagrams does not report earlier ones again.
             self._loop.call_soon(self._resume)
             if not self._is_stream:
                 self._timer = self._loop.call_later(CALL_EVERY, self._look)

@@ -79,8 +79,8 @@ class Red(Queue):
         packets, or off; the default is 5 (Floyd and Jacobson 1993 section VI).
     max_th: The average at which the probability has risen to max-p; above min-th; off is automatic, 3 min-th. Allowed is a number
         from 0 to 10000000 packets, or off; the default is 15 (Floyd and Jacobson 1993 section VI).
-    max_p: The probability at max-th; where it adapts, what it begins with. Allowed is a number from 0.0001 to 1; the default is
-        0.02 (Floyd and Jacobson 1993 section VI).
+    max_p: The probability at max-th; its first value if it adapts. Allowed is a number from 0.0001 to 1; the default is 0.02
+        (Floyd and Jacobson 1993 section VI).
     w_q: The weight of each arrival in the average queue; off is automatic, from the link's rate. Allowed is a number from
         0.000001 to 1, or off; the default is 0.002 (Floyd and Jacobson 1993 section VI).
     gentle: Let the probability rise from max-p at max-th to 1 at twice that, instead of jumping. Allowed is true or false; the
@@ -131,8 +131,8 @@ class Ared(Queue):
         packets, or off; the default is off (automatic: Adaptive RED 2001 section 6).
     max_th: The average at which the probability has risen to max-p; above min-th; off is automatic, 3 min-th. Allowed is a number
         from 0 to 10000000 packets, or off; the default is off (automatic: Adaptive RED 2001 section 6).
-    max_p: The probability at max-th; where it adapts, what it begins with. Allowed is a number from 0.0001 to 1; the default is
-        0.02 (Floyd and Jacobson 1993).
+    max_p: The probability at max-th; its first value if it adapts. Allowed is a number from 0.0001 to 1; the default is 0.02
+        (Floyd and Jacobson 1993).
     w_q: The weight of each arrival in the average queue; off is automatic, from the link's rate. Allowed is a number from
         0.000001 to 1, or off; the default is off (automatic: Adaptive RED 2001 section 5).
     gentle: Let the probability rise from max-p at max-th to 1 at twice that, instead of jumping. Allowed is true or false; the
@@ -201,8 +201,8 @@ class RedWorcester(Queue):
         packets, or off; the default is off (automatic: Adaptive RED 2001 section 6).
     max_th: The average at which the probability has risen to max-p; above min-th; off is automatic, 3 min-th. Allowed is a number
         from 0 to 10000000 packets, or off; the default is off (automatic: Adaptive RED 2001 section 6).
-    max_p: The probability at max-th; where it adapts, what it begins with. Allowed is a number from 0.0001 to 1; the default is
-        0.02 (Floyd and Jacobson 1993).
+    max_p: The probability at max-th; its first value if it adapts. Allowed is a number from 0.0001 to 1; the default is 0.02
+        (Floyd and Jacobson 1993).
     w_q: The weight of each arrival in the average queue; off is automatic, from the link's rate. Allowed is a number from
         0.000001 to 1, or off; the default is off (automatic: Adaptive RED 2001 section 5).
     gentle: Let the probability rise from max-p at max-th to 1 at twice that, instead of jumping. Allowed is true or false; the
@@ -229,9 +229,9 @@ class RedWorcester(Queue):
     ceiling: The largest max_p; not below floor. Allowed is a number from 0.0001 to 1; the default is 1 (RED-Worcester figure 10).
     w_t: The weight of each arrival in the moving target. Allowed is a number from 0.0001 to 1; the default is 0.02 (RED-Worcester
         section 2.3).
-    step: The delay that level 1 asks for; a level asks for that many times as much. Allowed is a time from 100 us to 1 s; the
+    step: The delay that level 1 requests; a level requests that many times as much. Allowed is a time from 100 us to 1 s; the
         default is 5 ms (RED-Worcester section 4: level 16 is 80 ms).
-    delays: The delay that each level asks for, from 1 to 16. Allowed is a list of 16 times from 0 ns to 10 s, or off; the default
+    delays: The delay that each level requests, from 1 to 16. Allowed is a list of 16 times from 0 ns to 10 s, or off; the default
         is off (off: step times the level).
     largest_is_unmarked: Count packets of the largest level with the middle of the thresholds, as unmarked ones. Allowed is true
         or false; the default is false (RED-Worcester's experiments mark all traffic).
@@ -632,10 +632,10 @@ class Cake(Queue):
     isolation: Among whom the link is shared. Allowed is one of flows, hosts, dual-srchost, dual-dsthost, triple-isolate; the
         default is triple-isolate (Linux's cake).
     tins: The classes. Allowed is one of besteffort, diffserv3, diffserv4; the default is besteffort (ours: Linux has diffserv3).
-    mtu: A full-sized packet: the target is at least one and a half times what it takes on the link. Allowed is a whole number
-        from 1 to 1000000 B; the default is 1514 (Linux: the MTU and the Ethernet header).
-    memory_limit: The memory that waiting packets may take: off for four times what the link sends in `rtt`, and at least 4 MiB.
-        Allowed is a whole number from 1000 to 1099511627776 B, or off; the default is off (Linux's memlimit).
+    mtu: A full-sized packet: the target is at least one and a half times its transmission time on the link. Allowed is a whole
+        number from 1 to 1000000 B; the default is 1514 (Linux: the MTU and the Ethernet header).
+    memory_limit: The memory limit of waiting packets: off for four times the bytes that the link sends in `rtt`, and at least 4
+        MiB. Allowed is a whole number from 1000 to 1099511627776 B, or off; the default is off (Linux's memlimit).
     """
 
     name = "cake"
@@ -817,12 +817,12 @@ class Sieve(Queue):
         is 100 ms (RFC 8289 section 4.1: suits paths of 10 ms to 300 ms).
     target: The delay of those above their share that PI2 holds; off: from `rtt` and the link's rate. Allowed is a time from 100
         us to 10 s, or off; the default is off (ours: docs/studies/sieve.md).
-    memory: Memory for what is known of flows. Allowed is a whole number from 64 to 1073741824 B; the default is 65536 (ours:
+    memory: Memory for the state of flows. Allowed is a whole number from 64 to 1073741824 B; the default is 65536 (ours:
         docs/studies/sieve.md).
     key: Unit whose rate counts: a flow, all flows of a host, or first a host and then each of its flows. Allowed is one of flow,
         source, destination, source-then-flow, destination-then-flow; the default is flow (ours: docs/studies/sieve.md).
-    tau: tau: what a flow has sent counts e^(-t / tau) after a time t. Allowed is a time from 10 ms to 100 s; the default is 250
-        ms (ours, after Stoica et al. 1998).
+    tau: tau: the bytes of a flow count e^(-t / tau) after a time t. Allowed is a time from 10 ms to 100 s; the default is 250 ms
+        (ours, after Stoica et al. 1998).
     eta: The part of the link that all flows together should fill with at most a fair share each. Allowed is a number from 0.1 to
         1.1; the default is 0.95 (ours: docs/studies/sieve.md).
     falling: The exponent with which the fair share falls. Allowed is a number from 0.001 to 1; the default is 0.2 (ours:
@@ -843,8 +843,8 @@ class Sieve(Queue):
         surcharges. Allowed is a number from 0 to 10; the default is 1 (ours: docs/studies/sieve.md).
     mark_until: The largest p' at which packets that can be marked are marked. Allowed is a number from 0 to 1; the default is
         0.25 (RFC 9332 appendix A.1: p_Cmax).
-    without: A part of the design that is left out, to see what it is for. Allowed is one of nothing, first, rate-price,
-        surcharge, cap, order, place-price; the default is nothing (ours: docs/studies/sieve.md).
+    without: A part of the design that is left out, to show its effect. Allowed is one of nothing, first, rate-price, surcharge,
+        cap, order, place-price; the default is nothing (ours: docs/studies/sieve.md).
     bits: n: the number of hint bits; hints are 1 to 2^n. Allowed is a whole number from 1 to 8; the default is 4 (TSQ section
         3.2).
     l: The delay outside the queue that the charge for cutting in line assumes. Allowed is a time from 1 ms to 1 s; the default is
@@ -904,7 +904,7 @@ class SieveAccount(Queue):
         docs/internals/sieve.md).
     key: Unit that has a share: a flow, all flows of a host, or first a host and then each of its flows. Allowed is one of flow,
         source, destination, source-then-flow, destination-then-flow; the default is flow (ours: docs/internals/sieve.md).
-    memory: Memory for what is known of flows. Allowed is a whole number from 64 to 1073741824 B; the default is 65536 (ours:
+    memory: Memory for the state of flows. Allowed is a whole number from 64 to 1073741824 B; the default is 65536 (ours:
         docs/internals/sieve.md).
     newcomer_age: Age below which a flow counts as new. Allowed is a time from 0 ns to 30 s; the default is 200 ms (ours:
         docs/internals/sieve.md).

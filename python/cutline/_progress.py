@@ -38,7 +38,7 @@ class Progress:
             sys.stderr.write("\r" + text.ljust(self._length) + ("" if text else "\r"))
             sys.stderr.flush()
         except (OSError, ValueError):
-            # Nobody reads it; the runs go on.
+            # It is not read; the runs continue.
             self._is_shown = False
         self._length = len(text)
 

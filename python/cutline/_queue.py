@@ -1,4 +1,4 @@
-"""A queue that is stepped by hand: what the classes of `cutline.aqm` share."""
+"""A queue that is stepped by hand: the common part of the classes of `cutline.aqm`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Parameter:
     """The allowed values, with the unit."""
     default: str
     source: str
-    """Where the default comes from."""
+    """Source of the default."""
     meaning: str
 
     @property
@@ -54,9 +54,9 @@ class Departure:
     arrived_s: float
     """The time at which it was enqueued."""
     sojourn_s: float
-    """How long it has waited."""
+    """Time for which it has waited."""
     marked: bool
-    """Whether it is marked now."""
+    """True if it is marked now."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Dropped:
 
 
 class Queue:
-    """A queue in front of a link. The AQMs are classes of `cutline.aqm`; this is what they share."""
+    """A queue in front of a link. The AQMs are classes of `cutline.aqm`; this is their common part."""
 
     name: ClassVar[str] = ""
     """The name of the AQM in scenarios."""

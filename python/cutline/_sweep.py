@@ -4,7 +4,7 @@ The runs of a sweep, each point with each seed, are divided into parts of about 
 scenario alone, so every cluster writes the same files. The machines compute; this process alone writes. A part counts when its record is
 in place, after its tables, so it counts once or not at all.
 
-    FOLDER/sweep.json             what was swept, and the parts
+    FOLDER/sweep.json             the swept keys, and the parts
     FOLDER/points.parquet         the values of the swept keys
     FOLDER/flows/part-00017.parquet, FOLDER/queues/..., FOLDER/series/..., FOLDER/queue_series/..., FOLDER/distributions/...
     FOLDER/records/part-00017.json  digests, failures, time and machine of a part
@@ -77,7 +77,7 @@ class _Done:
 
 @dataclass(frozen=True)
 class _Task:
-    """What a machine needs to make the plan."""
+    """The inputs with which a machine makes the plan."""
 
     text: str
     name: str
@@ -138,7 +138,7 @@ class Sweep:
 
     @property
     def info(self) -> dict[str, Any]:
-        """What `sweep.json` says: version, scenario, settings, the number of runs, and the parts."""
+        """Contents of `sweep.json`: version, scenario, settings, the number of runs, and the parts."""
         return self._manifest
 
     @property
@@ -149,7 +149,7 @@ class Sweep:
 
     @property
     def complete(self) -> bool:
-        """Whether every part is stored and no run failed."""
+        """True if every part is stored and no run failed."""
         return len(self._records) == len(self._manifest["parts"]) and not self.failed
 
     @property
@@ -201,7 +201,7 @@ class Sweep:
             raise StoreError(f"{self.folder} is of version {version}, which this is not: {plan.version()}")
         for number, record in self._records.items():
             if not _is_intact(self._root, number, record):
-                raise ResultsDamaged(f"{self.folder}: part {number} is not what was stored; the same sweep makes it again")
+                raise ResultsDamaged(f"{self.folder}: part {number} is damaged; the same sweep makes it again")
         bounds = {number: self._manifest["parts"][number] for number in self._records}
         parts = [(f"part-{number:05}", start, end) for number, (start, end) in bounds.items()]
         return Results(plan.read(self._root, parts, self.failed))
@@ -241,7 +241,7 @@ def sweep(
     progress: whether to show progress with an estimate of the rest, if stderr is a terminal or a notebook.
     force: whether to replace the data set of another sweep, which is an error otherwise.
 
-    What is stored already is not run again: after Ctrl-C, a crash or a lost cluster, the same call runs the rest. The rows are those of
+    Stored parts are not run again: after Ctrl-C, a crash or a lost cluster, the same call runs the rest. The rows are those of
     `cutline.run`, and the files are the same bytes on one core or on a cluster, whatever is lost on the way.
     """
     if not isinstance(scenario, Scenario):
@@ -362,7 +362,7 @@ class _Store:
                     file.unlink()
 
     def _remove(self) -> None:
-        """Removes a data set, and nothing else. The manifest goes first: without it the rest is nothing."""
+        """Removes a data set, and nothing else. The manifest is removed first: the rest is useless without it."""
         (self.root / _MANIFEST).unlink(missing_ok=True)
         (self.root / "points.parquet").unlink(missing_ok=True)
         for table in (*_TABLES, "records"):
@@ -400,7 +400,7 @@ def _write(path: Path, content: bytes) -> None:
 
 def _store_error(root: Path, error: OSError) -> StoreError:
     place = error.filename or root
-    return StoreError(error.errno, f"{place} cannot be written: {error.strerror or error}; what is stored stays, and the same call runs the rest")
+    return StoreError(error.errno, f"{place} cannot be written: {error.strerror or error}; stored parts stay, and the same call runs the rest")
 
 
 def _read_manifest(root: Path) -> dict[str, Any]:
@@ -441,7 +441,7 @@ def _is_intact(root: Path, number: int, record: Mapping[str, Any]) -> bool:
 
 
 class _Machines(Protocol):
-    """Where parts run."""
+    """The place where parts run."""
 
     def start(self, part: _Part) -> None:
         """Starts a part."""

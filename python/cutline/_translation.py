@@ -1,4 +1,4 @@
-"""What an application needs, as settings of its host and requests to the network: `cutline.translate`."""
+"""Translation of an application's needs into settings of its host and requests to the network: `cutline.translate`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Decision:
     """The value as a text; None if the setting is left as it is."""
     reason: str
     source: str
-    """Where the rule comes from; empty if it is our own."""
+    """Source of the rule; empty if it is our own."""
 
 
 @dataclass(frozen=True)

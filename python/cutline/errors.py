@@ -1,4 +1,4 @@
-"""Exceptions of Cutline. Each names what is wrong and what is allowed; all are an `Error`, except an interruption.
+"""Exceptions of Cutline. Each names the fault and the allowed values; all are an `Error`, except an interruption.
 
     Error
         ArgumentError          an argument of a call (also a ValueError)
@@ -9,13 +9,13 @@
             NoResults          a folder without results (also a FileNotFoundError)
             ResultsExist       results that would be lost (also a FileExistsError)
             ResultsLocked      another process stores results in the folder
-            ResultsDamaged     files that are not what was stored
-        NothingFound           results with nothing of what is asked for (also a LookupError)
-    ExtensionError         a method of an extension that returned what is not allowed (also a ValueError)
+            ResultsDamaged     files that differ from the stored ones
+        NothingFound           results without the requested data (also a LookupError)
+    ExtensionError         a method of an extension that returned a value that is not allowed (also a ValueError)
     ConformanceError       an extension that does not pass a check (also an AssertionError)
     LaboratoryError        a laboratory that cannot be used (also a RuntimeError)
     WorkerError            a worker of a cluster that cannot run a sweep (also a RuntimeError)
-    ClusterLost            a cluster that does not answer any more (also a ConnectionError)
+    ClusterLost            a cluster that no longer answers (also a ConnectionError)
     MissingLibrary         a library that is not installed (also an ImportError)
         Refused, NoPeer, Lost  the ends of a connection (also a ConnectionError)
     Interrupted                Ctrl-C during runs (a KeyboardInterrupt); the finished ones are in `results`
@@ -42,7 +42,7 @@ class Error(Exception):
 
 
 class ArgumentError(Error, ValueError):
-    """An argument that is not allowed; the text says what is."""
+    """An argument that is not allowed; the text has the allowed values."""
 
     parameter: str | None = None
     """Name of the parameter."""
@@ -107,15 +107,15 @@ class ResultsLocked(StoreError):
 
 
 class ResultsDamaged(StoreError):
-    """Files that are not what was stored."""
+    """Files that differ from the stored ones."""
 
 
 class NothingFound(Error, LookupError):
-    """Results with nothing of what is asked for."""
+    """Results without the requested data."""
 
 
 class ExtensionError(Error, ValueError):
-    """A method of an extension that returned what is not allowed; the text says what is."""
+    """A method of an extension that returned a value that is not allowed; the text has the allowed ones."""
 
 
 class ConformanceError(Error, AssertionError):
@@ -131,7 +131,7 @@ class WorkerError(Error, RuntimeError):
 
 
 class ClusterLost(Error, ConnectionError):
-    """A cluster that does not answer any more. The parts of the sweep that have come are stored."""
+    """A cluster that no longer answers. The parts of the sweep that have arrived are stored."""
 
 
 class MissingLibrary(Error, ImportError):
@@ -150,15 +150,15 @@ class Interrupted(KeyboardInterrupt):
 
 
 class OptionError(Error, ValueError):
-    """An option of a QoS socket that is not allowed; the text says what is."""
+    """An option of a QoS socket that is not allowed; the text has the allowed values."""
 
 
 class Refused(Error, ConnectionRefusedError):
-    """The ends do not agree on what the connection needs; or, with if-refused = fail, the network has not reserved it."""
+    """The ends do not agree on a specification; or, with if-refused = fail, the network has not reserved it."""
 
 
 class NoPeer(Error, ConnectionRefusedError):
-    """The other end is no QoS socket, or has another key."""
+    """The peer is no QoS socket, or has another key."""
 
 
 class Lost(Error, ConnectionAbortedError):

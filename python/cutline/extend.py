@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 
 class _Parameter:
-    """A parameter of an extension: an attribute of the class that says what is allowed, and of its objects that has the value."""
+    """A parameter of an extension: an attribute: of the class, with the allowed values, and of its objects, with the value."""
 
     kind: ClassVar[str]
 
@@ -199,7 +199,7 @@ class Choice(_Parameter):
 
 
 class Extension:
-    """What the three kinds of extension have in common."""
+    """The common part of the three kinds of extension."""
 
     name: ClassVar[str] = ""
     """The name in scenarios, in kebab-case."""
@@ -263,9 +263,9 @@ class Source(Extension):
     """
 
     waits_for_delivery: ClassVar[bool] = False
-    """Whether the source waits until every byte has arrived, and so needs a reliable transport."""
+    """True if the source waits until every byte has arrived, and so needs a reliable transport."""
     endless: ClassVar[bool] = False
-    """Whether `write` returns math.inf, an unlimited supply of data, and so needs a transport that adapts its rate."""
+    """True if `write` returns math.inf, an unlimited supply of data, and so needs a transport that adapts its rate."""
 
     deadline: float | None
     """Time of the next write, seconds; None while there is nothing to write."""
@@ -294,7 +294,7 @@ class Control(Extension):
     """
 
     scalable: ClassVar[bool] = False
-    """Whether the control responds to the share of marks, and not to each mark as to a loss (RFC 9330)."""
+    """True if the control responds to the share of marks, and not to each mark as to a loss (RFC 9330)."""
 
     mss: int
     """Maximum segment size, bytes."""
@@ -313,7 +313,7 @@ class Control(Extension):
 
 @dataclass(frozen=True)
 class _Description:
-    """What the native module reads."""
+    """The description that the native module reads."""
 
     kind: str
     name: str

@@ -52,7 +52,7 @@ def run(
 
 
 def check(scenario: Scenario | str | os.PathLike[str], *, programs: Mapping[str, str] | None = None) -> Plan:
-    """Returns the plan of the runs, and refuses what the laboratory refuses, as `cutline lab check`. It needs no root."""
+    """Returns the plan of the runs, and refuses the same scenarios as `cutline lab check`. It needs no root."""
     if not isinstance(scenario, Scenario):
         scenario = Scenario.from_file(_path("scenario", scenario))
     return _plan(*_native.Laboratory("stock", "1 ms", _programs(programs)).check(scenario._file))

@@ -3,7 +3,7 @@
     axes = cutline.plot.sweep("results/dumbbell", measures=["q"], style="one-column")
     cutline.plot.save(axes, "quality.pdf")
 
-Each function returns the axes of its panels. What is drawn is computed by the code of the command: the same points and intervals. A style
+Each function returns the axes of its panels. The drawn values are computed by the code of the command: the same points and intervals. A style
 sets the width, fonts and lines: "screen", or "one-column" (3.5 in) and "two-column" (7.16 in) for papers, without the title and the notes,
 which are in `title` and `notes` of `describe`. `save` writes PDF, PGF for LaTeX, SVG or PNG.
 """
@@ -64,7 +64,7 @@ _FORMATS = (".pdf", ".pgf", ".svg", ".png")
 
 @dataclass(frozen=True)
 class Description:
-    """What a figure says beside its axes."""
+    """The texts of a figure beside its axes."""
 
     title: str
     notes: tuple[str, ...]
@@ -129,7 +129,7 @@ def paper(
 ) -> list[Axes]:
     """Draws a figure of a study from its stored results, as the report of `cutline reproduce` has it.
 
-    study: "tsq", "redw" or another one of `studies()`. `cutline reproduce STUDY --figure N` simulates what the figure needs.
+    study: "tsq", "redw" or another one of `studies()`. `cutline reproduce STUDY --figure N` makes the simulations that the figure needs.
     figure: its number in the paper.
     results: the folder of all results.
     quick: whether the results are those of `cutline reproduce --quick`.

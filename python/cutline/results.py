@@ -169,7 +169,7 @@ class Table:
 
 
 class Results:
-    """The results of a scenario's runs, stored or in memory. Tables are read when they are asked for."""
+    """The results of a scenario's runs, stored or in memory. Tables are read on request."""
 
     def __init__(self, native: _native.Results) -> None:
         """Use `cutline.run` or `cutline.open`."""
@@ -177,7 +177,7 @@ class Results:
 
     @cached_property
     def info(self) -> dict[str, Any]:
-        """What `summary.json` says: the origin of the results, the runs and the machine."""
+        """Contents of `summary.json`: the origin of the results, the runs and the machine."""
         info: dict[str, Any] = json.loads(self._native.info())
         return info
 
@@ -201,7 +201,7 @@ class Results:
 
     @property
     def complete(self) -> bool:
-        """Whether every run is in the tables."""
+        """True if every run is in the tables."""
         complete: bool = self.info["complete"]
         return complete
 
@@ -315,7 +315,7 @@ class Results:
 
         The swept keys are dimensions, with their values as coordinates; keys that vary together are along one dimension, which has the
         name of the first. The others are `seed`, `flow` or `link`, and for a course over time `start_s`. The columns are variables with
-        their units and meanings. What is not in the table, such as a run that failed, is NaN.
+        their units and meanings. Missing values, such as those of a failed run, are NaN.
         """
         _library("numpy", "to_xarray")
         _library("xarray", "to_xarray")

@@ -97,7 +97,7 @@ class FlowGroup:
     hint: int
     """The delay hint, 1 to 16; the initial one if the hint adapts."""
     adaptive: bool
-    """Whether the hint adapts."""
+    """True if the hint adapts."""
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ class Scenario:
     def with_(self, settings: Mapping[str, Any]) -> Scenario:
         """Returns the scenario with other values of some keys, such as `{"flow.audio.hint": 3, "dumbbell.rate": "15 Mbit/s"}`.
 
-        A key is the path of `--set`. What was swept before is not swept any more.
+        A key is the path of `--set`. Keys that were swept before are no longer swept.
         """
         if not isinstance(settings, Mapping):
             raise ArgumentError(f"settings: {settings!r} is not allowed: expected a mapping of keys and values", "settings")

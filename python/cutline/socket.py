@@ -1,4 +1,4 @@
-"""Sockets with quality of service: an application says what it needs of a connection, and is told what it gets.
+"""Sockets with quality of service: an application states its requirements on a connection, and gets reports of the delivery.
 
     import cutline.socket
 
@@ -8,7 +8,7 @@
         for event in connection.events():
             print(event.text)
 
-The calls are those of the standard library's `socket`. With a plain socket at the other end, this one is a plain socket on the wire,
+The calls are those of the standard library's `socket`. With a plain socket at the peer, this one is a plain socket on the wire,
 too. A specification is the name of a class of applications, a mapping, or the text of a specification file.
 """
 
@@ -58,11 +58,11 @@ class Event:
     sent: int | None = None
     """Of a connection that is lost: how many messages were sent over it, whole ones."""
     reported: int | None = None
-    """How many of them the other end has reported as received. It may have received more."""
+    """Number of them that the peer has reported as received. It may have received more."""
     is_new: bool | None = None
     """Of a connection that works again: whether it is a new one."""
     after: float | None = None
-    """How long it did not work, or how long it was tried to make it again, s."""
+    """Duration of the interruption, or of the attempts to connect again, s."""
     worst: float | None = None
     """Of a violation: its worst value, in the unit of the limit."""
     origin: str | None = None
@@ -122,13 +122,13 @@ def _bucket(found):
 
 
 def _refusal(found):
-    """Why something is not reserved; None if nothing was refused."""
+    """Reason of a refusal; None if nothing was refused."""
     reason = REASONS[found["reason"]]
     return None if reason == "none" else found | {"reason": reason, "node": found["node"] or None}
 
 
 def _reservation(found):
-    """What the network has reserved; None without a service."""
+    """The network's reservations; None without a service."""
     if not found["service"]:
         return None
     for side in ("send", "receive"):
@@ -139,7 +139,7 @@ def _reservation(found):
 
 
 def _plain(value):
-    """Times in seconds rather than nanoseconds; None for what is unknown."""
+    """Times in seconds rather than nanoseconds; None for unknown values."""
     if not isinstance(value, dict):
         return value
     fields = {}
@@ -296,11 +296,11 @@ class _Base:
 
     @property
     def timeout(self):
-        """How long calls wait, s; None is as long as it takes."""
+        """Longest wait of calls, s; None is without a limit."""
         return self._timeout
 
     def gettimeout(self):
-        """How long calls wait, s; None is as long as it takes."""
+        """Longest wait of calls, s; None is without a limit."""
         return self._timeout
 
     def settimeout(self, value):
@@ -314,7 +314,7 @@ class _Base:
         self.settimeout(None if flag else 0.0)
 
     def getblocking(self):
-        """Whether calls wait."""
+        """True if calls wait."""
         return self._timeout != 0
 
     def close(self):
@@ -340,7 +340,7 @@ class Server(_Base):
         self._native.fileno()
 
     def accept(self):
-        """Waits for the next connection. Returns it and the address of its other end."""
+        """Waits for the next connection. Returns it and the address of its peer."""
         connection = Connection(self._native.accept(self._timeout))
         if getdefaulttimeout() is not None:
             connection.settimeout(getdefaulttimeout())
@@ -416,7 +416,7 @@ class Connection(_Base):
         return text
 
     def getpeername(self):
-        """The address of the other end."""
+        """The address of the peer."""
         return _address(self._native.addresses()[1])
 
     def shutdown(self, how):
@@ -425,17 +425,17 @@ class Connection(_Base):
 
     @property
     def pending(self):
-        """Whether something was received already, which the descriptor does not show."""
+        """True if something was received already, which the descriptor does not show."""
         return self._native.pending()
 
     @property
     def has_qos_peer(self):
-        """Whether the other end is a QoS socket. One that was accepted waits until that is known."""
+        """True if the peer is a QoS socket. One that was accepted waits until that is known."""
         return self._native.has_qos_peer()
 
     @property
     def mib(self):
-        """All that is known of the connection. Times are in seconds; what is unknown is None.
+        """The state of the connection. Times are in seconds; unknown values are None.
 
         `reservation` is None without the option `service`. Otherwise it has the service and, for `send` and `receive`: standing
         (not-asked, pending, reserved or failed), the token buckets asked and reserved, and refusal with reason, node,
@@ -456,19 +456,19 @@ class Connection(_Base):
     def on_event(self, handler):
         """Has `handler(event)` called with each event, first with those that were not taken yet; None removes it.
 
-        A thread of the library calls it, so it should return soon. What it raises goes to sys.unraisablehook. Events can be taken
+        A thread of the library calls it, so it should return soon. Its exceptions go to sys.unraisablehook. Events can be taken
         with `events`, too. When this returns, an earlier handler is running no more, unless that one has called this.
         """
         self._native.on_event(handler and (lambda *found: handler(Event._from(found))))
 
     def close(self):
-        """Closes the socket, when calls of other threads have returned. A handler is not called any more."""
+        """Closes the socket, when calls of other threads have returned. A handler is no longer called."""
         if self._socket is not None:
             self._socket.on_event(None)
         super().close()
 
     def renegotiate(self, spec, options=None):
-        """Asks the other end for something else. The outcome is an event."""
+        """Requests another specification from the peer. The outcome is an event."""
         settings = [(name, _text(value)) for name, value in (options or {}).items()]
         self._native.renegotiate(_document(spec), settings)
 

@@ -74,7 +74,7 @@ class Sender:
         return self._native.write(_whole("size", size, 1, 2**24))
 
     def supply(self, endless: bool = True) -> None:
-        """Has always more to send from now on, or no longer."""
+        """Starts or ends an endless supply of data."""
         self._native.supply(bool(endless))
 
     def transmit(self, now: float) -> Packet | None:

@@ -23,12 +23,12 @@ import_exception!(cutline.errors, ResultsLocked);
 import_exception!(cutline.errors, ScenarioError);
 import_exception!(cutline.errors, StoreError);
 
-/// Returns the exception for an argument. The message says what is allowed.
+/// Returns the exception for an argument. The message gives the allowed values.
 pub fn argument(parameter: &'static str, message: &str) -> PyErr {
     ArgumentError::new_err((format!("{parameter}: {message}"), parameter))
 }
 
-/// Returns the exception for a method of an extension that returned what is not allowed.
+/// Returns the exception for a method of an extension that returned a value that is not allowed.
 pub fn extension(message: String) -> PyErr {
     ExtensionError::new_err(message)
 }

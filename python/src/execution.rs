@@ -105,7 +105,7 @@ impl Drop for Ending {
     }
 }
 
-/// An execution that nobody waits for ends early. An exception may come between its start and its first wait.
+/// An execution without a waiting caller ends early. An exception may come between its start and its first wait.
 impl Drop for Execution {
     fn drop(&mut self) {
         self.cancel();

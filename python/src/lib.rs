@@ -1,6 +1,6 @@
 //! Cutline for Python: the module `cutline._native`, behind the package's classes.
 //!
-//! It is a thin layer: what is read, decided and computed is in the crates that the command uses, too. The classes that people use
+//! It is a thin layer: reading, decisions and computations are in the crates that the command uses, too. The classes that people use
 //! are in Python, in `cutline/`.
 //!
 //! ```text

@@ -7,7 +7,7 @@ use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-/// The largest delay and throughput that are told apart: no class has a quality beyond.
+/// The largest delay and throughput that are distinguished: no class has a quality beyond.
 const LARGEST_DELAY_S: f64 = 1e9;
 const LARGEST_BPS: f64 = 1e18;
 

@@ -25,7 +25,7 @@ pub struct Queue {
 type Departure = (u64, u32, f64, bool);
 
 impl Queue {
-    /// Takes what the queue has dropped, as it must be done after every arrival and departure.
+    /// Takes the packets that the queue has dropped. Required after every arrival and departure.
     fn collect(&mut self) {
         while let Some(shed) = self.queue.shed() {
             self.shed.push((shed.packet, shed.size, shed.reason.name()));

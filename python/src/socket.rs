@@ -26,7 +26,7 @@ use std::net::{Shutdown, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The callable that gets events. The core calls it by a closure that shares this, so that Python's collector of garbage sees who holds it.
+/// The callable that gets events. The core calls it by a closure that shares this, so that Python's garbage collector sees its owner.
 type Handler = Arc<Mutex<Option<Py<PyAny>>>>;
 
 /// A socket of either kind, connected or listening.
@@ -208,7 +208,7 @@ impl Socket {
     /// Accepts a connection: waits so many seconds, or as long as it takes. The listener itself must not wait.
     fn accept(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Self> {
         let timeout = timeout.map(|timeout| seconds("timeout", timeout)).transpose()?;
-        // A listener of datagrams has to be called now and then: it sends again what was lost.
+        // A listener of datagrams has to be called now and then: it repeats lost messages.
         let accept = || self.socket.accept().map(|(socket, _)| Self::new(socket));
         if timeout == Some(Duration::ZERO) {
             return py.detach(accept).map_err(failed_io);
@@ -292,7 +292,7 @@ impl Socket {
         }
     }
 
-    /// Has a callable called with each event, as JSON and in words; `None` removes it.
+    /// Sets a callable that is called with each event, as JSON and in words; `None` removes it.
     fn on_event(&self, py: Python<'_>, handler: Option<Py<PyAny>>) -> PyResult<()> {
         let connection = self.connection().map_err(failed_io)?;
         let is_set = handler.is_some();
@@ -309,7 +309,7 @@ impl Socket {
         let shared = Arc::downgrade(&self.handler);
         let call = move |event: QosEvent| {
             let event = Event::from(&event);
-            // While the interpreter ends nobody is called.
+            // While the interpreter ends no handler is called.
             let _called = Python::try_attach(|py| {
                 let held = shared.upgrade();
                 let handler =
@@ -325,7 +325,7 @@ impl Socket {
         Ok(())
     }
 
-    /// Shows the collector of garbage what this object holds: a handler often holds the connection.
+    /// Shows the references of this object to the garbage collector: a handler often holds the connection.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         // It is locked for a moment only, by a thread that has the interpreter, as this one has.
         match self.handler.try_lock() {
@@ -339,7 +339,7 @@ impl Socket {
         drop(former);
     }
 
-    /// All that is known of the connection, as JSON.
+    /// Returns the state of the connection, as JSON.
     fn mib(&self) -> PyResult<String> {
         Ok(json(&Mib::from(&self.connection().map_err(failed_io)?.mib())))
     }

@@ -241,7 +241,7 @@ impl FolderLock {
         Ok(Self(Mutex::new(Some(lock))))
     }
 
-    /// Gives the lock up.
+    /// Releases the lock.
     fn release(&self) {
         drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
     }

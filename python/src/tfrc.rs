@@ -68,7 +68,7 @@ impl TfrcSender {
         self.sender.write(u64::from(bytes))
     }
 
-    /// Has an endless supply from now on, or ends it.
+    /// Starts or ends an endless supply.
     fn supply(&mut self, is_endless: bool) {
         if is_endless { self.sender.write_unlimited() } else { self.sender.end_supply() }
     }

@@ -1,4 +1,4 @@
-//! Translation of what an application needs into settings and requests, each with its reason.
+//! Translation of an application's needs into settings and requests, each with its reason.
 
 use crate::errors;
 use cutline_config::{Document, quantity};

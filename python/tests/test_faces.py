@@ -319,7 +319,7 @@ class Servers(unittest.IsolatedAsyncioTestCase):
             pairs = [await socket.open_connection(address, type=SOCK_DGRAM, options=QUICK) for _ in range(3)]
             sent = [bytes([number]) * length for number, length in enumerate((1, 5, 0, 700, 2))]
             for reader, writer in pairs:
-                # All wait at the other end before one is read.
+                # All wait at the peer before one is read.
                 for datagram in sent:
                     writer.write(datagram)
                 await writer.drain()
@@ -504,7 +504,7 @@ class Waiting(unittest.TestCase):
                  "sys.argv[1]), options=QUICK, spec=SPEC); thread.join(); list(client.events()); waits()\n                ")
 
     def test_a_call_that_sends_or_receives_can_be_interrupted(self):
-        # As fast as the other end takes nothing, or as the specification allows.
+        # As fast as the peer takes nothing, or as the specification allows.
         for call in ("client.recv(10)", "while True: client.send(bytes(1000))"):
             self.interrupted(self.CONNECTED + call, spec={"send": {"max-rate": 0.1, "size": "1000 B", "coerce": True}})
 

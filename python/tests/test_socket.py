@@ -347,7 +347,7 @@ class Reservations(unittest.TestCase):
 
     def test_that_nobody_answers_is_a_reason_too(self):
         with Agent(lambda _: []) as agent:
-            with self.assertRaisesRegex(cutline.Refused, "nobody has answered in time"):
+            with self.assertRaisesRegex(cutline.Refused, "there was no answer in time"):
                 self.connect(agent, if_refused="fail", reservation_patience="200 ms")
             ours = self.connect(agent, reservation_patience="200 ms")
             refusal = ours.mib.reservation.send.refusal

@@ -2,7 +2,7 @@
 /* Accounts of flows, in memory of fixed size: the table of `sieve_account/accounts.rs` of the crate `aqm`, without hosts.
  *
  * An account is a finish: the virtual time at which the next packet of a flow may start. A salted hash of the flow chooses a set of eight cells. A flow
- * that is not in its set takes a cell that is unused, or else that of the flow without waiting packets that owes least, and inherits what it owes. If
+ * that is not in its set takes a cell that is unused, or else that of the flow without waiting packets that owes least, and inherits its debt. If
  * packets of all eight wait, the flow shares one of them. A flow that takes a cell is new for a while, unless it has been here in the last seconds,
  * which two Bloom filters say. The salt is drawn again every minute; for four seconds after that, flows are looked for by the old one too.
  *
@@ -71,7 +71,7 @@ struct cl_accounts {
     cl_u32 reserved;
 };
 
-/* What a packet finds: the cell of its flow. */
+/* The cell of a packet's flow. */
 struct cl_found {
     cl_u32 place; /* set * 8 + cell */
     cl_u32 is_new;

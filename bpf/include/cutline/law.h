@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
-/* The laws under TSQ, by number. A law has neither a queue nor random numbers. It is told the backlog before each change. */
+/* The laws under TSQ, by number. A law has neither a queue nor random numbers. It gets the backlog before each change. */
 #ifndef CUTLINE_LAW_H
 #define CUTLINE_LAW_H
 

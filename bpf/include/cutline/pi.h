@@ -32,7 +32,7 @@ CL_INLINE cl_u64 cl_pi_length(const struct cutline_pi *config, cl_u64 packets, c
     return config->mean_packet ? (bytes << CUTLINE_PACKET_BITS) / config->mean_packet : packets << CUTLINE_PACKET_BITS;
 }
 
-/* Returns what a sample adds to p. */
+/* Returns the change of p by a sample. */
 CL_INLINE cl_s64 cl_pi_step(const struct cutline_pi *config, cl_u64 q, cl_u64 q_old)
 {
     return cl_gain(config->a, q, config->q_ref, CUTLINE_PACKET_BITS) - cl_gain(config->b, q_old, config->q_ref, CUTLINE_PACKET_BITS);

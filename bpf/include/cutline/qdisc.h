@@ -121,7 +121,7 @@ struct cutline_red_worcester {
     cl_u64 ceiling;     /* largest max_p, 2^-60; not below floor */
     cl_u32 mean_packet; /* B of a packet for idle times, at most 10^6 */
     cl_u32 gentle;      /* 1: the probability rises from max_p to 1 between max_th and twice that; 0: it jumps */
-    cl_u64 delays[CUTLINE_HINTS]; /* delay that each level asks for, ns; at most 10^10 */
+    cl_u64 delays[CUTLINE_HINTS]; /* delay that each level requests, ns; at most 10^10 */
 };
 
 /* TSQ (the TSQ paper, section 3). */
@@ -152,7 +152,7 @@ struct cutline_config {
     cl_u32 least_bytes;   /* least bytes of a packet or segment on the link, overhead included, at most 256 */
     cl_u32 law;           /* enum cutline_law, for TSQ */
     cl_u64 salt;          /* salt of hashes of flows; random, and other than that of other machines */
-    cl_u8 hints[CUTLINE_CODE_POINTS]; /* level of each code point, 1 to 16; of code point 0 also for what is not IP */
+    cl_u8 hints[CUTLINE_CODE_POINTS]; /* level of each code point, 1 to 16; of code point 0 also for packets other than IP */
     struct cutline_tsq tsq;
     union {
         struct cutline_pi pi;

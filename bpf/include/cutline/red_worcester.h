@@ -9,7 +9,7 @@
  *     every interval: max_p += alpha above the target range, max_p *= beta below it, within floor and ceiling
  *
  * Averages and targets have 32 fractional bits of a packet. An arrival adds less than 2^-31 packets to the error of avg, which also shrinks by w_q: it is
- * at most 2^-31 / w_q packets. An exponential is wrong by less than 1e-11, and by what the time of a packet is: 16 fractional bits of a ns.
+ * at most 2^-31 / w_q packets. An exponential is wrong by less than 1e-11, and by the time of a packet: 16 fractional bits of a ns.
  * p_a is wrong by less than 2^-40 of itself and what follows from avg. In one call at most 256 steps of max_p are taken; the others follow. */
 #ifndef CUTLINE_RED_WORCESTER_H
 #define CUTLINE_RED_WORCESTER_H
@@ -100,7 +100,7 @@ CL_SEPARATE int cl_red_advance(struct cl_red *red, const struct cutline_red_worc
             next = cl_max(cl_mul_shift(before, config->beta, 60), config->floor);
         red->max_p = next;
         red->next_step += config->interval;
-        /* Nothing changes any more, unless the average of an idle link falls out of the range. */
+        /* Nothing more changes, unless the average of an idle link falls out of the range. */
         if (next == before && (packets || avg < low) && red->next_step <= now)
             red->next_step += ((now - red->next_step) / config->interval + 1) * config->interval;
     }

@@ -2,7 +2,7 @@
 /* The schedule of a link, as in the router (crates/core/router/src/shaper.rs), for the kernel and for the host.
  *
  * The transmission of a packet starts when the last bit of the previous one has left, even if the kernel asks later, so a late timer does not
- * slow the link down. The schedule may be late by `burst` and still catch up; what is more than that is slip. */
+ * slow the link down. The schedule may be late by `burst` and still catch up; more than that is slip. */
 #ifndef CUTLINE_SHAPER_H
 #define CUTLINE_SHAPER_H
 
@@ -47,7 +47,7 @@ CL_INLINE cl_u64 cl_shaper_start(struct cl_shaper *shaper, const struct cutline_
     return shaper->free_at;
 }
 
-/* Returns whether a configuration is in range, but for what is the queue's. */
+/* Returns whether a configuration is in range, except for settings of the queue. */
 CL_INLINE int cl_config_is_valid(const struct cutline_config *config)
 {
     const cl_u64 slowest = 1000, fastest = 10000000000000ULL;

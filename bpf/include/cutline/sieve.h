@@ -50,7 +50,7 @@ struct cl_sieve {
     struct cl_calendar calendar;
 };
 
-/* What is known of a packet that arrives. */
+/* The state of an arriving packet. */
 struct cl_arrival {
     cl_u64 start;  /* virtual time */
     cl_u64 own;    /* virtual time at which it would start if its flow were not new */
@@ -68,7 +68,7 @@ struct cl_arrival {
 /* Returns a time in 2^-32 s. */
 CL_INLINE cl_u64 cl_seconds(cl_u64 ns) { return cl_mul_shift(ns, 1237940039285380275ULL, 58); }
 
-/* Returns what a rate, 2^-16 B/s, is in a time, 2^-32 s: 2^-4 B. */
+/* Returns the bytes of a rate, 2^-16 B/s, in a time, 2^-32 s: 2^-4 B. */
 CL_INLINE cl_u64 cl_bytes_in(cl_u64 rate, cl_u64 seconds) { return cl_mul_shift(rate, seconds, CL_SHARE_BITS + 32 - CL_BYTE_BITS); }
 
 CL_INLINE cl_u64 cl_kept(const struct cl_sieve *sieve) { return cl_max(cl_bytes_in(sieve->share, sieve->tau), CL_KEPT); }
@@ -376,7 +376,7 @@ CL_INLINE cl_u32 cl_sieve_pop(struct cl_sieve *sieve, cl_nodes nodes, cl_table t
                 sieve->share += cl_mul_shift(above, sieve->per_tau_s, 32 + CL_BYTE_BITS - CL_SHARE_BITS);
         }
     } else if (cl_since(now, sieve->reached) > config->sieve.rtt) {
-        /* What is served for long is where the flows are. */
+        /* Buckets that are served for long are those of the flows. */
         cl_u64 x = cl_exponent(sieve, cl_drain(sieve->byte_time, node->size));
 
         sieve->v -= cl_mul_shift(sieve->v - node->start, cl_fraction(x, (1ULL << CL_EXPONENT_BITS) + x), 60);

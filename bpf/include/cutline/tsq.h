@@ -64,18 +64,18 @@ struct cl_tsq {
     struct cl_law law;
     cl_u64 byte_time;    /* of the laws' rate, 2^-32 ns */
     cl_u64 next_number;  /* of the next packet */
-    cl_u64 service_ends; /* time at which what is on the link has left, ns */
+    cl_u64 service_ends; /* time at which the packets on the link have left, ns */
     cl_u32 free;         /* the first slot of the list of free ones */
     cl_u32 fresh;        /* slots from here on have never been used */
 };
 
 /* Place at which a packet would be inserted. It holds until the next push or pop. */
 struct cl_point {
-    cl_u64 q;          /* what waits and what is left of the packet in service, ns */
+    cl_u64 q;          /* the backlog and the rest of the packet in service, ns */
     cl_u64 weight;     /* w, ns */
-    cl_u64 in_service; /* what is left of the packet in service, ns */
+    cl_u64 in_service; /* the rest of the packet in service, ns */
     cl_u32 lane;
-    cl_u32 is_largest; /* of the largest hint, which overtakes nobody */
+    cl_u32 is_largest; /* of the largest hint, which overtakes no packet */
 };
 
 enum cl_verdict { CL_PASS, CL_EARLY, CL_OVERFLOW };

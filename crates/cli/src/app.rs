@@ -1,7 +1,8 @@
 //! `cutline app`: lists the sources of traffic and their parameters.
 
-use crate::catalogue::{Catalogue, CatalogueItem, Command, ParameterDocument};
+use crate::catalogue::{Catalogue, CatalogueItem, Command};
 use crate::exit::Failure;
+use cutline_documents::ParameterDocument;
 use cutline_transport::app::{self, ApplicationDescription};
 use schemars::JsonSchema;
 use serde::Serialize;

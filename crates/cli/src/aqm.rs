@@ -1,9 +1,10 @@
 //! `cutline aqm`: lists the AQMs of the registry and their parameters.
 
-use crate::catalogue::{Catalogue, CatalogueItem, Command, ParameterDocument};
+use crate::catalogue::{Catalogue, CatalogueItem, Command};
 use crate::exit::Failure;
 use cutline_aqm::TsqParams;
 use cutline_aqm::registry::{self, AqmDescription};
+use cutline_documents::ParameterDocument;
 use cutline_params::Parameters as _;
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -4,10 +4,9 @@ use crate::exit::Failure;
 use crate::output;
 use crate::table::Table;
 use clap::Subcommand;
+use cutline_documents::ParameterDocument;
 use cutline_params::{Parameter, ParameterValue};
-use schemars::JsonSchema;
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 #[derive(Subcommand)]
@@ -137,82 +136,10 @@ impl CatalogueItem {
 
     /// Returns the documents of the parameters.
     pub fn parameter_documents(&self) -> Vec<ParameterDocument> {
-        let document = |(at, parameter): (usize, &&'static Parameter)| ParameterDocument {
-            name: parameter.name,
-            unit: parameter.unit,
-            kind: parameter.kind.name(),
-            allowed: parameter.kind.to_string(),
-            required: parameter.required,
-            default: if parameter.required { Setting::Off } else { Setting::from(&parameter.default) },
-            other_defaults: self
-                .other_defaults
-                .iter()
-                .map(|(set, values)| (*set, Setting::from(&values[at])))
-                .collect(),
-            source: parameter.source,
-            doc: parameter.doc,
+        let document = |(at, parameter): (usize, &&'static Parameter)| {
+            let others = self.other_defaults.iter().map(|(set, values)| (*set, &values[at]));
+            ParameterDocument::new(parameter, others)
         };
         self.parameters.iter().enumerate().map(document).collect()
-    }
-}
-
-/// A parameter.
-#[derive(Serialize, JsonSchema)]
-pub struct ParameterDocument {
-    /// The key in a scenario.
-    name: &'static str,
-    /// The unit of the value; empty for values that are written with a unit, and for plain numbers.
-    unit: &'static str,
-    /// The kind of the value.
-    kind: &'static str,
-    /// The allowed values, in words.
-    allowed: String,
-    /// True if a scenario must set the parameter.
-    required: bool,
-    /// The default; null if it is off, or if a scenario must set the parameter.
-    default: Setting,
-    /// The defaults in other sets, such as `ns-2`.
-    other_defaults: BTreeMap<&'static str, Setting>,
-    /// The source of the default.
-    source: &'static str,
-    /// The meaning.
-    doc: &'static str,
-}
-
-/// The value of a parameter.
-#[derive(Serialize, JsonSchema)]
-#[serde(untagged)]
-pub enum Setting {
-    /// A count.
-    Count(u64),
-    /// A number.
-    Number(f64),
-    /// True or false.
-    Flag(bool),
-    /// A time, a frequency, a choice or a distribution, as a scenario writes it.
-    Text(String),
-    /// Times, as a scenario writes them.
-    Texts(Vec<String>),
-    /// Counts.
-    Counts(Vec<u64>),
-    /// Off.
-    Off,
-}
-
-/// Numbers and flags stay numbers and flags. Other values become text, as a scenario writes them. Off becomes null.
-impl From<&ParameterValue> for Setting {
-    fn from(value: &ParameterValue) -> Self {
-        match value {
-            ParameterValue::Number(x) => Self::Number(*x),
-            ParameterValue::Count(n) => Self::Count(*n),
-            ParameterValue::Flag(flag) => Self::Flag(*flag),
-            ParameterValue::Durations(times) => Self::Texts(times.iter().map(ToString::to_string).collect()),
-            ParameterValue::Counts(counts) => Self::Counts(counts.to_vec()),
-            ParameterValue::Duration(_)
-            | ParameterValue::Frequency(_)
-            | ParameterValue::Choice(_)
-            | ParameterValue::Distribution(_) => Self::Text(value.to_string()),
-            ParameterValue::Off => Self::Off,
-        }
     }
 }

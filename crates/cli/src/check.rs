@@ -10,7 +10,7 @@ use std::fmt::Display;
 
 /// Check a scenario: print its runs, or all of its errors
 ///
-/// Refuses what `cutline run` refuses, with the same messages. `cutline lab check` does so for the laboratory.
+/// Refuses the same files as `cutline run`, with the same messages. `cutline lab check` does so for the laboratory.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -35,7 +35,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
 }
 
 impl Args {
-    /// Prints what would run, if `supports` accepts every point; as text, in the words of `describe`.
+    /// Prints the runs that would be made, if `supports` accepts every point; as text, in the words of `describe`.
     pub fn execute<E: Display>(
         &self,
         supports: impl Fn(&Scenario) -> Result<(), E>,

@@ -54,7 +54,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
 fn render(matched: &[ComparedValues], args: &Args) -> String {
     let head = ["point", "of", "measure", "A", "B", "A - B", "A / B", "95 % interval of A - B", ""];
     let mut table = Table::new(3, &head);
-    // Without intervals nothing can be said to differ.
+    // Without intervals no difference is significant.
     let shows_all =
         args.all || !args.measures.is_empty() || matched.iter().all(|one| one.comparison.interval.is_none());
     for ComparedValues { values, comparison } in matched {

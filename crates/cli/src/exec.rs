@@ -134,7 +134,7 @@ fn run(args: &Args, settings: MarkSettings) -> Result<(), Failure> {
     }
 }
 
-/// Marks what runs already, until it ends or a signal comes.
+/// Marks running programs, until it ends or a signal comes.
 fn mark_running(target: &MarkingTarget, settings: &MarkSettings, is_quiet: bool) -> Result<(), Failure> {
     cutline_exec::cgroup::available()
         .map_err(|why| Failure::Code(OWN, format!("control groups do not work: {why}")))?;
@@ -188,7 +188,7 @@ impl Args {
         };
         let dscp = self.dscp.or(self.class.hint).or(of_class);
         if dscp.is_none() && self.rate.is_none() && self.class.class.is_none() {
-            let message = "nothing is asked for: give --class, --hint, --dscp or --rate";
+            let message = "nothing to do: give --class, --hint, --dscp or --rate";
             return Err(Failure::Code(OWN, message.to_owned()));
         }
         Ok(MarkSettings::new(dscp, self.rate))

@@ -14,7 +14,7 @@ pub struct ExistingArgs {
 }
 
 impl ExistingArgs {
-    /// Returns whether what exists is to be replaced.
+    /// Returns whether existing files are to be replaced.
     pub const fn replaces(&self) -> bool {
         self.force
     }

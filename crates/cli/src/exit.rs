@@ -25,7 +25,7 @@ pub enum Failure {
     Failed(String),
     /// The command failed in a way that has an exit code of its own.
     Code(u8, String),
-    /// A program that the command has run ended with this exit code, and has said why.
+    /// A program that the command has run ended with this exit code, and has printed the reason.
     Ended(u8),
 }
 
@@ -98,7 +98,7 @@ impl From<StoreError> for Failure {
                 "\nwait until it has ended, or store the new results elsewhere with --results DIR"
             }
             damage if damage.is_damage() => {
-                "\nthe command that stored these results makes again what is damaged with --resume, and everything with --force"
+                "\nthe command that stored these results repeats damaged runs with --resume, and everything with --force"
             }
             _ => "",
         };

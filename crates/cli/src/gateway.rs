@@ -55,7 +55,7 @@ pub struct Args {
     /// Option of QoS sockets (docs/guide/sockets.md), such as send.max-delay=100ms; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
-    /// File with the key that the other gateway has, too; nobody else may read it
+    /// File with the key that the other gateway has, too; other users must not be able to read it
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
     /// Largest number of connections at a time; others are turned away
@@ -203,7 +203,7 @@ impl Write for Recording {
         if lines.is_empty() || self.pen.give(lines) {
             return Ok(());
         }
-        Err(std::io::Error::other("nobody reads it, or it cannot be written"))
+        Err(std::io::Error::other("it is not read, or cannot be written"))
     }
 }
 
@@ -248,7 +248,7 @@ impl Args {
         let pairs = self.set.iter().map(|text| pair(text)).collect::<Result<Vec<_>, _>>()?;
         for (name, value) in given.chain(pairs) {
             if name == "peer" {
-                let why = "--set peer: the other end of a gateway is a gateway";
+                let why = "--set peer: the peer of a gateway is a gateway";
                 return Err(Failure::Usage(why.to_owned()));
             }
             let wrong = |why| Failure::Usage(format!("{}: {why}", Printable(name)));
@@ -272,13 +272,13 @@ fn announce(plan: &Plan, addresses: &[SocketAddr], outlets: &Outlets) {
     let is_open = addresses.iter().any(|address| !address.ip().to_canonical().is_loopback());
     if is_open && plan.side == GatewaySide::Far && !plan.options.has_key() {
         outlets.say(
-            "warning: everybody who can reach this gateway can reach the server: --key-file requires a key"
+            "warning: every host that can reach this gateway can reach the server: --key-file requires a key"
                 .to_owned(),
         );
     }
     if is_open && plan.side == GatewaySide::Near {
         outlets.say(
-            "warning: everybody who can reach this gateway can reach the server behind the far one"
+            "warning: every host that can reach this gateway can reach the server behind the far one"
                 .to_owned(),
         );
     }

@@ -35,9 +35,9 @@ pub struct Args {
 enum Command {
     Run(Box<RunArgs>),
     Shell(Box<ShellArgs>),
-    /// Check a scenario: print what `lab run` would run, or all of its errors
+    /// Check a scenario: print the runs that `lab run` would make, or all of its errors
     ///
-    /// Refuses what `cutline lab run` refuses, with the same messages. Root is not required.
+    /// Refuses the same files as `cutline lab run`, with the same messages. Root is not required.
     #[command(after_help = CHECK_EXAMPLES)]
     Check(check::Args),
     /// Remove the namespaces of laboratories that were killed. Every `lab run` does that first, too
@@ -120,7 +120,7 @@ struct ShellArgs {
     /// Variant of Linux's TCP
     #[arg(long, value_enum, default_value = "stock")]
     tcp: Tcp,
-    /// Do not say where the program runs
+    /// Do not print where the program runs
     #[arg(long, short)]
     quiet: bool,
     /// Program and its arguments [default: $SHELL, or /bin/sh]
@@ -275,7 +275,7 @@ fn met(traffic: &Traffic) -> String {
         (None, _) => String::new(),
     };
     format!(
-        "of what the program sent towards the sinks {received} packets arrived, {} kbit/s, and {dropped} ({} %) were dropped{wait}",
+        "{received} packets of the program arrived at the sinks, {} kbit/s, and {dropped} ({} %) were dropped{wait}",
         number(traffic.rate().as_bps() as f64 / 1e3),
         number(share),
     )

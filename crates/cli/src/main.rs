@@ -49,7 +49,7 @@ mod plot;
 mod program;
 mod progress;
 #[cfg(feature = "qdisc")]
-#[allow(dead_code, reason = "the program cutline-qdisc does what the arguments say")]
+#[allow(dead_code, reason = "the program cutline-qdisc executes the arguments")]
 mod qdisc;
 #[cfg(feature = "qdisc")]
 mod qdisc_program;

@@ -60,7 +60,7 @@ fn text(status: &ManagerStatus) -> String {
     parts.push(paths(&status.paths));
     let mut text: Vec<String> = parts.iter().filter(|table| !table.is_empty()).map(Table::render).collect();
     if status.capacities.is_empty() {
-        text.insert(0, "no capacities are set: every flow gets what it desires\n".to_owned());
+        text.insert(0, "no capacities are set: every flow gets its desired rate\n".to_owned());
     }
     let counters = &status.counters;
     text.push(format!(

@@ -1,4 +1,4 @@
-//! `cutline completions` and `cutline manuals`: what shells and `man` know of the commands, made from the same words as `--help`.
+//! `cutline completions` and `cutline manuals`: completions for shells and pages for `man`, from the same texts as `--help`.
 
 use crate::exit::Failure;
 use crate::output;

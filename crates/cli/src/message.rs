@@ -14,7 +14,7 @@ pub fn print(text: &str) {
 }
 
 /// Writes a message to stderr, and waits at most `patience` until it is written. If it cannot be written, because the disk is
-/// full or nobody reads, the message is lost; the process continues.
+/// full or not read, the message is lost; the process continues.
 pub fn write(message: String, patience: Option<Duration>) {
     let (written, wait) = channel();
     let task = move || {

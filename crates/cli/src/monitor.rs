@@ -1,4 +1,4 @@
-//! `cutline monitor`: what the applications and routers of this host deliver, for people and managers.
+//! `cutline monitor`: the delivery of this host's applications and routers, for people and managers.
 
 use crate::exit::Failure;
 use crate::interrupt;
@@ -18,10 +18,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Show what the applications and routers of this host deliver, as a page and as metrics
+/// Show the delivery of this host's applications and routers, as a page and as metrics
 ///
-/// Programs with QoS sockets, routers, gateways and `cutline exec` publish what they deliver by themselves, and the monitor
-/// collects it: throughput, delay, jitter and loss beside what was agreed on, violations, queues. `cutline top` shows it in a terminal,
+/// Programs with QoS sockets, routers, gateways and `cutline exec` publish their delivery by themselves, and the monitor
+/// collects it: throughput, delay, jitter and loss beside the agreement, violations, queues. `cutline top` shows it in a terminal,
 /// the page in a browser, and /metrics is for Prometheus (docs/guide/monitor.md). Each user sees the own programs; root sees all. cutlined
 /// does the same with a table `[monitor]` in its file.
 #[derive(clap::Args)]
@@ -30,7 +30,7 @@ pub struct Args {
     /// Address of the page and the metrics, or off
     #[arg(long, value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN, value_parser = listen)]
     listen: Listen,
-    /// File with a token of at least 16 characters: readers who state it see everything. Nobody else may read the file. Readers on other
+    /// File with a token of at least 16 characters: readers who state it see everything. Other users must not be able to read the file. Readers on other
     /// hosts need it
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,

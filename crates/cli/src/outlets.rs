@@ -1,4 +1,4 @@
-//! Output of commands that serve others until they are stopped. It never blocks the service: what nobody reads is dropped and counted.
+//! Output of commands that serve others until they are stopped. It never blocks the service: unread output is dropped and counted.
 
 use crate::exit::Failure;
 use crate::screen::SCREEN;
@@ -39,7 +39,7 @@ impl Outlets {
         let _counted = self.messages.give(message);
     }
 
-    /// Returns what prints messages from other threads.
+    /// Returns a pen for messages from other threads.
     pub fn messages(&self) -> Pen<String> {
         self.messages.pen()
     }
@@ -55,7 +55,7 @@ impl Outlets {
             || stop.load(Ordering::Relaxed) && now() >= *until.get_or_insert_with(|| now() + PATIENCE);
         let (written, dropped) = results.finish_unless(last, &mut gives_up);
         let lost = match &written {
-            Written::Waiting => Some("nobody reads stdout: the rest is lost".to_owned()),
+            Written::Waiting => Some("stdout is not read: the rest is lost".to_owned()),
             Written::Done if dropped > 0 => Some(format!("stdout: {dropped} results were dropped")),
             Written::Done | Written::Failed(_) => None,
         };

@@ -1,4 +1,4 @@
-//! Files that the user names for a result. None that exists is replaced unless the user says so, and none is a symbolic link.
+//! Files that the user names for a result. An existing file is replaced only on request, and none is a symbolic link.
 
 use crate::exit::Failure;
 use cutline_files::{CreateError, Existing};
@@ -15,7 +15,7 @@ pub struct OutputFile {
 
 impl OutputFile {
     /// Creates a file, before the work whose result goes into it, so that errors are reported early. A file with contents is replaced
-    /// only with `force`; an empty one is what work that failed has left.
+    /// only with `force`; an empty one is left by failed work.
     ///
     /// # Errors
     /// When the file has contents and `force` is not given, or the file cannot be created.
@@ -52,7 +52,7 @@ impl OutputFile {
     /// Removes the file again, if nothing is in it.
     pub fn discard(self) {
         if self.file.metadata().is_ok_and(|about| about.is_file() && about.len() == 0) {
-            // What cannot be removed is empty, and in nobody's way.
+            // A file that cannot be removed is empty, and does no harm.
             let _ = std::fs::remove_file(&self.path);
         }
     }

@@ -1,4 +1,4 @@
-//! The program that does what `cutline qdisc` says.
+//! The program that executes `cutline qdisc`.
 
 use crate::exit::Failure;
 use std::os::unix::process::CommandExt as _;

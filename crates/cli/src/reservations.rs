@@ -1,4 +1,4 @@
-//! `cutline reservations`: what this host's `cutlined` holds.
+//! `cutline reservations`: the reservations of this host's `cutlined`.
 
 use crate::exit::Failure;
 use crate::output;

@@ -2,7 +2,10 @@
 
 use crate::exit::Failure;
 use crate::table::Table;
-use crate::{app, aqm, output, spec, translate, transport};
+use crate::{app, aqm, output, transport};
+use cutline_documents::{
+    AgreementDocument, SpecificationDocument, SpecificationList, SpecificationParameters, TranslationDocument,
+};
 use cutline_records::schema_of;
 use cutline_results::{RunsDocument, Summary};
 use cutline_scenario::check;
@@ -50,11 +53,11 @@ const DOCUMENTS: &[Document] = &[
     document::<transport::TransportDocument>("transport", &["cutline transport show --json"]),
     document::<app::ApplicationList>("app-list", &["cutline app list --json"]),
     document::<app::ApplicationDocument>("app", &["cutline app show --json"]),
-    document::<spec::SpecificationList>("spec-list", &["cutline spec list --json"]),
-    document::<spec::SpecificationDocument>("spec", &["cutline spec show --json"]),
-    document::<spec::SpecificationParameters>("spec-parameters", &["cutline spec parameters --json"]),
-    document::<spec::AgreementDocument>("spec-agreement", &["cutline spec agree --json"]),
-    document::<translate::TranslationDocument>("translation", &["cutline translate --json"]),
+    document::<SpecificationList>("spec-list", &["cutline spec list --json"]),
+    document::<SpecificationDocument>("spec", &["cutline spec show --json"]),
+    document::<SpecificationParameters>("spec-parameters", &["cutline spec parameters --json"]),
+    document::<AgreementDocument>("spec-agreement", &["cutline spec agree --json"]),
+    document::<TranslationDocument>("translation", &["cutline translate --json"]),
     #[cfg(feature = "studies")]
     document::<cutline_report::report::Claims<'_>>(
         "claims",

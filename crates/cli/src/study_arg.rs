@@ -1,4 +1,4 @@
-//! The argument STUDY: a study of the program, all of them, or a folder with a study of one's own.
+//! The argument STUDY: a study of the program, all of them, or the folder of a user's study.
 
 use crate::exit::Failure;
 use clap::builder::{PossibleValue, TypedValueParser};

@@ -63,7 +63,7 @@ impl Table {
         let paragraph = |row: &Vec<String>| {
             let (words, numbers) = row.split_at(self.words);
             let named = || head[self.words..].iter().zip(numbers);
-            // What has no title is a remark on the row.
+            // A cell without a title is a remark on the row.
             let remarks = named().filter(|(name, _)| name.is_empty()).map(|(_, remark)| remark);
             let is_said = |word: &&str| !word.is_empty() && *word != "-";
             let words: Vec<&str> = words.iter().chain(remarks).map(String::as_str).filter(is_said).collect();

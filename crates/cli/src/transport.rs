@@ -1,7 +1,8 @@
 //! `cutline transport`: lists the transports, the congestion controls and their parameters.
 
-use crate::catalogue::{Catalogue, CatalogueItem, Command, ParameterDocument};
+use crate::catalogue::{Catalogue, CatalogueItem, Command};
 use crate::exit::Failure;
+use cutline_documents::ParameterDocument;
 use cutline_transport::endpoint::{Defaults, Transport as _, TransportDescription, TransportParams};
 use cutline_transport::tcp::{self, ControlDescription, Tcp};
 use schemars::JsonSchema;

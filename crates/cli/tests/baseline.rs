@@ -112,7 +112,7 @@ fn ctrl_c_keeps_what_was_measured() {
     let rows = partial["rows"].as_array().unwrap().clone();
     assert!(!rows.is_empty() && partial["complete"] == false, "{partial}");
 
-    // The same command goes on; another plan does not mix with it.
+    // The same command continues; another plan does not mix with it.
     let other = baseline(folder.path(), &["--loopback"]);
     assert_eq!(other.status.code(), Some(1));
     let why = text(&other.stderr);

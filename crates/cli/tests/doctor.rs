@@ -94,7 +94,7 @@ fn root_can_test_everything_and_no_namespace_is_left() {
 
 #[test]
 fn without_root_features_that_cannot_be_tested_are_unknown() {
-    // Where the binary was built, nobody may have nothing to look for.
+    // Where the binary was built, the user `nobody` may not be allowed to look.
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("cutline");
     std::fs::copy(CUTLINE, &copy).unwrap();

@@ -356,7 +356,7 @@ fn without_a_mark_packets_keep_those_of_the_program() {
     let Some((packets, _)) = on_the_wire("own", &["--rate", "1Gbit"], &["udp"]) else { return };
     let marked = packets.iter().filter(|packet| packet.dscp == 0xb9 >> 2).count();
     let plain = packets.iter().filter(|packet| packet.dscp == 0).count();
-    // The mark of the socket holds for what has no control message.
+    // The mark of the socket holds for datagrams without a control message.
     assert_eq!((packets.len(), marked > 0, plain > 0), (marked + plain, true, true));
 }
 

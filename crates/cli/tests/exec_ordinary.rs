@@ -250,7 +250,7 @@ fn a_sandbox_does_not_kill_the_program() {
         for ending in ["exit", "_exit"] {
             let Some(document) = run(&["--hint", "6"], &["sandbox", entered, ending]) else { return };
             assert_eq!((&document["exit_code"], &document["signal"]), (&0.into(), &Value::Null), "{entered}");
-            // What was sent before the sandbox is counted; that the rest is missing is said.
+            // Data sent before the sandbox is counted; the report states that the rest is missing.
             assert_eq!(document["counted"]["tcp_sent_bytes"], 10_000, "{entered}, {ending}");
             let sockets = document["sockets"].as_array().unwrap();
             let sender = sockets.iter().find(|socket| socket["sent_bytes"] == 10_000).unwrap();

@@ -78,7 +78,7 @@ impl Shark {
 
     /// Returns the number of packets of TCP and UDP, by code point.
     fn marks(mut self) -> BTreeMap<String, usize> {
-        // It writes what it has in pieces.
+        // It writes its data in pieces.
         sleep(Duration::from_secs(1));
         let pid = rustix::process::Pid::from_child(&self.process);
         rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
@@ -163,7 +163,7 @@ fn iperf3(options: &[&str], rate: &str) -> (f64, BTreeMap<String, usize>) {
     let shark = Shark::start(&namespace, folder.path());
     let mut server = exec(&[], &["iperf3", "--server", "--one-off", "--forceflush"]);
     let mut server = spawn(&namespace, &mut server);
-    // It says when it listens; what it says later, nobody needs.
+    // It prints when it listens; its later output is not needed.
     let listens = BufReader::new(server.stdout.take().unwrap()).lines().map_while(Result::ok);
     assert!(listens.take(5).any(|line| line.contains("listening")), "iperf3 listens");
     // The first second is left out: the first window of TCP leaves at once.

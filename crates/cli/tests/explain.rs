@@ -314,7 +314,7 @@ fn without_a_monitor_the_error_says_what_starts_one() {
     assert!(!Path::new(&socket).exists());
 }
 
-/// A host on which nothing publishes: the command says what was not examined, and what brings it.
+/// A host on which nothing publishes: the command lists the parts that were not examined, and their remedy.
 #[test]
 fn an_empty_host_has_no_cause() {
     let folder = tempfile::tempdir().unwrap();

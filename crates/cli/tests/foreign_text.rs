@@ -168,7 +168,7 @@ fn names_of_files_and_what_is_in_them_are_escaped() {
             &["check", "--json", "--set", "duration=1 s"],
         ];
         for command in commands {
-            // The laboratory runs in real time: what is wrong with its file is enough.
+            // The laboratory runs in real time: an error in its file is enough.
             if name == "a title" && command[0] == "lab" {
                 continue;
             }
@@ -206,7 +206,7 @@ fn stored_results_are_escaped() {
     let damaged = printed(&harmless("a damaged table", &both));
     assert!(damaged.contains("damaged") && !damaged.contains('\u{1b}'), "{damaged}");
 
-    // The same text in results that nobody has damaged.
+    // The same text in results that are undamaged.
     let summary = folder.join("summary.json");
     let mut document: serde_json::Value = serde_json::from_slice(&fs::read(&summary).unwrap()).unwrap();
     document["files"][FlowRow::FILE] = digest.into();

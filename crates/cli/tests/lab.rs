@@ -99,7 +99,7 @@ fn a_scenario_is_measured_as_in_the_simulation() {
         let run = &document["runs"][0];
 
         let voice = group(run, "voice")[0];
-        // What the queue drops of it is drawn at random; what it sends is not.
+        // The drops of the queue are drawn at random; the arrivals are not.
         let arrived = 1.0 - voice["loss_ratio"].as_f64().unwrap();
         in_time!((voice["goodput_bps"].as_f64().unwrap() / arrived - 64_000.0).abs() < 3_000.0, "{voice}");
         assert_eq!(voice["hint"], 2);
@@ -304,7 +304,7 @@ fn a_program_is_in_the_place_of_a_flow() {
         let queuing = |flow: &Value| flow["queuing_mean_ms"].as_f64().unwrap();
         in_time!(queuing(bulk) > queuing(voice), "it has the hint of the flow: {bulk} {voice}");
         let receiver = std::fs::read_to_string(folder.join("receiver")).unwrap();
-        // One that has ended and was not waited for yet has no arguments any more.
+        // One that has ended and was not waited for yet no longer has arguments.
         let arguments = std::fs::read(Path::new("/proc").join(receiver.trim()).join("cmdline"));
         assert!(arguments.unwrap_or_default().is_empty(), "what it has started is ended, too");
     });

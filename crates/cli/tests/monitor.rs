@@ -185,7 +185,7 @@ fn top_says_what_it_needs() {
     assert!(output.status.code() == Some(2) && why.contains("--once"), "{why}");
     let output = monitor.top(&["--json"]);
     assert_eq!(output.status.code(), Some(2));
-    // Empty tables say what is missing.
+    // Empty tables name the missing part.
     let text = String::from_utf8_lossy(&monitor.top(&["--once"]).stdout).into_owned();
     assert!(text.contains("cutline router up") && text.contains("cutline exec"), "{text}");
     // A reader that closes early, as head does.

@@ -43,7 +43,7 @@ fn no_command_writes_through_a_symbolic_link() {
     }
 }
 
-/// Root may store results in a folder of somebody else.
+/// Root may store results in a folder of another user.
 #[test]
 fn stored_results_follow_no_symbolic_link() {
     let place = Place::new();

@@ -97,7 +97,7 @@ fn the_rates_of_all_intervals_are_the_rate_of_the_run() {
     let after_warm_up = points.iter().filter(|dot| dot["x"].as_f64().unwrap() >= 1.0);
     let rates: Vec<f64> = after_warm_up.map(|dot| dot["y"].as_f64().unwrap()).collect();
     let mean = rates.iter().sum::<f64>() / rates.len() as f64;
-    // One audio flow, alone on the link, gets what it sends: 64 kbit/s, in kbit/s.
+    // One audio flow, alone on the link, gets its rate: 64 kbit/s, in kbit/s.
     assert!((mean - 64.0).abs() < 1.0, "{rates:?}");
 }
 
@@ -270,7 +270,7 @@ fn a_real_sweep_is_drawn_in_panels_and_pages() {
     assert_eq!(all, 84, "no curve is lost");
 }
 
-/// Rate and limit vary together, so they are one axis, whichever of them is asked for.
+/// Rate and limit vary together, so they are one axis, whichever of them is requested.
 #[test]
 fn keys_that_vary_together_are_one_axis() {
     let place = house();

@@ -148,7 +148,7 @@ fn clients_leave_the_descriptors_for_forwarding() {
     let refusals: Vec<String> = refusals.collect();
     assert!(refusals.len() >= 12, "{refusals:?}");
     for refusal in refusals {
-        assert!(refusal.contains("\"event\":\"error\"") && refusal.contains("ask again later"), "{refusal}");
+        assert!(refusal.contains("\"event\":\"error\"") && refusal.contains("try again later"), "{refusal}");
     }
     home.describe("40 Mbit/s", QUEUE);
     lab.router.signal(Signal::HUP);
@@ -232,7 +232,7 @@ fn strange_reloads_leave_the_queue_bounded_and_the_link_at_work() {
         flood(&mut a, 1000, 3000);
     }
     let queued = packets(&home.ask("stats"), "/forward/queued_packets");
-    // Those of the queue, and what has begun to leave.
+    // Those of the queue, and those that have begun to leave.
     assert!(queued < 1100, "{queued}");
     for rate in ["1 bit/s", "999 bit/s", "10001 Gbit/s", "18446744073 Gbit/s"] {
         let refused = reload(&mut lab, rate, QUEUE);
@@ -250,7 +250,7 @@ fn strange_reloads_leave_the_queue_bounded_and_the_link_at_work() {
     assert_eq!(lab.router.terminate(), Some(0));
 }
 
-/// The shortest frames with room for the longest, and with less memory than the limit asks for.
+/// The shortest frames with room for the longest, and with less memory than the limit requests.
 #[test]
 fn memory_is_bounded_by_what_frames_need() {
     let Some(hosts) = Hosts::new("am") else { return };
@@ -343,7 +343,7 @@ fn what_a_killed_router_has_turned_off_is_turned_on_again() {
     let are_on = |middle: &Namespace| ["p0", "p1"].map(|name| fills_in_checksums(middle, name));
     let mut lab = lab(hosts, &mut command(&[], &home, &options));
     assert_eq!(are_on(&lab.middle), [false; 2]);
-    // While it runs, nobody turns them on.
+    // While it runs, they stay off.
     let restore = |lab: &Lab| {
         let run = || command(&[], &home, &["restore"]).stdout(Stdio::piped()).output().unwrap();
         String::from_utf8(lab.middle.within(run).unwrap().stdout).unwrap()

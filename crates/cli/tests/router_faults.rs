@@ -92,7 +92,7 @@ fn send_all(port: &mut PacketPort, frames: &[Vec<u8>]) -> usize {
     taken
 }
 
-/// Sends frames until it is dropped, one each half millisecond, whether or not anybody listens: neighbour discovery would
+/// Sends frames until it is dropped, one each half millisecond, with or without a listener: neighbour discovery would
 /// wait a second between its attempts.
 struct Source {
     taken: Arc<AtomicUsize>,
@@ -338,8 +338,8 @@ fn a_stopped_router_lets_its_schedule_slip() {
             arrivals[from..].iter().take_while(|(at, _)| *at < end).map(|(_, length)| length).sum::<usize>()
         };
         let most = (0..arrivals.len()).map(within).max().unwrap();
-        // 100 ms and 10 ms to catch up with; as much again for a machine that stops it between clock and sending. What had
-        // come meanwhile were 750 ms.
+        // 100 ms and 10 ms to catch up with; as much again for a machine that stops it between clock and sending. The delays
+        // seen were 750 ms.
         in_time!(most < 220 * BYTES_A_MS, "{most} B within 100 ms");
         let (code, end) = lab.router.end();
         assert_eq!(code, Some(0));

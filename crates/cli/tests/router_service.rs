@@ -146,7 +146,7 @@ fn the_socket_answers_and_a_killed_routers_is_replaced() {
     assert!(!path.exists(), "it goes with the router");
 }
 
-/// Documents come until the client goes, and the client goes when nobody reads its output.
+/// Documents come until the client goes, and the client goes when its output is not read.
 fn watch(socket: &str) {
     let arguments = ["router", "stats", socket, "--watch", "100ms", "--json"];
     let mut client =

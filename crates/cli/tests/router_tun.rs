@@ -10,6 +10,7 @@
 
 use crate::common::{Router, assert_a_backlog_crosses, assert_sums, echo, namespaces, packets};
 use cutline_sys::namespace::Namespace;
+use cutline_testbed::wait_for_carriers;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::net::UdpSocket;
@@ -88,8 +89,15 @@ impl Routed {
     }
 
     fn router(&self) -> Router {
-        Router::start_between(&self.host, ["tun:cut0", "tun:cut1"], &OPTIONS)
+        start_router(&self.host)
     }
+}
+
+/// Starts a router between the two TUN interfaces, and waits until packets go through it.
+fn start_router(host: &Namespace) -> Router {
+    let router = Router::start_between(host, ["tun:cut0", "tun:cut1"], &OPTIONS);
+    wait_for_carriers(host);
+    router
 }
 
 fn switch(host: &Namespace, name: &str, value: &str) {
@@ -217,7 +225,7 @@ impl Home {
         let mut buffer = [0; 100];
         inside.send_to(b"hello", ("10.9.2.2", port)).unwrap();
         let (_, from) = outside.recv_from(&mut buffer).ok()?;
-        // What was not translated cannot be answered.
+        // Untranslated packets cannot be answered.
         outside.send_to(b"answer", from).ok()?;
         let n = inside.recv(&mut buffer).ok()?;
         (&buffer[..n] == b"answer").then(|| from.ip())
@@ -251,7 +259,7 @@ fn a_setup_leads_through_the_router_translates_addresses_and_is_undone() {
     assert_ne!(lab.state(), before);
     let host = "10.9.2.1".parse().ok();
     assert_eq!(lab.seen_from(5201), host, "without a router");
-    let mut router = Router::start_between(&lab.host, ["tun:cut0", "tun:cut1"], &OPTIONS);
+    let mut router = start_router(&lab.host);
     assert_eq!(lab.seen_from(5240), host, "through the router");
     let bytes: Vec<u8> = (0..300_000_u32).map(|number| (number % 251) as u8).collect();
     assert_eq!(echo([&lab.inside, &lab.outside], "10.9.2.2:5280", &bytes), bytes);
@@ -522,7 +530,7 @@ fn a_setup_that_would_cut_hosts_off_is_refused_with_what_to_do() {
     let before = lab.state();
     let said = lab.refused(1, &[&setup[..], &["--nat", "existing"]].concat());
     assert!(said.contains("no rule of this host translates") && said.contains("--nat masquerade"), "{said}");
-    // A firewall that drops what it does not know, as most do.
+    // A firewall that drops unknown packets, as most do.
     let firewall = "table inet fw { chain forward { type filter hook forward priority filter; policy drop; \
                     ct state established,related accept; iifname \"lan\" oifname \"wan\" accept; }; }";
     lab.sh(&format!("nft '{firewall}'"));
@@ -538,7 +546,7 @@ fn a_setup_that_would_cut_hosts_off_is_refused_with_what_to_do() {
         lab.sh(command);
     }
     lab.done(&[&setup[..], &["--nat", "masquerade"]].concat());
-    let mut router = Router::start_between(&lab.host, ["tun:cut0", "tun:cut1"], &OPTIONS);
+    let mut router = start_router(&lab.host);
     assert_eq!(lab.seen_from(5201), "10.9.2.1".parse().ok(), "through the router and the firewall");
     let (code, end) = router.end();
     assert_eq!(code, Some(0));
@@ -653,7 +661,7 @@ fn the_readme_brings_a_gateway_up() {
         }
     }
     assert_eq!(lab.state(), before);
-    // What a newcomer may try first instead does no harm, and says what is right.
+    // Likely mistakes of a newcomer do no harm, and the message names the right command.
     let bridge = lab.refused(1, &["router", "--in", "lan", "--out", "wan", "--rate", "15Mbit"]);
     assert!(bridge.contains("cutline router up --lan lan --wan wan"), "{bridge}");
 }

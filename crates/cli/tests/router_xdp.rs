@@ -145,7 +145,7 @@ fn marks_and_hints_are_read_and_kept_as_with_a_packet_socket() {
             rustix::net::sockopt::set_ip_tos(&socket, traffic_class).unwrap();
             (0..10).for_each(|_| assert_eq!(socket.send(&[traffic_class; 100]).unwrap(), 100));
         }
-        // What was sent and what has come of it: payload and traffic class of IPv4.
+        // Sent and received packets: payload and traffic class of IPv4.
         let mut seen = Vec::new();
         for _ in 0..100 {
             b.receive(now(), &mut |_, frame| {
@@ -208,7 +208,7 @@ fn what_came_too_fast_is_told() {
     let missed = packets(&end, "/ports/0/missed_packets");
     let came = packets(&end, "/forward/received/packets") + missed;
     assert!(missed > 1000, "more came to a stopped router than there are chunks: {end}");
-    // Nothing vanishes uncounted, and nothing comes twice. The kernel may count a frame as lost that a0 sent once more.
+    // Nothing vanishes uncounted, and nothing comes twice. The kernel may count a frame as lost that a0 sent again.
     let told = format!("{came} came, {lost} lost on the way: {end}");
     assert!(came + lost >= 60_000, "{told}");
     assert!(came < 60_000 + OF_THE_KERNEL, "{told}");

@@ -1,4 +1,4 @@
-//! SNMP beside the program whose sockets it shows: a gateway that records what it reads in its own sockets, during a violation.
+//! SNMP beside the program whose sockets it shows: a gateway that records the values of its own sockets, during a violation.
 //!
 //! Needs root; without it the test says so and passes.
 

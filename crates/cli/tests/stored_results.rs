@@ -34,7 +34,7 @@ fn a_second_process_is_refused_by_the_name_of_the_first() {
         assert!(said.contains(&process) && said.contains("--results DIR"), "no {process:?} in {said}");
     }
     place.says(&["run", "small.toml", "--results", "elsewhere"], 0);
-    // What a killed process leaves is in nobody's way.
+    // The remains of a killed process do no harm.
     first.kill().unwrap();
     first.wait().unwrap();
     assert!(lock.exists());

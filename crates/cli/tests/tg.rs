@@ -356,7 +356,7 @@ fn a_receiver_is_for_this_host_unless_told_otherwise() {
 
     let everywhere = announced(&["--listen", "0.0.0.0:0"]);
     assert!(
-        everywhere.contains("warning: everybody who can reach it can start a measurement"),
+        everywhere.contains("warning: every host that can reach it can start a measurement"),
         "{everywhere}"
     );
     let some = announced(&["--listen", "0.0.0.0:0", "--allow", "192.0.2.0/24"]);
@@ -470,7 +470,7 @@ fn both_directions_work(network: &Lab) {
     }
 }
 
-/// Drops everything that the host has not asked for.
+/// Drops everything that the host has not requested.
 const FIREWALL: &str = "add table inet filter; \
     add chain inet filter input { type filter hook input priority 0; policy drop; }; \
     add rule inet filter input ct state established accept; \

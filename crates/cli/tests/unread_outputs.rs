@@ -1,4 +1,4 @@
-//! Services whose output nobody reads: they serve, and SIGTERM ends them.
+//! Services whose output is not read: they serve, and SIGTERM ends them.
 
 use cutline_testbed::outputs::{full_pipe, terminated};
 use std::io::{Read as _, Write as _};
@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A process that is killed if nobody has ended it.
+/// A process that is killed unless it has ended.
 struct Running(Child);
 
 impl Running {
@@ -31,7 +31,7 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// Connects as soon as somebody listens there.
+/// Connects as soon as there is a listener.
 fn connected(port: u16) -> TcpStream {
     let until = Instant::now() + Duration::from_secs(60);
     loop {
@@ -107,7 +107,7 @@ fn a_gateway_carries_although_nobody_reads_what_it_says() {
     assert_eq!((near.ends(), far.ends()), (Some(0), Some(0)));
 }
 
-/// A recording that nobody reads ends, and the gateway says so; its traffic goes on.
+/// A recording without a reader ends, and the gateway reports it; its traffic continues.
 #[test]
 fn a_gateway_carries_although_nobody_reads_its_recording() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-/* A telephone: 50 messages of 160 samples a second each way. It sends a tone, and writes what it hears.
+/* A telephone: 50 messages of 160 samples a second each way. It sends a tone, and writes the received sound.
  *
  *     phone answer 0.0.0.0:5006 10 | aplay -f U8 -r 8000
  *     phone call 192.0.2.1:5006 10 | aplay -f U8 -r 8000        for 10 s

@@ -1,4 +1,4 @@
-"""Video-like traffic: frames at a rate that adapts to what the network delivers.
+"""Video-like traffic: frames at a rate that adapts to the network's delivery.
 
     video.py receive 0.0.0.0 5004
     video.py send 192.0.2.1 5004 10        for 10 s

@@ -1,4 +1,4 @@
-//! Video-like traffic: frames at a rate that adapts to what the network delivers.
+//! Video-like traffic: frames at a rate that adapts to the network's delivery.
 //!
 //! ```text
 //! video receive 0.0.0.0:5004

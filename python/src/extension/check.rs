@@ -1,4 +1,4 @@
-//! The conformance suites over what is registered.
+//! The conformance suites over registered extensions.
 
 use super::{guard, parameter};
 use crate::errors;
@@ -15,7 +15,7 @@ thread_local! {
     static CHECKS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs a conformance suite over what is registered under a name: `law`, `source` or `control`. With these values of its parameters,
+/// Runs a conformance suite over the extension registered under a name: `law`, `source` or `control`. With these values of its parameters,
 /// which are numbers as in `register_extension`.
 #[pyfunction]
 fn check_extension(py: Python<'_>, kind: &str, name: &str) -> PyResult<()> {

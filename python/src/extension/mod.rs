@@ -272,7 +272,7 @@ fn value(kind: ParameterKind, given: &Given) -> PyResult<ParameterValue> {
     })
 }
 
-/// The description of a class: what `cutline.extend` reads from it.
+/// The description of a class: as `cutline.extend` reads it.
 #[derive(FromPyObject)]
 struct Description {
     kind: String,
@@ -361,7 +361,7 @@ fn parameter(error: &ParameterError) -> PyErr {
     errors::parameter(&error.parameter, &error.to_string())
 }
 
-/// Adds what extensions need.
+/// Adds the functions for extensions.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<law::Packet>()?;
     module.add_class::<law::Backlog>()?;

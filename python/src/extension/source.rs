@@ -80,7 +80,7 @@ impl Source {
         }
     }
 
-    /// Converts what `write` returned.
+    /// Converts the answer of `write`.
     fn write(&self, answer: &Bound<'_, PyAny>) -> PyResult<Option<Write>> {
         if answer.is_none() {
             return Ok(None);

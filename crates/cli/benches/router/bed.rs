@@ -23,7 +23,7 @@ use std::time::Duration;
 /// Carrier of frames from `p0` to `p1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
-    /// Nobody: the middle machine throws them away where the others take them up.
+    /// None: the middle machine drops them where the others take them up.
     Nobody,
     /// The kernel's IPv4 forwarding.
     Kernel,
@@ -90,7 +90,7 @@ impl Bed {
         self.middle.within(|| {
             let table = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
             let line = table.lines().find_map(|line| line.trim().strip_prefix("p1:"));
-            // Behind eight columns of what was received, and the bytes sent.
+            // After eight columns of received traffic come the bytes sent.
             line.and_then(|line| line.split_whitespace().nth(9)?.parse().ok()).unwrap_or(0)
         })
     }
@@ -130,7 +130,7 @@ impl Router {
 
     /// Ends the process. Returns its counters.
     pub fn end(mut self) -> Value {
-        // What it has taken must have gone, or it would be counted as queued.
+        // Taken frames must have left, or they would be counted as queued.
         sleep(Duration::from_millis(20));
         let asked = kill_process(Pid::from_child(&self.0), Signal::TERM);
         assert!(asked.is_ok(), "the router has ended of itself");

@@ -90,7 +90,7 @@ pub fn receive(port: &mut PacketPort, arrivals: &mut Vec<Arrival>) -> Result<(),
             arrivals.push(Arrival { at, sent });
         }
     };
-    // Frames that come while others are read keep their own stamps: nobody acts on them.
+    // Frames that come while others are read keep their own stamps: no code acts on them.
     while port.receive(Instant::FAR_FUTURE, &mut take)? > 0 {}
     Ok(())
 }

@@ -20,7 +20,7 @@ pub struct Cost {
     /// Cost of the router's process for a packet that it has received.
     pub router: f64,
     /// All that a packet takes from `p0` to host b's kernel, by the router and by the kernel's forwarding: with the
-    /// sender, less the same with nobody who carries.
+    /// sender, less the same without a carrier.
     pub router_way: f64,
     pub kernel_way: f64,
     /// Number of packets that the kernel has forwarded in a second.

@@ -1,4 +1,4 @@
-//! `cutline baseline`: measures what this host and a path can do, as a table for `cutline translate`.
+//! `cutline baseline`: measures the performance of this host and a path, as a table for `cutline translate`.
 
 #[cfg(feature = "charts")]
 mod picture;
@@ -13,7 +13,7 @@ use crate::tg::{key, resolve};
 use crate::{interrupt, message, output};
 use cutline_baseline::{BaselineDocument, FileError, HostFingerprint, RowKey};
 use cutline_baseline_runner::{
-    BaselinePlan, Far, FarKind, LEAST_BLOCK, MARGINS, MOST_BLOCK, PAPER_BLOCKS, PAPER_RATES, RunError,
+    BaselinePlan, FarEnd, FarEndKind, LEAST_BLOCK, MARGINS, MOST_BLOCK, PAPER_BLOCKS, PAPER_RATES, RunError,
     Runner, SHARES,
 };
 use cutline_sys::address::ZonedIp;
@@ -24,12 +24,12 @@ use cutline_units::{Duration, Rate};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-/// Measure what this host and a path can do, as a table for `cutline translate`
+/// Measure the performance of this host and a path, as a table for `cutline translate`
 ///
 /// Sends blocks of several sizes over TCP and UDP at several rates, with the buffers of the kernel and with larger ones, and measures
 /// throughput, loss and its place, delay, round-trip time, retransmissions and processor time (QUANTA section 4.1,
 /// docs/guide/baseline.md). HOST runs `cutline tg receive`. Each measurement is stored in the table at once: Ctrl-C ends the command, and
-/// the same command goes on where it was.
+/// the same command continues where it was.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "switches of the command line")]
@@ -75,7 +75,7 @@ pub struct Args {
     /// Source address; a link-local one with its interface, `fe80::1%eth0`
     #[arg(long, value_name = "ADDRESS")]
     from: Option<ZonedIp>,
-    /// File with the key that the receiver has, too; nobody else may read it
+    /// File with the key that the receiver has, too; other users must not be able to read it
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
     /// Seed of the random numbers
@@ -131,7 +131,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     // Errors of the picture's file are reported before the work.
     #[cfg(feature = "charts")]
     let picture = PictureFile::create(args.plot.as_deref(), args.force)?;
-    let far = Far::new(far(args)?)?;
+    let far = FarEnd::new(far(args)?)?;
     let runner = Runner::new(&plan(args), far, &args.output, existing, crate::program::BUILD);
     let mut runner = runner.map_err(|error| match error {
         RunError::Other { .. } => Failure::Failed(format!(
@@ -140,8 +140,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         )),
         other => other.into(),
     })?;
-    let kept =
-        format!("Measurements are kept in {}; the same command goes on with them.", shown(&args.output));
+    let kept = format!("Measurements are kept in {}; the same command continues them.", shown(&args.output));
     let stop = interrupt::cancel_flag(kept)?;
     let had = runner.document().rows.len();
     if had > 0 && !runner.document().complete {
@@ -185,14 +184,14 @@ fn existing(args: &Args) -> Result<Option<BaselineDocument>, Failure> {
     })
 }
 
-fn far(args: &Args) -> Result<FarKind, Failure> {
+fn far(args: &Args) -> Result<FarEndKind, Failure> {
     let Some(receiver) = &args.receiver else {
-        return Ok(if args.namespaces { FarKind::Namespaces } else { FarKind::Loopback });
+        return Ok(if args.namespaces { FarEndKind::Namespaces } else { FarEndKind::Loopback });
     };
     let from = args.from.map(|address| address.with_port(0));
     let addresses = resolve(receiver, from)?;
     let key = args.key_file.as_deref().map(key).transpose()?;
-    Ok(FarKind::Host { name: receiver.clone(), addresses, key, from })
+    Ok(FarEndKind::Host { name: receiver.clone(), addresses, key, from })
 }
 
 fn plan(args: &Args) -> BaselinePlan {

@@ -51,7 +51,7 @@ fn times(document: &BaselineDocument) -> String {
     format!("{} measurements until {}", document.rows.len(), day(document.ended_s))
 }
 
-/// Returns what the translators conclude for each protocol.
+/// Returns the conclusions of the translators for each protocol.
 fn results(document: &BaselineDocument) -> String {
     let baseline = document.baseline();
     let mut text = String::new();

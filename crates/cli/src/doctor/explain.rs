@@ -13,10 +13,10 @@ use std::sync::atomic::Ordering;
 
 /// Name the likely cause of bad delivery on this host
 ///
-/// Asks the monitor of this host twice (`sudo cutline monitor`), and compares what QoS sockets deliver with what the
-/// routers' queues do in between: a long queue, an unresponsive flow, a host with many flows, a link that is slower than
+/// Asks the monitor of this host twice (`sudo cutline monitor`), and compares the delivery of QoS sockets with the
+/// state of the routers' queues in between: a long queue, an unresponsive flow, a host with many flows, a link that is slower than
 /// configured, a bottleneck elsewhere, losses before the queue, rewritten marks, offloads, clocks, a lost reservation. Says
-/// so if nothing is wrong. Run it while the fault lasts, and as root, who sees everything (docs/guide/doctor.md).
+/// so if nothing is wrong. Run it while the fault lasts, and as root, which has access to all rows (docs/guide/doctor.md).
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -68,7 +68,7 @@ fn observed(text: &str) -> Result<Duration, String> {
     if allowed.contains(&time) { Ok(time) } else { Err("it must be from 2 s to 10 min".to_owned()) }
 }
 
-/// Returns the explanation as text: the likely cause, what it rests on, the next step, and further findings.
+/// Returns the explanation as text: the likely cause, its evidence, the next step, and further findings.
 fn rendered(explanation: &Explanation) -> String {
     let findings = explanation.findings.iter().enumerate().map(|(place, finding)| {
         let also = if place > 0 { format!("also: {}\n", finding.sentence) } else { String::new() };

@@ -4,7 +4,7 @@ use crate::message;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// Opens files. Where that is not possible, a message says so; the files are there, and their names have been printed.
+/// Opens files. Where that is not possible, a message is printed; the files are there, and their names have been printed.
 pub fn all(files: &[PathBuf]) {
     if let Some(why) = files.iter().find_map(|file| refusal(file.as_os_str())) {
         message::print(&format!("--open: {why}; the picture is stored in the file above"));

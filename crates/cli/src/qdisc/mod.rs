@@ -24,7 +24,7 @@ pub use document::QdiscList;
 
 /// Put TSQ or Sieve into the kernel, as the queueing discipline of an interface
 ///
-/// Requires Linux 6.16 or later with `CONFIG_NET_SCH_BPF` (`cutline doctor` tells), and root or the capabilities `CAP_NET_ADMIN`, `CAP_BPF` and
+/// Requires Linux 6.16 or later with `CONFIG_NET_SCH_BPF` (see `cutline doctor`), and root or the capabilities `CAP_NET_ADMIN`, `CAP_BPF` and
 /// `CAP_SYS_ADMIN`. The queue sends at the given rate, drops instead of marking, and stays when the command has ended
 /// (docs/guide/qdisc.md). Other kernels have the same queues outside of the kernel: `cutline router up`.
 #[derive(clap::Args)]
@@ -64,7 +64,7 @@ struct AddArgs {
     /// Overhead of the link for each packet: none, ip, ethernet, docsis, pppoe, or the bytes added to each IP packet, such as 18
     #[arg(long, default_value = "ethernet", value_parser = overhead)]
     overhead: Overhead,
-    /// Replace a queueing discipline that somebody has set on the interface; `cutline qdisc del` does not bring it back
+    /// Replace a queueing discipline of another program on the interface; `cutline qdisc del` does not bring it back
     #[arg(long)]
     replace: bool,
     /// Largest number of interfaces with such a queue, in all network namespaces; it holds from the first queue to the last

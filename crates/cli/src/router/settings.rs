@@ -247,7 +247,7 @@ mod tests {
         assert!(refusal(no_tsq).contains("a queue of its own"));
     }
 
-    /// Without options nobody who sends little waits behind the others, at any rate.
+    /// Without options no sparse flow waits behind the others, at any rate.
     #[test]
     fn without_a_name_the_queue_is_sieve() {
         let rate = Rate::from_mbps(2);

@@ -47,7 +47,7 @@ pub struct SetupOptions {
     pub place: PlaceOptions,
 }
 
-/// Take back what `cutline router setup` has done
+/// Undo `cutline router setup`
 ///
 /// Missing parts are skipped. Requires root.
 #[derive(clap::Args)]
@@ -83,7 +83,7 @@ pub enum NatOption {
     None,
     /// Only the exception for a host that translates addresses by rules of its own
     Existing,
-    /// Translate the IPv4 addresses of what leaves by --wan to its own (masquerading)
+    /// Translate the IPv4 addresses of packets that leave by --wan to its own (masquerading)
     Masquerade,
 }
 

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 
 /// Print the statistics of a running router
 ///
-/// Without a path it asks the only router that runs. The statistics are of each direction: its rate, its queue with parameters, what
-/// was received, sent, dropped and marked, and each hint. `--watch` prints a line for each direction at each interval.
+/// Without a path, the only running router is queried. The statistics are of each direction: its rate, its queue with parameters, the frames
+/// received, sent, dropped and marked, and each hint. `--watch` prints a line for each direction at each interval.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -35,7 +35,7 @@ pub struct Args {
 
 /// Print the configuration of a running router as JSON
 ///
-/// Without a path it asks the only router that runs.
+/// Without a path, the only running router is queried.
 #[derive(clap::Args)]
 #[command(after_help = CONFIG_EXAMPLES)]
 pub struct ConfigArgs {
@@ -46,7 +46,7 @@ pub struct ConfigArgs {
 /// List the routers that run on this machine
 ///
 /// They are found by their sockets in /run/cutline and the folders in it. Others, whose sockets were put elsewhere, are not listed. Each is
-/// listed with its rate, its queue and what waits, both directions.
+/// listed with its rate, its queue and its backlog, both directions.
 #[derive(clap::Args)]
 #[command(after_help = STATUS_EXAMPLES)]
 pub struct StatusArgs {}
@@ -155,7 +155,7 @@ impl Place {
             ))),
             1 => Ok(found.remove(0)),
             _ => Err(Failure::Usage(format!(
-                "several routers run: name the socket of one of them: {}; `cutline router status` says which is which",
+                "several routers run: name the socket of one of them: {}; `cutline router status` lists them",
                 Printable(found.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", "))
             ))),
         }

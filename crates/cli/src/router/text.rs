@@ -23,7 +23,7 @@ pub fn whole(statistics: &Statistics, configuration: Option<&Value>) -> String {
         + &reload
 }
 
-/// Returns what rates that follow the link have seen and done, in a line.
+/// Returns the state of rates that follow the link, in a line.
 fn autorate(found: &AutorateStatistics) -> String {
     let shown = titles::<AutorateStatistics>().into_iter().zip(cells(found));
     let shown: Vec<_> = shown.map(|(title, cell)| format!("{title} {cell}")).collect();
@@ -35,7 +35,7 @@ fn other_losses(statistics: &Statistics) -> String {
     let losses = [
         (
             statistics.dropped_output,
-            "documents and messages were dropped: nobody read them, or the disk is full",
+            "documents and messages were dropped: they were not read, or the disk is full",
         ),
         (statistics.refused_clients, "clients were refused: the largest number of clients was connected"),
     ];

@@ -1,6 +1,6 @@
 //! `cutline router up` and `down`: everything that a host that routes needs, by one command, and its removal.
 //!
-//! `up` does what `cutline router setup` does and starts the router, which goes on when the command has ended, as a tunnel does after
+//! `up` runs `cutline router setup` and starts the router, which continues when the command has ended, as a tunnel does after
 //! `wg-quick up`. `down` finds the router by its claim on the TUN interface, so it needs no file that could be out of date
 //! (docs/adr/0051-router-up.md).
 
@@ -16,9 +16,9 @@ use cutline_router_setup::{FairShares, NatMode, RouterFile, SystemdUnits, start}
 use cutline_text::Printable;
 use cutline_units::{Duration, Rate};
 
-/// Shape what this host forwards: set up its routes, and start a router
+/// Shape the traffic that this host forwards: set up its routes, and start a router
 ///
-/// For a host that routes, such as the gateway of a home or an office. Does what `cutline router setup` does, starts a router, and returns
+/// For a host that routes, such as the gateway of a home or an office. Runs `cutline router setup`, starts a router, and returns
 /// when it forwards. `cutline router down` takes back both. If the router ends for any reason, packets take their way without it. After a
 /// restart of the machine nothing is left, unless --persist is given. Requires root.
 #[derive(clap::Args)]
@@ -117,7 +117,7 @@ pub fn up(args: &UpArgs) -> Result<(), Failure> {
         )
     };
     output::print(&format!(
-        "up: {} to {} at {}, back at {}{}\n`cutline router stats` shows what it does; `cutline router down{}` takes everything back. {stats}\n",
+        "up: {} to {} at {}, back at {}{}\n`cutline router stats` shows its work; `cutline router down{}` undoes everything. {stats}\n",
         setup.lan.join(" and "),
         setup.wan,
         args.rate,

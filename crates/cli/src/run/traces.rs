@@ -25,7 +25,7 @@ pub struct TraceArgs {
     /// Write the interval series to FILE for flent's plotter; the name must end in .gz; for a single run only
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     flent: Option<PathBuf>,
-    /// Show queues and flows in the terminal while the run goes on, SPEED simulated seconds a second or as fast as they come; for a
+    /// Show queues and flows in the terminal during the run, SPEED simulated seconds a second or as fast as they come; for a
     /// single run only
     #[arg(long, value_name = "SPEED|max", num_args = 0..=1, require_equals = true, default_missing_value = "10", value_parser = watch::speed, conflicts_with_all = ["resume", "quiet"])]
     watch: Option<Speed>,
@@ -61,7 +61,7 @@ impl TraceArgs {
         Ok(Traces { pcap, flent, watch: self.watch })
     }
 
-    /// Returns whether the run is shown while it goes on.
+    /// Returns whether the run is shown while it runs.
     pub const fn watches(&self) -> bool {
         self.watch.is_some()
     }

@@ -1,4 +1,4 @@
-//! The option `--watch`: a run in the terminal, as it goes on. Every interval of the scenario's series is shown when it has ended.
+//! The option `--watch`: a run in the terminal, while it runs. Every interval of the scenario's series is shown when it has ended.
 
 use crate::exit::Failure;
 use crate::table::{Table, number};
@@ -85,7 +85,7 @@ impl Screen {
         }
     }
 
-    /// Shows the last interval that has ended, if there is a new one, and waits until the run may go on.
+    /// Shows the last interval that has ended, if there is a new one, and waits until the run may continue.
     pub fn show(&mut self, simulation: &Simulation, cancel: &AtomicBool) {
         let passed = simulation.time().saturating_since(Instant::ZERO);
         let ended = (passed.as_nanos() / self.width.as_nanos()) as usize;

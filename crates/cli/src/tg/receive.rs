@@ -26,7 +26,7 @@ pub struct Args {
     /// addresses, which only this host can reach, and port 5203]
     #[arg(long, value_name = "[ADDRESS][:PORT]", value_parser = listen, default_value = "5203", hide_default_value = true)]
     listen: Listen,
-    /// File with a key that senders must have, too; nobody else may read it
+    /// File with a key that senders must have, too; other users must not be able to read it
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
     /// Serve only senders with this address or prefix, such as 192.0.2.0/24; may be repeated
@@ -132,7 +132,8 @@ fn announce(args: &Args, addresses: &[SocketAddr], outlets: &Outlets) {
     if args.listen.address.is_none() {
         outlets.say("only this host can send to it: --listen :: listens at all addresses".to_owned());
     } else if !is_local && args.key_file.is_none() {
-        let who = if args.allow.is_empty() { "everybody who can reach it" } else { "every allowed address" };
+        let who =
+            if args.allow.is_empty() { "every host that can reach it" } else { "every allowed address" };
         outlets.say(format!("warning: {who} can start a measurement: --key-file requires a key"));
     }
 }

@@ -57,7 +57,7 @@ pub struct Args {
     /// Seed of the random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// File with the key that the receiver has, too; nobody else may read it
+    /// File with the key that the receiver has, too; other users must not be able to read it
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
     #[cfg(feature = "charts")]
@@ -205,7 +205,7 @@ fn row(of: &LoadedDirection) -> [Option<f64>; 8] {
     ]
 }
 
-/// Returns what both directions together mean, and the grade.
+/// Returns the result of both directions together, and the grade.
 fn verdict(document: &ResponsivenessDocument) -> String {
     let titles = ["class", "idle round trip ms", "under load ms", "added ms", "round trips per minute"];
     let mut table = Table::new(1, &titles);

@@ -49,7 +49,7 @@ pub struct Args {
     /// Seed of the random numbers [default: the plan's, or 1]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// File with the key that the receiver has, too; nobody else may read it
+    /// File with the key that the receiver has, too; other users must not be able to read it
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
     /// Also print a row for each flow

@@ -32,7 +32,7 @@ Waiting times of links are those of the last second. Delays of sockets: p50 is t
 beginning, p99 the quantile of the last interval that is compared with the limit. A value in red needs attention.
 docs/guide/monitor.md describes every value.";
 
-/// Style of what needs attention.
+/// Style of values that need attention.
 const BAD: Style = Style::new().fg(Color::Red).add_modifier(Modifier::BOLD);
 const TITLE: Style = Style::new().add_modifier(Modifier::BOLD);
 const SELECTED: Style = Style::new().add_modifier(Modifier::REVERSED);
@@ -205,7 +205,7 @@ fn fit(wanted: &[Width], from: usize, width: usize) -> Vec<(usize, usize)> {
         taken += gap + wanted[column].least;
         shown.push((column, wanted[column].least));
     }
-    // What is left goes to the words, a character at a time to the narrowest that wants more.
+    // The rest goes to the columns of words, a character at a time to the narrowest that needs more.
     while taken < width {
         let wants = shown.iter_mut().filter(|(column, width)| *width < wanted[*column].most);
         let Some((_, narrowest)) = wants.min_by_key(|(_, width)| *width) else { break };

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! rows    rows of the tables: values of a document and of the one before it
-//! state   what is shown and selected, and what keys do; no IO
+//! state   the shown view, the selection, and actions of keys; no IO
 //! draw    the picture
 //! ```
 
@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 /// Show links, queues, QoS sockets and programs of this host, live
 ///
-/// The monitor of the host collects what is shown: `sudo cutline monitor`, or cutlined with a table `[monitor]`. A user sees the own
+/// The monitor of the host collects the shown data: `sudo cutline monitor`, or cutlined with a table `[monitor]`. A user sees the own
 /// programs, root sees all (docs/guide/monitor.md). Keys: Tab and 1 to 6 change the table, arrows select a row and other columns, Enter shows
 /// the history of a flow, s sorts, / filters, p pauses, q quits.
 #[derive(clap::Args)]

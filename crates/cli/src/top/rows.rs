@@ -34,7 +34,7 @@ pub struct Cell {
     pub is_bad: bool,
 }
 
-/// A row: its identity, its cells, and what its history shows.
+/// A row: its identity, its cells, and its history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     pub key: String,
@@ -141,7 +141,7 @@ impl Tab {
         }
     }
 
-    /// Returns what is missing and what brings it, where a table has no rows.
+    /// Returns advice for a table without rows: the missing part, and the command for it.
     pub const fn advice(self) -> &'static str {
         match self {
             Self::Links => {
@@ -281,7 +281,7 @@ fn link(router: &RouterEntry, earlier: Option<&RouterEntry>, is_reverse: bool) -
     Row { key, cells, point: [sent, wait(0.99), None], facts }
 }
 
-/// The direction that an application uses more: what its delays and losses are about.
+/// The direction that an application uses more: its delays and losses are shown.
 fn used(entry: &SocketEntry) -> &DirectionRow {
     let (send, receive) = (&entry.socket.send, &entry.socket.receive);
     if receive.received_bytes >= send.sent_bytes { receive } else { send }

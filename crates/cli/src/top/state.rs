@@ -138,7 +138,7 @@ impl State {
         points.map(|points| points.iter().copied().collect()).unwrap_or_default()
     }
 
-    /// Does what a key says.
+    /// Handles a key.
     pub fn on_key(&mut self, key: KeyEvent) -> Action {
         let is_ctrl_c = key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c');
         if is_ctrl_c {

@@ -34,7 +34,7 @@ pub enum Datagrams {
     MayBeLost,
 }
 
-/// A router between two hosts. Nobody reads its stdout, and its stderr is a full disk.
+/// A router between two hosts. Its stdout is not read, and its stderr is a full disk.
 pub struct Bed {
     /// There is one between attacks.
     pub lab: Option<Lab>,
@@ -185,7 +185,7 @@ impl Victim for Bed {
         let missing = u64::from(sent) - numbers.len() as u64;
         let mut tally = Tally { sent: u64::from(sent), missing, counted: 0 };
         assault.datagrams = Some(tally);
-        // A host whose neighbour's address was forgotten, because an interface went down, may itself send what has waited for the address
+        // A host whose neighbour's address was forgotten, because an interface went down, may itself send frames that have waited for the address
         // behind what comes later.
         if attack.promise == Datagrams::MayBeLost {
             numbers.sort_unstable();
@@ -211,7 +211,7 @@ impl Victim for Bed {
     }
 }
 
-/// Tells two hosts each other's addresses. While a host asks for an address, it drops or reorders its packets.
+/// Tells two hosts each other's addresses. While a host looks for an address, it drops or reorders its packets.
 fn acquaint(a: &Namespace, b: &Namespace) {
     for (host, name, number) in [(a, "a0", "1"), (b, "b0", "2")] {
         host.ip(&["link", "set", name, "address", &format!("02:09:00:00:00:0{number}")]).unwrap();
@@ -265,7 +265,7 @@ fn send_numbers(socket: UdpSocket, stop: &Stop) -> JoinHandle<u32> {
     })
 }
 
-/// Receives until nothing comes any more after the end; answers the numbers.
+/// Receives until the silence after the end; answers the numbers.
 fn receive_numbers(socket: UdpSocket, stop: &Stop) -> JoinHandle<Vec<u32>> {
     set_socket_recv_buffer_size_force(&socket, 8 << 20).unwrap();
     socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();

@@ -2,7 +2,7 @@
 
 use super::plan::Assault;
 
-/// To the second host's network; the source is nobody.
+/// To the second host's network; the source is no host.
 const ADDRESSES: [u8; 12] = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
 const IPV4: [u8; 2] = [0x08, 0x00];
 const IPV6: [u8; 2] = [0x86, 0xdd];
@@ -91,7 +91,7 @@ pub fn options(assault: &mut Assault) -> Vec<u8> {
     frame(IPV4, &[head, noise(assault, payload)].concat())
 }
 
-/// A chain of IPv6 extension headers, longer than anybody reads, that ends anywhere.
+/// A chain of IPv6 extension headers, longer than any parser reads, that ends anywhere.
 pub fn extension_chains(assault: &mut Assault) -> Vec<u8> {
     const HEADERS: [u8; 8] = [0, 43, 44, 51, 60, 135, 139, 140];
     let mut rest = Vec::new();

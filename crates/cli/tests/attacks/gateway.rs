@@ -1,4 +1,4 @@
-//! Attacks on a pair of gateways with a key: programs are served meanwhile and afterwards, and nobody else reaches the server.
+//! Attacks on a pair of gateways with a key: programs are served meanwhile and afterwards, and no other host reaches the server.
 
 use super::plan::{Assault, Attack, Victim};
 use rustix::net::sockopt::set_socket_linger;
@@ -53,7 +53,7 @@ pub struct Gateways {
     near: Running,
     far: Running,
     served: Served,
-    /// A program whose exchange of datagrams goes on all the time.
+    /// A program whose exchange of datagrams continues all the time.
     known: UdpSocket,
 }
 
@@ -64,7 +64,7 @@ struct Served {
     datagrams: Arc<Mutex<Vec<Vec<u8>>>>,
 }
 
-/// A gateway. Nobody reads its outputs after the first lines.
+/// A gateway. Its outputs are not read after the first lines.
 struct Running {
     process: Child,
     errors: BufReader<ChildStderr>,
@@ -367,7 +367,7 @@ fn replays(gateways: &mut Gateways, assault: &mut Assault) {
     gateways.served.datagrams.lock().unwrap().clear();
     let (stream, datagrams) = record(gateways);
     assert!(stream.len() > 100 && !datagrams.is_empty());
-    // What is on its way arrives.
+    // Data on its way arrives.
     sleep(Duration::from_millis(200));
     gateways.served.datagrams.lock().unwrap().clear();
     let before = gateways.served.streams.load(Ordering::Relaxed);
@@ -432,7 +432,7 @@ fn slow(gateways: &mut Gateways, assault: &mut Assault) {
         for _ in 0..5 {
             for stream in &mut streams {
                 stream.set_nonblocking(true).unwrap();
-                // Some send a byte, others as much as is taken; nobody reads.
+                // Some send a byte, others as much as is taken; none is read.
                 let length = if assault.below(2) == 0 { 1 } else { block.len() };
                 let full = stream.write(&block[..length]).err().map(|error| error.kind());
                 assert!(full.is_none_or(|kind| kind == ErrorKind::WouldBlock), "{full:?}");
@@ -465,10 +465,10 @@ fn many(gateways: &mut Gateways, assault: &mut Assault) {
     });
 }
 
-/// Nobody reads the gateways' output. The far gateway has a line for each stranger and for each server that refuses.
+/// The gateways' output is not read. The far gateway has a line for each stranger and for each server that refuses.
 fn unread(gateways: &mut Gateways, assault: &mut Assault) {
     let key = key_of(&gateways.folder);
-    // Nobody listens there.
+    // There is no listener.
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     assault.repeat(|_| {
         let far = Running::start("far", &key, [format!("0={nobody}"), format!("0={nobody}")]);

@@ -26,7 +26,7 @@ impl<V: Victim> Attack<V> {
     }
 }
 
-/// Victim of attacks. It panics where a promise is broken, and is not used any more then.
+/// Victim of attacks. It panics where a promise is broken, and is then no longer used.
 pub trait Victim: Sized + 'static {
     /// Promise while an attack lasts.
     type Promise: Copy + 'static;
@@ -109,7 +109,7 @@ struct Line {
 }
 
 impl Plan {
-    /// A tenth of a second for each attack and always the same choices, unless something else is asked for.
+    /// A tenth of a second for each attack and always the same choices, unless something else is requested.
     pub fn from_environment() -> Self {
         let value = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
         let number = |name: &str| {
@@ -124,7 +124,7 @@ impl Plan {
         Self { time: Duration::from_secs_f64(seconds), seed, names, lines: Vec::new() }
     }
 
-    /// Makes these attacks, as far as they are asked for, on what `new` answers; `None` where this machine does not let us.
+    /// Makes these attacks, as far as they are requested, on what `new` answers; `None` where this machine does not let us.
     /// After a finding there is a new one.
     pub fn attack<V: Victim>(
         &mut self,

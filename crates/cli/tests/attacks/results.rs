@@ -373,7 +373,7 @@ fn limit_memory(stored: &mut Stored, assault: &mut Assault) {
         stored.clear();
         let limit = 1_000_000 * (24 + assault.below(30));
         let mut command = limited(stored, &format!("--as={limit}"));
-        // A thread of glibc that gets no arena of its own asks for one at every allocation.
+        // A thread of glibc that gets no arena of its own allocates one at every allocation.
         command.env("MALLOC_ARENA_MAX", "1").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         // However it ends.
         let _status = command.status().unwrap();

@@ -124,7 +124,7 @@ fn offload(bed: &mut Bed, assault: &mut Assault) {
                 sleep(pause / 8);
             }
         }
-        // What was not acknowledged is given up.
+        // Unacknowledged datagrams are given up.
         rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).unwrap();
         drop(stream);
         reader.join().unwrap();
@@ -341,7 +341,7 @@ fn again(bed: &mut Bed, assault: &mut Assault, end: fn(&mut Router)) {
         sleep(assault.moment(Duration::from_millis(200)));
         let mut lab = bed.lab.take().expect("it is there");
         if assault.below(3) > 0 {
-            // Otherwise it tries for a while to write what it has counted.
+            // Otherwise it tries for a while to write its counters.
             lab.router.close_output();
         }
         end(&mut lab.router);

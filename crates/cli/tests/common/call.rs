@@ -133,7 +133,7 @@ impl Bed {
         sleep(Duration::from_secs(2));
     }
 
-    /// Ends what has been begun: the call and all loads.
+    /// Ends the call and all loads.
     pub fn quiet(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
@@ -158,7 +158,7 @@ impl Bed {
         self.threads.push(send_while(socket, size, every, move |_| !stop.load(Ordering::Relaxed)));
     }
 
-    /// Datagrams of 1000 B from a to b, one each so often. Nobody reads them, and the kernel drops what does not fit.
+    /// Datagrams of 1000 B from a to b, one each so often. They are not read, and the kernel drops those that do not fit.
     pub fn flood(&mut self, port: u16, every: Duration) {
         let [source, sink] = self.lab.sockets(false, port);
         self.send(source, 972, every);
@@ -283,7 +283,7 @@ pub fn run(host: &Namespace, program: &str, arguments: &[&str]) -> bool {
     host.within(|| command.status().is_ok_and(|status| status.success())).unwrap()
 }
 
-/// Makes an interface slow: what it cannot send waits, or is dropped.
+/// Makes an interface slow: frames that it cannot send wait, or are dropped.
 pub fn slow(host: &Namespace, interface: &str, tbf: &[&str]) {
     let arguments = [&["qdisc", "add", "dev", interface, "root", "tbf"][..], tbf].concat();
     assert!(run(host, "tc", &arguments), "tc {arguments:?}");

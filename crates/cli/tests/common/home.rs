@@ -54,7 +54,7 @@ impl Home {
     /// Connects to the socket and sends the request as it is.
     pub fn client(&self, request: &str) -> BufReader<UnixStream> {
         let mut stream = UnixStream::connect(self.path("s.sock")).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         stream.write_all(request.as_bytes()).unwrap();
         BufReader::new(stream)
     }

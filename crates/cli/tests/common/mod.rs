@@ -37,7 +37,7 @@ pub struct Lab {
     pub middle: Namespace,
 }
 
-/// A running router, killed if nobody has ended it.
+/// A running router, killed unless it has ended.
 pub struct Router {
     process: Child,
     /// Its stderr, where that is a pipe.
@@ -66,7 +66,7 @@ impl Router {
         router
     }
 
-    /// A router that is started by this command. Nobody waits until it works.
+    /// A router that is started by this command. Returns before it works.
     pub fn launch(middle: &Namespace, command: &mut Command) -> Self {
         let mut process = middle.within(|| command.spawn()).unwrap().unwrap();
         let errors = process.stderr.take().map(BufReader::new);
@@ -334,7 +334,7 @@ pub fn send_while(
         let mut payload = vec![0; size];
         let (start, mut next) = (std::time::Instant::now(), Duration::ZERO);
         while goes_on(start.elapsed()) {
-            // What is late is sent at once, so that the rate holds on a busy machine.
+            // Late datagrams are sent at once, so that the rate holds on a busy machine.
             sleep(next.saturating_sub(start.elapsed()));
             next += every;
             payload[..8].copy_from_slice(&now().as_nanos().to_be_bytes());
@@ -343,7 +343,7 @@ pub fn send_while(
     })
 }
 
-/// Receives until nothing comes any more.
+/// Receives until nothing more arrives.
 pub fn receive(socket: UdpSocket) -> JoinHandle<Arrivals> {
     spawn(move || {
         let mut arrivals = Arrivals { bytes: 0, first: now(), last: now(), delays_ms: Vec::new() };
@@ -381,7 +381,7 @@ fn send_number(socket: &UdpSocket, number: u32) {
     socket.send(&payload).unwrap();
 }
 
-/// The numbers that come, until nothing comes any more.
+/// The received numbers, until nothing more arrives.
 pub fn receive_numbers(socket: UdpSocket) -> JoinHandle<Vec<u32>> {
     // The receiver may be kept waiting for longer than its usual buffer lasts.
     rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, 8 << 20).unwrap();
@@ -395,7 +395,7 @@ pub fn receive_numbers(socket: UdpSocket) -> JoinHandle<Vec<u32>> {
     })
 }
 
-/// A router is stopped while datagrams come, so that many are due when it goes on, more than a port sends with one call:
+/// A router is stopped while datagrams come, so that many are due when it continues, more than a port sends with one call:
 /// each crosses once, in its turn.
 pub fn assert_a_backlog_crosses([from, to]: [UdpSocket; 2], router: &mut Router) {
     const DATAGRAMS: u32 = 300;

@@ -26,7 +26,7 @@ pub fn check(name: &str, document: &Value) {
 
 /// Properties that are not in every document.
 const OPTIONAL: [&str; 6] = ["flows", "hosts", "ports", "reload", "sieve", "timing"];
-/// Objects whose properties are names that somebody else has chosen.
+/// Objects whose properties are names that others have chosen.
 const MAPS: [&str; 7] = ["files", "settings", "parameters", "tsq", "hints", "remark", "other_defaults"];
 
 fn refuses_others(validator: &Validator, document: &Value, path: &str, name: &str) {

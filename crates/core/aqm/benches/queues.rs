@@ -11,7 +11,7 @@
 //! is in their favour.
 //!
 //! - `tsq.lanes`: TSQ while the AQM's p is 0, so that q' is not needed.
-//! - `tsq.rank`: the same, and q' is asked for at every arrival.
+//! - `tsq.rank`: the same, and q' is requested at every arrival.
 //! - `tsq.drop`: p = 1 %, q' where the draw leaves it open.
 //! - FIFO ring, skip list with byte ranks (the paper's), sorted list (short backlogs only).
 //! - `aqm.NAME`: every queue of the registry with its defaults, as the simulator builds it, at a backlog of 100

@@ -1,4 +1,4 @@
-//! ABE-like: green packets get a bounded delay, blue ones what they would get if there were no green.
+//! ABE-like: green packets get a bounded delay, blue packets the same bandwidth as without green ones.
 //!
 //! Source: P. Hurley, J. Le Boudec, P. Thiran, M. Kara, "ABE: providing a low-delay service within best effort",
 //! IEEE Network, May 2001; P. Hurley, M. Kara, J. Le Boudec, P. Thiran, "A novel scheduler for a low delay service
@@ -22,7 +22,7 @@
 //! Worked numbers: at 8 Mbit/s (1000 B in 1 ms), ten blue packets that arrive at 0 must begin at 0, 1, ... 9 ms. A green
 //! packet right after them waits for all ten, because no blue one can spare a millisecond; it goes after 10 ms. Green
 //! packets that arrived earlier leave room, and go ahead (`green_is_served_first_if_blue_can_wait`). Green gets ahead only by
-//! what dropped green packets have saved in the virtual queue: blue is served no later than in a FIFO of all packets
+//! the service that dropped green packets have saved in the virtual queue: blue is served no later than in a FIFO of all packets
 //! (`blue_is_served_no_later_than_in_a_fifo`).
 //!
 //! The limit is that of the virtual queue, which is kept as a time. A limit in packets means packets of the newcomer's
@@ -35,7 +35,7 @@
 //!
 //! - The promises of the abstracts: `blue_is_served_no_later_than_in_a_fifo`, `green_waits_at_most_its_bound`,
 //!   `green_is_served_first_if_blue_can_wait`, `late_green_packets_are_dropped`.
-//! - The virtual queue is what the limit counts: `the_duplicate_is_what_the_limit_counts`.
+//! - The limit counts the virtual queue: `the_duplicate_is_what_the_limit_counts`.
 //! - Not checked: anything against the papers' results. Their full texts were not available, hence "-like".
 
 use crate::pool::{Held, List, Pool};
@@ -218,7 +218,7 @@ mod tests {
         }
         arrive(&mut abe, 0, GREEN, 100);
         assert_eq!(order(&mut abe, 0, 6), [0, 1, 2, 3, 4, 100], "no blue one can spare a millisecond");
-        // 30 green ones: those behind 20 ms of green are refused, and what they would have taken is saved.
+        // 30 green ones: those behind 20 ms of green are refused, and their service is saved.
         let verdicts: Vec<Verdict> = (0..30).map(|i| arrive(&mut abe, 10, GREEN, 100 + i)).collect();
         assert_eq!(verdicts.iter().filter(|&&verdict| verdict == Verdict::Pass).count(), 21);
         for i in 0..3 {

@@ -1,4 +1,4 @@
-//! The queue that a description asks for.
+//! The queue that a description requests.
 
 use crate::forward::forward_queue;
 use crate::{AnyAqm, AnyDiscipline, AqmSpec, BandsSpec, Fifo, Limit, SieveSpec, Tsq, TsqParams, drop_tail};

@@ -16,9 +16,9 @@
 //! Worked numbers: max_p = 0.02 grows by 0.005 to 0.025, and 0.1 by 0.01; 0.1 shrinks to 0.09
 //! (`steps_of_the_paper`).
 //!
-//! What the paper leaves open:
+//! Choices that the paper leaves open:
 //! - A step does not go beyond floor or ceiling.
-//! - While the link is idle the average decays to what the next arrival will find. So `max_p` falls during silence, and
+//! - While the link is idle the average decays to the value that the next arrival will find. So `max_p` falls during silence, and
 //!   does not rise on an average that is out of date.
 //!
 //! **ns-2.** ns-2's code takes figure 1 literally: max_p may step over floor and ceiling, and a step comes with the first
@@ -183,7 +183,7 @@ impl Adaptation {
 /// Adaptive RED 2001 figure 1: the largest step up.
 const ALPHA: f64 = 0.01;
 
-/// Adaptive RED 2001 figure 1: what comes after `max_p`; `up` is the step up.
+/// Adaptive RED 2001 figure 1: the next value of `max_p`; `up` is the increment.
 fn step(params: &AdaptationParams, up: f64, max_p: f64, avg: f64, low: f64, high: f64) -> f64 {
     if avg > high && max_p < params.ceiling {
         max_p + up

@@ -38,7 +38,7 @@ impl BandsSpec {
     /// Empty queues in front of a link of rate `rate`.
     ///
     /// # Errors
-    /// When a parameter was set in code to what is not allowed.
+    /// When a parameter was set in code to a value that is not allowed.
     pub(crate) fn build<P: Copy>(
         &self,
         limit: Limit,
@@ -70,7 +70,7 @@ impl<P: Copy> Bands<P> {
         limit.admits(kept, size) || !limit.admits(self.bands[class].backlog(), size)
     }
 
-    /// Counts what a class has dropped of the packets it had stored.
+    /// Counts the stored packets that a class has dropped.
     #[inline]
     fn collect_shed(&mut self, class: usize, now: Instant) {
         while let Some(Shed { packet, size, reason }) = self.bands[class].shed() {
@@ -168,7 +168,7 @@ mod tests {
         QueueSpec { limit, ecn: true, aqm, tsq: None, rate: RATE }.build().unwrap()
     }
 
-    /// All that a queue answers in an overload by packets of all hints, some of them small, and what it has counted.
+    /// All answers of a queue in an overload by packets of all hints, some of them small, and its counters.
     fn answers(mut queue: AnyQueue<u32>, small: u32) -> (Vec<String>, QueueStats) {
         let (mut random, mut draws) =
             (Streams::new(1).stream("queue", "drop"), Streams::new(2).stream("a", "b"));

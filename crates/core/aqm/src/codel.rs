@@ -5,7 +5,7 @@
 //! ```text
 //! sojourn >= target for a whole interval (and more than one packet waits)  ->  drop one, begin to drop
 //! while dropping, the next drop comes after interval / sqrt(count), count = drops since it began
-//! sojourn < target  ->  stop; soon again (within 16 intervals), count goes on from where it was
+//! sojourn < target  ->  stop; soon again (within 16 intervals), count continues from where it was
 //! ```
 //!
 //! Worked numbers: drops follow the first after 100 ms, 70.7 ms, 57.7 ms, 50 ms (`the_interval_between_drops_shrinks`).
@@ -26,7 +26,7 @@
 //!
 //! - The times of the RFC's control law: `the_interval_between_drops_shrinks`, with marks
 //!   `packets_that_can_be_marked_are_marked_at_the_same_times`.
-//! - What its pseudo-code does not drop: `a_queue_that_was_short_within_the_interval_has_no_drops`,
+//! - Packets that its pseudo-code does not drop: `a_queue_that_was_short_within_the_interval_has_no_drops`,
 //!   `one_packet_left_is_none_too_many`.
 //! - The memory of count (section 5.5, delta): `dropping_resumes_near_its_last_count`.
 //! - Against Linux's own, in a virtual machine: `docs/validation/linux.md`.

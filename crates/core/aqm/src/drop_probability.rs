@@ -1,4 +1,4 @@
-//! Laws: what an AQM that answers a drop probability is to a queue.
+//! Laws: an AQM that answers a drop probability, as the queue sees it.
 
 use crate::{Arrival, Backlog, Limit, Readings, Verdict};
 use cutline_params::{ParameterError, Parameters};
@@ -38,7 +38,7 @@ pub trait DropProbability {
     #[inline]
     fn judged(&mut self, _now: Instant, _arrival: Arrival, _verdict: Verdict) {}
 
-    /// A packet of `size` bytes that came at `arrived` has left; `backlog` is what still waits.
+    /// A packet of `size` bytes that came at `arrived` has left; `backlog` is the remaining backlog.
     #[inline]
     fn departed(&mut self, _now: Instant, _size: u32, _arrived: Instant, _backlog: Backlog) {}
 

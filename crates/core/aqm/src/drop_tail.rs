@@ -1,6 +1,6 @@
 //! Drop-tail: no AQM at all. A packet is dropped when the queue is full, and only then.
 //!
-//! Source: RFC 7567 section 2.1 ("tail drop"), which also says what is wrong with it: full queues and
+//! Source: RFC 7567 section 2.1 ("tail drop"), which also describes its faults: full queues and
 //! lock-out. Every AQM is compared with it. It has no parameters beyond the queue's limit.
 //!
 //! # Validation

@@ -33,8 +33,8 @@
 //! | `classic-share` | 10: 10 % | 16, "its exact value is unimportant" (appendix A.2) |
 //!
 //! Other differences from Linux's `dualpi2`: the limit is that of the queue's description, and refuses newcomers (Linux:
-//! 10000 packets and a limit on memory; the RFC: 250 ms of both); the classic share is kept by what the classic queue is
-//! owed, which is forgotten when one of the queues is empty; `th-len` looks at what waits when a packet leaves, not when it
+//! 10000 packets and a limit on memory; the RFC: 250 ms of both); the classic share is kept by the credit of the classic queue
+//! which is reset when one of the queues is empty; `th-len` looks at the backlog when a packet leaves, not when it
 //! comes; packets that arrive with a mark (CE) go where their ECT would; `drop_early` (at arrival), steps in packets, filters and
 //! `split_gso` are not implemented. Linux always marks, here the queue's `ecn` must be on. A queue's delay at an update is
 //! the sojourn time so far of its head, as in Linux. The recorded probability is p_C.
@@ -156,7 +156,7 @@ struct Dice {
     random: Option<RandomStream>,
 }
 
-/// The sum of what was likely since the last hit (`recur` of RFC 9332 appendix A.1).
+/// The sum of the probabilities since the last hit (`recur` of RFC 9332 appendix A.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Sum(f64);
 
@@ -271,7 +271,7 @@ impl<P: Copy> DualPi2<P> {
         self.scalable.list.is_empty() || self.owed >= (share - 1) * i64::from(classic.size)
     }
 
-    /// Updates what the classic queue is owed, which is nothing unless both wait.
+    /// Updates the credit of the classic queue, which is zero unless both queues have packets.
     #[inline]
     fn settle(&mut self, classic_sent: bool, size: u32) {
         let both = !self.scalable.list.is_empty() && !self.classic.list.is_empty();

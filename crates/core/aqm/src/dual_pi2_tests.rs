@@ -115,7 +115,7 @@ fn unresponsive_traffic_is_dropped_beyond_the_largest_mark_probability() {
         queue
     };
     let capable = Arrival { ecn_capable: true, ..classic() };
-    // p_C = 0.64: it goes on growing beyond p_Cmax = 0.25.
+    // p_C = 0.64: it continues growing beyond p_Cmax = 0.25.
     for arrival in [classic(), capable, scalable()] {
         let sent = share(&mut with(), arrival, 10_000).1;
         assert!(sent.abs_diff(3600) <= 1, "{sent}");
@@ -182,7 +182,7 @@ fn packets_that_cannot_be_marked_in_the_scalable_queue() {
         let now = Instant::ZERO + Duration::from_micros(waited);
         std::iter::from_fn(|| queue.dequeue(now)).count()
     };
-    // k p' = 0.2, p'^2 = 0.01; the last of them has nobody behind it.
+    // k p' = 0.2, p'^2 = 0.01; the last of them has no packet behind it.
     let choices = [NotEct::AsMarks, NotEct::AsClassic, NotEct::Spare];
     let counts = choices.map(|not_ect| sent(not_ect, 800));
     assert!(

@@ -30,12 +30,12 @@ use std::marker::PhantomData;
 /// The handle of a packet in an external discipline.
 pub type PacketId = u32;
 
-/// All parameters of an external AQM with what they are set to, in the order of its description.
+/// All parameters of an external AQM with their values, in the order of its description.
 pub type ExternalValues = Vec<(&'static str, ParameterValue)>;
 
 /// Description and constructor of an AQM of another crate.
 pub trait ExternalAqm: Debug + Send + Sync {
-    /// The name, the source, and what can be set. Always the same.
+    /// The name, the source, and the parameters. Always the same.
     fn describe(&self) -> AqmDescription;
 
     /// The values of all parameters: the defaults, changed by `values`.
@@ -261,7 +261,7 @@ impl ExternalSpec {
         self.aqm.standing_delay(&self.values, limit, rate)
     }
 
-    /// Every parameter with what it is set to.
+    /// Every parameter with its value.
     pub fn values(&self) -> &[(&'static str, ParameterValue)] {
         &self.values
     }

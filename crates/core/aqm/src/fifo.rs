@@ -30,7 +30,7 @@ impl<P: Copy, A: DropProbability> Fifo<P, A> {
         &self.aqm
     }
 
-    /// Tells the law what TSQ tells it: that packets change places. Here they do not.
+    /// Reports to the law that packets are reordered, as TSQ does. In this queue they are not.
     pub(crate) fn reorders(&mut self) {
         self.aqm.reorders();
     }

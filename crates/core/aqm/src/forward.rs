@@ -5,7 +5,7 @@
 //! `clippy::missing_trait_methods`: `make lint` refuses a list that is not complete.
 //!
 //! The crates `enum_dispatch` and `ambassador` write such lists too, but take one inlining attribute for all
-//! methods of a trait. Here it differs: the methods called for every packet are what the attributes are for.
+//! methods of a trait. Here it differs: the attributes are meant for the methods called for every packet.
 
 /// Implements [`Queue`](crate::Queue) for an enum with one type parameter, the packet's handle.
 ///
@@ -60,7 +60,7 @@ macro_rules! forward_queue {
 
 /// Implements [`DropProbability`](crate::DropProbability) for an enum.
 ///
-/// What is called for every packet is inlined always: a call and a jump cost more than most laws do.
+/// Methods called for every packet are always inlined: a call and a jump cost more than most laws do.
 macro_rules! forward_law {
     ($any:ident { $($variant:ident),+ $(,)? }) => {
         #[deny(clippy::missing_trait_methods)]
@@ -134,7 +134,7 @@ mod tests {
     #[derive(Default)]
     struct Calls(RefCell<Vec<&'static str>>);
 
-    /// A queue that notes its calls. What it answers differs from every default.
+    /// A queue that notes its calls. Its answers differ from every default.
     #[derive(Default)]
     struct QueueProbe<P> {
         calls: Calls,

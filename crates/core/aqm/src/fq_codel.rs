@@ -8,7 +8,7 @@
 //!             out of credit: one quantum more, to the end of the old flows, next
 //!             CoDel takes its packet; none left: a new flow goes to the end of the old ones, an old one leaves
 //!             credit falls by the packet's size
-//! too full:   up to 64 packets, and half of what waits there, leave the head of the bucket with most bytes
+//! too full:   up to 64 packets, and half of the packets there, leave the head of the bucket with most bytes
 //! ```
 //!
 //! Linux and the RFC differ. The defaults are Linux's:
@@ -16,7 +16,7 @@
 //! | parameter | Linux | RFC 8290, ns-3 |
 //! | --- | --- | --- |
 //! | `spare`: CoDel drops nothing while at most `mtu` waits | `qdisc-backlog`: in all flows together | `flow-backlog`: in the packet's flow (ns-3; RFC 8289 section 5.6) |
-//! | `half`: what leaves a full queue | `bytes` | `packets` (section 4.1) |
+//! | `half`: unit of the amount that leaves a full queue | `bytes` | `packets` (section 4.1) |
 //! | `count-overflow`: packets that leave a full queue raise `count` of their flow's CoDel | `true` | `false` |
 //! | `root`: the square root of CoDel's law | `newton` | `exact` (RFC 8289 section 5.6) |
 //! | `renew-lone-flow`: an emptied new flow, while there is no old one, is new again with its next packet | `true` | `false` (section 4.2) |
@@ -360,7 +360,7 @@ mod tests {
             }
             let next = |fq: &mut FqCoDel<u32>| fq.dequeue(Instant::ZERO).map(|departure| departure.packet);
             assert_eq!([next(&mut fq), next(&mut fq)], [Some(1), Some(2)]);
-            // Flow 1 was found empty with flow 2 new and nobody old.
+            // Flow 1 was found empty with flow 2 new and none old.
             assert_eq!(fq.turns.old.len(), usize::from(!renew_lone_flow));
             for flow in [3, 1] {
                 arrive(&mut fq, &mut random, flow, 100);

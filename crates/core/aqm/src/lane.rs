@@ -3,7 +3,7 @@
 //! Every packet has a *position* that never changes: the number of packets that entered the lane before it. So a place can
 //! be remembered while packets come and go. The ring grows by doubling, and shrinks only on request.
 //!
-//! There is one array, not a second one with what a search reads. Sixteen lanes are read and written at sixteen places
+//! There is one array, not a second one with the fields that a search reads. Sixteen lanes are read and written at sixteen places
 //! each, and a processor prefetches for about that many. A second array makes an enqueue and dequeue 4 ns slower (34
 //! instead of 30 at a backlog of 1,000). It would pay only for q' behind 100,000 packets and more.
 
@@ -181,7 +181,7 @@ impl<P: Copy> Lane<P> {
         self.move_to(self.next_room(), Stored { entry, number: 0, bytes_before: 0 })
     }
 
-    /// Gives back the slots that what is waiting does not need, if there is memory for the move.
+    /// Frees the slots that the waiting packets do not need, if there is memory for the move.
     #[cold]
     pub(crate) fn shrink(&mut self) {
         if self.is_empty() {

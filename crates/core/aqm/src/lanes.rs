@@ -9,7 +9,7 @@
 //!   arrival, so a key is (weight, arrival number, lane) in 128 bits.
 //! - **Bytes ahead** of a new weight, the q' of TSQ. Lanes whose last weight is not above the new one count with all
 //!   bytes; as long as the rate does not change, these are the lanes of the same and of smaller hints. In each other lane
-//!   the place of the new weight is found, and the difference of two running byte counts is what lies behind it. The place
+//!   the place of the new weight is found, and the difference of two running byte counts is the number of bytes behind it. The place
 //!   only moves towards the tail of a lane, so one *cursor* per pair of lanes remembers it. A search starts at the cursor:
 //!   the next few packets at once, then doubling steps. Nothing is computed unless it is needed.
 //!
@@ -18,7 +18,7 @@
 //! moved for sends them back to the start.
 //!
 //! **Memory**: a lane grows by doubling and keeps its room. A sender that fills one lane after another would make them as
-//! large together as 2^n queues. So when a lane grows, the others give back what they do not need if the room of all lanes
+//! large together as 2^n queues. So when a lane grows, the others free their unused room if the room of all lanes
 //! would exceed four times the largest backlog. Between two such times at least that backlog enters, and the cost of a
 //! packet stays constant. A packet for which a lane cannot grow is refused.
 
@@ -41,7 +41,7 @@ pub struct Lanes<P> {
     largest: usize,
 }
 
-/// The room of all lanes together, in units of the largest backlog, above which they give back what they do not need.
+/// The room of all lanes together, in units of the largest backlog, above which they free their unused room.
 const MOST_ROOM: usize = 4;
 
 impl<P: Copy> Lanes<P> {
@@ -324,7 +324,7 @@ mod tests {
         }
         let mut ahead = |w| lanes.bytes_ahead(0, Instant::from_nanos(w));
         assert_eq!([9, 10, 19, 20, 29, 30].map(&mut ahead), [0, 1, 1, 4021, 4021, 4321]);
-        // And back again: the cursors have to be found anew.
+        // And back again: the cursors have to be found again.
         assert_eq!([20, 9].map(ahead), [4021, 0]);
     }
 

@@ -19,7 +19,7 @@
 //! The text of table 1 was not available. The values are those of the implementation that the authors published with the
 //! paper: 80/256 and 800/256 Hz, 32 ms, 20 ms, k = 2.
 //!
-//! The recorded probability, and what TSQ scales for classic packets, is p'^2. There is no timer: missed updates are
+//! The probability that is recorded, and that TSQ scales for classic packets, is p'^2. There is no timer: missed updates are
 //! taken one by one at the next call.
 //!
 //! Not implemented: a second queue for scalable traffic (DualPI2).

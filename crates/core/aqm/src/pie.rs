@@ -37,7 +37,7 @@
 //!
 //! Other differences from Linux's `pie`: its burst allowance falls with each departure by the time since the last one,
 //! here with each update (section 4.4); its timer has the kernel's tick, so its `t-update` is 16 ms at 250 Hz; after a mark that
-//! was forced at 8.5 its sum goes on, here it starts again; the limit is that of the queue's description (Linux: 1000
+//! was forced at 8.5 its sum continues, here it starts again; the limit is that of the queue's description (Linux: 1000
 //! packets).
 //!
 //! `estimate = "auto"` is `timestamp` in a FIFO. Under TSQ a sojourn time depends on the packet's hint, so there it is

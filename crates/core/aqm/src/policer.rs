@@ -1,12 +1,12 @@
 //! Policing: which packets of a reserved flow conform to its token bucket (RFC 2211, RFC 2215).
 //!
 //! A bucket of depth b fills at the rate r. A packet conforms if the bucket holds as many tokens as the packet has bytes, which it
-//! then takes. Over any interval T the packets that conform have r T + b bytes at most. Two sizes change what is counted:
+//! then takes. Over any interval T the packets that conform have r T + b bytes at most. Two sizes change the counted bytes:
 //!
 //! - A packet shorter than the minimum policed unit m counts as m bytes.
 //! - A packet longer than the largest packet M does not conform.
 //!
-//! What a packet's size is, the caller decides: for Integrated Services it is the length of the IP datagram.
+//! The caller decides on the size of a packet: for Integrated Services it is the length of the IP datagram.
 //!
 //! The arithmetic is exact. A byte is 8 x 10^9 bit-nanoseconds, and in t nanoseconds a bucket of r bit/s fills by r t of them, so
 //! nothing is divided and nothing is rounded. Example: r = 640 kbit/s and b = 2000 B. Two packets of 1000 B at once conform. A third

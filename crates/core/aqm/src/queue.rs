@@ -87,7 +87,7 @@ pub trait Queue<P> {
     fn dequeue(&mut self, now: Instant) -> Option<Departure<P>>;
 
     /// A packet that was stored and has been dropped since: at the head, or to make room for another. The caller must call
-    /// this after every [`Queue::enqueue`] and [`Queue::dequeue`] until it answers `None`. Most queues never drop what they
+    /// this after every [`Queue::enqueue`] and [`Queue::dequeue`] until it answers `None`. Most queues never drop packets that they
     /// have stored.
     #[inline]
     fn shed(&mut self) -> Option<Shed<P>> {
@@ -108,14 +108,14 @@ pub trait Queue<P> {
         Readings::default()
     }
 
-    /// Takes the steps of the control law that are due at `now`, so that what is recorded is true now. Changes no later
+    /// Takes the steps of the control law that are due at `now`, so that recorded values are current. Changes no later
     /// verdict.
     fn advance(&mut self, _now: Instant) {}
 
     /// The link's rate from now on, for queues that depend on it. A packet in service ends as planned.
     fn set_rate(&mut self, _now: Instant, _rate: Rate) {}
 
-    /// Empties the queue, hands every packet to `discard`, and forgets what was learnt, as a new queue. The counters go
+    /// Empties the queue, hands every packet to `discard`, and resets all learnt state. The counters go
     /// on, and count the packets as flushed. A packet in service is forgotten as well.
     fn reset(&mut self, now: Instant, discard: &mut dyn FnMut(P));
 

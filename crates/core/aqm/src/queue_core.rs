@@ -2,7 +2,7 @@
 
 use crate::{Backlog, Count, Departure, DropReason, Held, Limit, QueueStats, Shed, Verdict};
 
-/// The limit, the backlog and the counters of a discipline, and what it has shed and not yet reported.
+/// The limit, the backlog and the counters of a discipline, and the packets that it has shed and not yet reported.
 ///
 /// A discipline calls one of the `count_...` methods for each packet that arrives, departs, is shed or flushed. Each keeps
 /// the backlog and the counters together.
@@ -80,7 +80,7 @@ impl<P: Copy> QueueCore<P> {
         self.pending.push(Shed { packet: held.packet, size: held.size, reason });
     }
 
-    /// A packet that was shed and has not been reported yet, the last one first: what [`Queue::shed`] answers.
+    /// A packet that was shed and has not been reported yet, the last one first: the answer of [`Queue::shed`].
     ///
     /// [`Queue::shed`]: crate::Queue::shed
     #[inline]

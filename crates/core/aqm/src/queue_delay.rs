@@ -2,9 +2,9 @@
 //!
 //! Source: RFC 8033 sections 4.3 and 5.2.
 //!
-//! - `link-rate`: what waits, divided by the link's rate.
+//! - `link-rate`: the backlog, divided by the link's rate.
 //! - `timestamp`: the sojourn time of the packet that left last; none once the queue is empty.
-//! - `departure-rate`: what waits, divided by a measured rate (section 5.2): while 16 KiB or more wait, the time
+//! - `departure-rate`: the backlog, divided by a measured rate (section 5.2): while 16 KiB or more wait, the time
 //!   that 16 KiB need to leave is taken, and averaged with a weight of 1/4.
 //!
 //! Under TSQ a sojourn time depends on the packet's hint. There, the other two are right. `auto` is `timestamp` in a
@@ -17,7 +17,7 @@ use cutline_units::{Instant, Rate};
 /// Estimate of the queuing delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum DelayEstimate {
-    /// The last packet's sojourn time in a FIFO, what waits at the link's rate under TSQ.
+    /// The last packet's sojourn time in a FIFO, the backlog at the link's rate under TSQ.
     Auto,
     /// Backlog over the link's rate.
     LinkRate,

@@ -3,7 +3,7 @@
 use crate::Count;
 use cutline_units::Rate;
 
-/// Values of a law besides its probability, for recording. `None` for what a law does not have.
+/// Values of a law besides its probability, for recording. `None` for values that a law does not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Readings {
     /// The average queue, packets.

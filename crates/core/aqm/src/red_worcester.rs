@@ -1,6 +1,6 @@
-//! RED-Worcester: Adaptive RED whose target follows what the traffic's hints ask for.
+//! RED-Worcester: Adaptive RED whose target follows the hints of the traffic.
 //!
-//! Source: the RED-Worcester paper, section 2.3 and figure 5. On the arrival of a packet of P bits that asks for
+//! Source: the RED-Worcester paper, section 2.3 and figure 5. On the arrival of a packet of P bits that requests
 //! a delay of D seconds, at a link of C bit/s:
 //!
 //! ```text
@@ -11,14 +11,14 @@
 //! and Adaptive RED ([`crate::ared`]) steers the average to `MovingTarget`, give or take `range` of the span,
 //! instead of to the middle of the thresholds.
 //!
-//! Worked number: at 5 Mbit/s and 1000 B, level 16 asks for 80 ms and so 50 packets, level 6 for 30 ms and
+//! Worked number: at 5 Mbit/s and 1000 B, level 16 requests 80 ms and so 50 packets, level 6 30 ms and
 //! 18.75; `MovingTarget` goes from 50 to 0.98 x 50 + 0.02 x 18.75 = 49.375 (`the_target_moves`).
 //!
 //! **Hints.** The paper's hints are delays of 7 or 10 bits. Here a packet carries one level for every queue on its path.
-//! `step` or the table `delays` says which delay a level means at this queue. Levels beyond 16 count as 16.
+//! `step` or the table `delays` gives the delay of a level at this queue. Levels beyond 16 count as 16.
 //!
 //! **Unmarked packets** count with Adaptive RED's own target, the middle of the thresholds. An [`Arrival`] always has a
-//! hint: unmarked traffic has the largest level. The operator of the queue must say whether that level means "80 ms" or
+//! hint: unmarked traffic has the largest level. The operator of the queue must state whether that level means "80 ms" or
 //! "no hint", with `largest-is-unmarked`. In the paper's experiments all traffic is marked; on the Internet hardly any is.
 //!
 //! In mode bytes the queue and the target are counted in packets of `mean-packet`. Every arrival moves the target,
@@ -31,7 +31,7 @@
 //!
 //! - The moving target by hand and at rest: `the_target_moves`, `a_mix_of_hints_settles_at_its_mean`.
 //! - The paper's evaluation: `cutline reproduce redw` measures each of its claims (figures 8 to 14).
-//! - No other engine has it. What it shares with Adaptive RED is compared with ns-2's ([`crate::ared`]).
+//! - No other engine has it. The part that it shares with Adaptive RED is compared with ns-2's ([`crate::ared`]).
 
 use crate::ared::{self, Adaptation, AdaptationParams, AredParams, middle};
 use crate::red::{Core, Steered, Steering};
@@ -59,14 +59,14 @@ pub struct RedWorcesterParams {
     /// The weight of each arrival in the moving target.
     #[param(default = 0.02, range = (1e-4, 1.0), source = "RED-Worcester section 2.3")]
     pub w_t: f64,
-    /// The delay that level 1 asks for; a level asks for that many times as much.
+    /// The delay that level 1 requests; a level requests that many times as much.
     #[param(
         default = Duration::from_millis(5),
         range = (Duration::from_micros(100), Duration::from_secs(1)),
         source = "RED-Worcester section 4: level 16 is 80 ms"
     )]
     pub step: Duration,
-    /// The delay that each level asks for, from 1 to 16.
+    /// The delay that each level requests, from 1 to 16.
     #[param(
         default = None,
         range = (Duration::ZERO, Duration::from_secs(10)),

@@ -1,6 +1,6 @@
 //! Every AQM by name: one line each, at the end of this file.
 //!
-//! [`AqmSpec`] is an AQM with its parameters. Most AQMs are laws, [`AnyAqm`], which a FIFO or TSQ asks for a
+//! [`AqmSpec`] is an AQM with its parameters. Most AQMs are laws, [`AnyAqm`], which answer a FIFO or TSQ with a
 //! probability. The others are disciplines, [`AnyDiscipline`], which are queues themselves. Both dispatch by a `match`
 //! rather than through a pointer. That costs a predicted branch more than the law or the discipline alone.
 //!
@@ -94,7 +94,7 @@ macro_rules! registry {
             External(ExternalQueue<P>),
         }
 
-        /// Any law of the registry. Its tag is a separate number: a queue asks four times a packet which law it has,
+        /// Any law of the registry. Its tag is a separate number: a queue checks its law four times a packet,
         /// and a tag that is hidden in a niche takes three instructions to find.
         #[derive(Clone, Debug)]
         #[repr(u32)]
@@ -188,7 +188,7 @@ macro_rules! registry {
             /// The law in front of a link of rate `rate`; `None` for an AQM that is none, or one of another crate.
             ///
             /// # Errors
-            /// When a parameter was set in code to what is not allowed.
+            /// When a parameter was set in code to a value that is not allowed.
             pub(crate) fn law(&self, rate: Rate) -> Result<Option<AnyAqm>, ParameterError> {
                 match self {
                     $(Self::$variant(params) => Ok(Some(AnyAqm::$variant(<$law>::build(params, rate)?))),)+
@@ -217,7 +217,7 @@ macro_rules! registry {
                 }
             }
 
-            /// Every parameter with what it is set to, but for those of [`below`](Self::below).
+            /// Every parameter with its value, but for those of [`below`](Self::below).
             pub fn values(&self) -> Vec<(&'static str, ParameterValue)> {
                 match self {
                     $(Self::$variant(params) => params.values(),)+
@@ -256,7 +256,7 @@ macro_rules! registry {
             /// An empty queue in front of a link of rate `rate`: a FIFO of the law, TSQ on top of it, or the discipline.
             ///
             /// # Errors
-            /// When a parameter was set in code to what is not allowed, or TSQ is to work on a discipline.
+            /// When a parameter was set in code to a value that is not allowed, or TSQ is to work on a discipline.
             pub(crate) fn build<P: Copy>(
                 &self,
                 tsq: Option<&TsqParams>,
@@ -339,7 +339,7 @@ registry! {
         Abe,
         /// Flows below their fair share are served before others.
         Sieve,
-        /// A flow that has used less of its share lately goes before others.
+        /// A flow that has recently used less of its share is served before others.
         SieveAccount,
     }
 }

@@ -26,7 +26,7 @@
 //! 50 packets too many, growing by 10 packets in 20 ms, give p = k1 (50 + 200 + 150) = 0.12642 (`the_law`).
 //!
 //! State feedback does not remember past errors, as PI's integral does. Where N and R are not as set, the queue settles
-//! elsewhere: at qref + 2 N (p / p0 - 1) packets, if p is what the traffic needs.
+//! elsewhere: at qref + 2 N (p / p0 - 1) packets, if p is the probability that the traffic needs.
 //!
 //! The queue is always measured in bytes and divided by `mean-packet`. There is no timer: missed samples are taken one by
 //! one at the next call.

@@ -1,4 +1,4 @@
-//! Delay of sparse traffic without a hint behind flows that fill the link, as far as that can be said in advance.
+//! Delay of sparse traffic without a hint behind flows that fill the link, as far as it is predictable.
 //!
 //! Each AQM answers for itself ([`Aqm::standing_delay`](crate::Aqm::standing_delay)); the functions here turn limits and lengths
 //! into delays.

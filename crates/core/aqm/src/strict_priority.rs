@@ -1,7 +1,7 @@
 //! Strict priority: the smallest hint first, always.
 //!
-//! Source: RFC 7567 section 2.2.2 and RFC 2474 section 4.2.2.2, as class selectors are commonly served. This is what
-//! hints would do without a charge: hint 1 is ahead of all others, and hint 16 may starve.
+//! Source: RFC 7567 section 2.2.2 and RFC 2474 section 4.2.2.2, as class selectors are commonly served. Without a charge, hints
+//! would be served like this: hint 1 is ahead of all others, and hint 16 may starve.
 //!
 //! With fewer classes, neighbouring hints share one: class = (hint - 1) classes / 16, rounded down
 //! (`hints_share_classes`). Hints beyond 16 count as 16. Each class is first in, first out.
@@ -15,7 +15,7 @@
 //!
 //! # Validation
 //!
-//! - Order, shared classes and who makes room: `the_smallest_hint_goes_first`, `hints_share_classes`,
+//! - Order, shared classes and dropping when full: `the_smallest_hint_goes_first`, `hints_share_classes`,
 //!   `a_full_queue_sheds_the_last_class`.
 //! - Queues below: over drop-tail nothing changes, and one class is the queue below, packet by packet, for every AQM:
 //!   `over_drop_tail_it_is_strict_priority`, `one_class_is_the_queue_below`, `each_class_has_a_queue_of_its_own`; the

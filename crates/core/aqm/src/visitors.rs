@@ -1,4 +1,4 @@
-//! Recent visitors of a table of flows: who has been here in the last seconds.
+//! Recent visitors of a table of flows: the flows of the last seconds.
 //!
 //! Two Bloom filters (Bloom 1970), of which one is written. Every [`GENERATION`] the older one is cleared and written from then on. So a
 //! visitor is remembered for one to two generations, in memory of fixed size.
@@ -30,7 +30,7 @@ impl Visitors {
         Self::with(memory, 2, 1.0)
     }
 
-    /// The same with four bits for a visitor. While more than a quarter of the bits are set, nobody is remembered: otherwise, in a
+    /// The same with four bits for a visitor. While more than a quarter of the bits are set, no visitor is remembered: otherwise, in a
     /// flood of flows that are seen once, many would be taken for visitors of before. So that happens to at most one flow in 128.
     pub(crate) fn sceptical(memory: usize) -> Self {
         Self::with(memory, 4, 0.25)

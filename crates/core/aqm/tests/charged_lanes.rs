@@ -163,7 +163,7 @@ fn packets_that_overtake_are_charged_in_a_discipline_too() {
     let [_, jumping, bulk] = [0, 1, 2].map(|kind| f64::from(dropped[kind]) / f64::from(packets[kind]));
     assert!((bulk - 0.01).abs() < 0.003, "the largest hint pays p: {bulk}");
     assert!(jumping > 2.0 * bulk, "{jumping} against {bulk}");
-    // Five standard deviations, which are at most the root of what is expected.
+    // Five standard deviations, which are at most the root of the expected number.
     let found = f64::from(dropped[1]);
     assert!(
         (found - expected).abs() < 5.0 * f64::sqrt(expected),

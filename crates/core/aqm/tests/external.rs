@@ -126,7 +126,7 @@ struct LifoParams {
     patience: Duration,
 }
 
-/// Last in, first out; what has waited too long is shed.
+/// Last in, first out; packets that have waited too long are shed.
 #[derive(Clone, Debug)]
 struct Lifo<P> {
     patience: Duration,

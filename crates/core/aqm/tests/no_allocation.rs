@@ -35,7 +35,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Overload at hints that change from round to round, then silence; nothing is kept of what is sent.
+/// Overload at hints that change from round to round, then silence; no sent packet is kept.
 fn round(link: &mut Link<cutline_aqm::AnyQueue<u32>>) {
     link.shed.clear();
     for i in 0..4000_u32 {

@@ -165,7 +165,7 @@ fn spec() -> impl Strategy<Value = (TsqParams, Limit, bool, u64)> {
     (params, limit, any::<bool>(), rate())
 }
 
-/// Applies an operation and answers what it shows.
+/// Applies an operation and returns its visible results.
 fn apply<Q: Queue<u32>>(link: &mut Link<Q>, op: &Op) -> (Option<Verdict>, Vec<u32>) {
     let (mut verdict, mut flushed) = (None, Vec::new());
     match *op {

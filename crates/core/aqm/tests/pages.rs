@@ -1,6 +1,6 @@
 //! The pages of docs/aqm, one for each AQM: its description in the registry and the header of its file.
 //!
-//! `CUTLINE_BLESS=1 cargo test -p cutline-aqm pages::` writes them anew; the diff is the review.
+//! `CUTLINE_BLESS=1 cargo test -p cutline-aqm pages::` writes them again; the diff is the review.
 
 use crate::support::Link;
 use cutline_aqm::{AnyQueue, AqmSpec, Limit, Queue, QueueSpec, TsqParams, registry};
@@ -61,7 +61,7 @@ fn marks(name: &str) -> bool {
     link.queue.stats().marked.packets > 0
 }
 
-/// The header of a file, without its comment signs: what it is in a sentence, the text, and how it was checked.
+/// The header of a file, without its comment signs: its subject in a sentence, the text, and the checks.
 struct Header {
     summary: String,
     text: Vec<String>,

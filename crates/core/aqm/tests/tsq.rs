@@ -43,7 +43,7 @@ fn a_flood_of_the_smallest_hint_at_link_rate_starves_no_other_hint() {
     for (packet, &hint) in victims.iter().enumerate() {
         let packet = packet as u32;
         let (left, _) = link.sent.iter().find(|(_, sent)| sent.packet == packet).expect("it has left");
-        // Newcomers get ahead until w = d td / 2^n; then what is ahead drains, and the backlog stands still.
+        // Newcomers get ahead until w = d td / 2^n; then the packets ahead drain, and the backlog stays.
         let until_w = weight(HintBits::PAPER, usize::from(hint) - 1, standing, Instant::ZERO);
         let bound = until_w + standing + packet_time(1000) * 2;
         assert!(*left <= bound, "hint {hint} left at {left}, the bound is {bound}");
@@ -69,7 +69,7 @@ proptest! {
         link.drain();
         let full = DrainRate::new(RATE).time(800_000) + packet_time(1500);
         for (left, departure) in link.sent {
-            // A microsecond for what is rounded at each of the packets ahead.
+            // A microsecond for rounding at each of the packets ahead.
             let bound = promised[departure.packet as usize] + full + Duration::from_micros(1);
             prop_assert!(left <= bound, "{left} is after {bound}");
         }
@@ -208,7 +208,7 @@ fn drops_have_the_frequency_of_the_charge() {
         dropped += u32::from(link.arrive(1000, 1, false) == Verdict::Drop(DropReason::Early));
         link.wait(packet_time(1000) * 10);
     }
-    // A standard deviation is at most the root of what is expected; five of them.
+    // A standard deviation is at most the root of the expected number; five of them.
     let dropped = f64::from(dropped);
     assert!(expected > 1000.0 && (dropped - expected).abs() < 5.0 * expected.sqrt(), "{dropped} {expected}");
 }

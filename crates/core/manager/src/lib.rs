@@ -4,7 +4,7 @@
 //!
 //! A [`Manager`] is both of these together:
 //!
-//! - [`resources`]: who gets how much of a host: capacities, admission by class, fair shares, leases, and what happens
+//! - [`resources`]: the shares of a host: capacities, admission by class, fair shares, leases, and degradation
 //!   when capacities shrink.
 //! - [`feedback`]: how much a path carries: prediction of degradation, graceful lowering in an order, raises with
 //!   hysteresis, summaries between hosts.

@@ -341,7 +341,7 @@ impl Manager {
         paths.fold(self.resources.deadline(), Instant::min)
     }
 
-    /// Does what is due.
+    /// Handles a due deadline.
     pub fn handle_deadline(&mut self, now: Instant) {
         self.resources.handle_deadline(now);
         for path in self.paths.keys().copied().collect::<Vec<_>>() {
@@ -368,7 +368,7 @@ impl Manager {
         &self.resources
     }
 
-    /// Everything that is known of a flow; `None` if there is no such flow.
+    /// Returns the state of a flow; `None` if there is no such flow.
     pub fn allocation(&mut self, flow: FlowId) -> Option<FlowAllocation> {
         self.resources.allocation(flow)
     }
@@ -421,7 +421,7 @@ impl Manager {
     }
 
     /// A manager that continues from a snapshot, with the same accounts, rates, leases, limits and events that were not
-    /// taken. The capacities are those of the snapshot, and `start` says the rest.
+    /// taken. The capacities are those of the snapshot, and `start` gives the rest.
     ///
     /// # Errors
     /// When the version is another one, or a value is not allowed.
@@ -565,7 +565,7 @@ mod tests {
 
     /// Reports both flows with their rates and a delay.
     fn feed(manager: &mut Manager, now: Instant, flows: [FlowId; 2], delay_ms: u64) -> Vec<ManagerOutput> {
-        // What is delivered now was sent before flows are lowered now.
+        // Present deliveries were sent before flows are lowered now.
         for (flow, rate) in flows.map(|flow| (flow, manager.granted(flow).unwrap())) {
             assert!(manager.report(now, ClientKey(1), flow, &report(now, rate, delay_ms)));
         }
@@ -623,7 +623,7 @@ mod tests {
         let kind = ResourceKind::Interface(InterfaceIndex(1));
         assert_eq!(restored.resources().committed(kind), manager.resources().committed(kind));
         assert_eq!(restored.poll(), None, "flows keep what they have");
-        // The path is calm again, and the flow gets back what it had.
+        // The path is calm again, and the flow gets its rate back.
         let mut now = later + Duration::from_secs(1);
         for _ in 0..200 {
             now += INTERVAL;

@@ -13,15 +13,15 @@
 //!   and v is the start tag of the message that was sent last.
 //! - *Real-time before time-shared.* The totals of both classes are policed: a class sends at most at the sum of its
 //!   flows' rates, with bursts of [`SchedulingParams::burst`] (one leaky bucket each). So real-time flows delay
-//!   time-shared ones by what they were granted, and no more.
+//!   time-shared ones by their granted time, and no more.
 //!
-//! A message that leaves after its deadline counts as missed, and is sent nevertheless: only the application knows what
-//! it is worth then.
+//! A message that leaves after its deadline counts as missed, and is sent nevertheless: only the application knows its value
+//! then.
 //!
 //! Example: 8 Mbit/s for real-time flows, and messages of 1000 B. One leaves every millisecond, and with a burst of 2 ms
 //! two more at once. Of messages with deadlines at 5, 3 and 4 ms the second one is first.
 //!
-//! The scheduler holds no data and no clock. Its owner keeps the messages, and asks for the next one.
+//! The scheduler holds no data and no clock. Its owner keeps the messages, and requests the next one.
 
 use crate::resources::{FlowId, MOST_WEIGHT, SchedulingClass};
 use cutline_params::{ParameterError, Parameters};

@@ -92,7 +92,7 @@ fn a_thousand_hosts_settle() {
     assert_settles("1000 hosts, 500 ms", Setup { hosts: 1000, delay: ms(500), ..Setup::default() });
 }
 
-/// The rules are the same where one of eight users lies in all of its reports: about the delay, which is always far beyond the region, and about what is delivered.
+/// The rules are the same where one of eight users lies in all of its reports: about the delay, which is always far beyond the region, and about deliveries.
 #[test]
 fn a_user_who_lies_disturbs_nobody() {
     for seed in 0..3 {

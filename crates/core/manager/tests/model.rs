@@ -1,6 +1,6 @@
 //! Small model of hosts with flows that share a bottleneck, in fluid form: rates instead of packets.
 //!
-//! A flow sends at its demand or its limit. What it sends arrives at the bottleneck after its host's one-way delay.
+//! A flow sends at its demand or its limit. Its packets arrive at the bottleneck after its host's one-way delay.
 //! Traffic beyond the capacity waits in a FIFO buffer, and is lost when the buffer is full. Every interval its
 //! receiver measures delays, losses and throughput, with noise, and reports them; a report takes the same delay back.
 //! Messages between hosts take the delay of the sender. Reports and messages are lost at random.
@@ -33,7 +33,7 @@ pub struct Setup {
     pub noise: Duration,
     /// The probability that an interval has a single peak of four times the region.
     pub peaks: f64,
-    /// Flows of each host whose client claims a delay of 10 s, and a thousand times what is delivered.
+    /// Flows of each host whose client claims a delay of 10 s, and a thousand times the delivered rate.
     pub liars: usize,
     /// Demand of a flow, bit/s.
     pub demand: f64,

@@ -352,7 +352,7 @@ proptest! {
         prop_assert_eq!(one, other);
     }
 
-    /// However many flows a user asks for, whatever it claims of them: its promises stay within its part, and another user
+    /// However many flows a user requests, whatever it claims of them: its promises stay within its part, and another user
     /// that asks later gets its own.
     #[test]
     fn a_lying_user_holds_no_more_than_its_share(claims in prop::collection::vec(any_request(), 1..100)) {

@@ -4,7 +4,7 @@ use crate::{Combination, Perspective, Quality, UnknownName, audio, file, game, v
 use cutline_units::{Duration, Rate};
 use std::fmt;
 
-/// A class of applications: what delay and what throughput are worth to it.
+/// A class of applications, with the value of delay and throughput for it.
 ///
 /// Adding a class is one file with its curves, a variant here, and a row in each match below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,7 +48,7 @@ impl Class {
     /// The class of that name, with its usual parameters.
     ///
     /// # Errors
-    /// When there is none of that name; the error tells the names.
+    /// When there is none of that name; the error lists the names.
     pub fn parse(name: &str) -> Result<Self, UnknownName> {
         let found = Self::ALL.into_iter().find(|class| class.name() == name);
         found.ok_or_else(|| UnknownName {
@@ -71,7 +71,7 @@ impl Class {
         }
     }
 
-    /// The size of what is transferred, kbit, where the class has one.
+    /// The size of the transfer, kbit, where the class has one.
     pub const fn size_kbit(self) -> Option<u64> {
         match self {
             Self::FileTransfer { size_kbit: size } | Self::Web { page_kbit: size } => Some(size),
@@ -88,7 +88,7 @@ impl Class {
         }
     }
 
-    /// Qd: what a one-way delay is worth.
+    /// Qd: the quality of a one-way delay.
     pub fn delay_quality(self, delay: Duration) -> Quality {
         Quality::clamped(match self {
             Self::Audio => audio::delay_quality(delay),
@@ -99,7 +99,7 @@ impl Class {
         })
     }
 
-    /// Qt: what a throughput is worth.
+    /// Qt: the quality of a throughput.
     pub fn throughput_quality(self, throughput: Rate) -> Quality {
         Quality::clamped(match self {
             Self::Audio => audio::throughput_quality(throughput),

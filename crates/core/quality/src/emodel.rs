@@ -22,7 +22,7 @@
 //! | --- | --- | --- |
 //! | Ro, Is | 94.77, 1.41 | G.107 with all its default values (table 3) |
 //! | TELR, WEPL | 65 dB, 110 dB | G.107 table 3; STMR's corrections to TERV vanish at its default of 15 dB |
-//! | A | 0 | G.107 table 3; up to 20 for users who put up with more (table 1) |
+//! | A | 0 | G.107 table 3; up to 20 for more tolerant users (table 1) |
 //! | `BurstR` | 1 | G.107 table 3: random loss; above 1 for bursts |
 //! | Ie, Bpl | by codec | G.113 appendix I |
 //!
@@ -44,12 +44,12 @@ pub struct SpeechCodec {
     pub bpl: f64,
 }
 
-/// A call's fixed parameters; delay and loss are asked each time.
+/// A call's fixed parameters; delay and loss are arguments of each call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EModel {
     /// The codec.
     pub codec: SpeechCodec,
-    /// Advantage factor A, 0..=20: what users forgive for being mobile or far away.
+    /// Advantage factor A, 0..=20: the tolerance of users who are mobile or far away.
     pub advantage: f64,
     /// Burst ratio, at least 1: mean length of a loss run over that of random loss.
     pub burst_ratio: f64,

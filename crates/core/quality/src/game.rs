@@ -1,10 +1,10 @@
 //! Networked games: a class that TSQ leaves to the future, by how well one plays.
 //!
-//! Claypool and Claypool ("Latency and player actions in online games", CACM 49(11), 2006) gather what studies of
+//! Claypool and Claypool ("Latency and player actions in online games", CACM 49(11), 2006) gather the results of studies of
 //! many games found: a player's performance falls about exponentially with latency, and how fast depends on the
 //! view: precise, quick actions in the first person tolerate about 100 ms, those of a third-person avatar 500 ms,
 //! those of an all-seeing commander 1000 ms. That is our curve; r is the round trip to the server, since a
-//! player sees what an action did only then, and L the view's tolerance:
+//! player sees the effect of an action only then, and L the view's tolerance:
 //!
 //! ```text
 //! Qd(d) = 0.75^(r / L), r = 2 d
@@ -17,13 +17,13 @@
 //!
 //! Throughput: games send small updates at a fixed rate, made to just fill the slowest access link, a 56k modem;
 //! on a busy Counter-Strike server that came to about 40 kbit/s a player (Feng, Chang, Feng and Walpole,
-//! "Provisioning on-line games", IMW 2002). Of what does not fit, updates are lost in proportion:
+//! "Provisioning on-line games", IMW 2002). Of the excess, updates are lost in proportion:
 //!
 //! ```text
 //! Qt(T) = min(1, T / 40 kbit/s)
 //! ```
 //!
-//! Not modelled: loss and jitter apart from what they do to T, and games' own compensation of lag.
+//! Not modelled: loss and jitter apart from their effect on T, and games' own compensation of lag.
 
 use cutline_units::{Duration, Rate};
 

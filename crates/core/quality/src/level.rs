@@ -30,7 +30,7 @@ pub enum Combination {
 /// A name that is none of those there are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownName {
-    /// Kind of thing that was to be named, such as `application class`.
+    /// Kind of the named object, such as `application class`.
     pub what: &'static str,
     /// The name that was given.
     pub given: String,

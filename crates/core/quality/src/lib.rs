@@ -1,7 +1,7 @@
 //! Quality of a network *for an application*: a value in 0..=1 from one-way delay d and throughput T.
 //!
-//! TSQ section 2 judges a queue by what applications get of it: `Q(d, T) = min(Qd(d), Qt(T))` (TSQ eq. 1), with
-//! one pair of curves for each class of application. A [`Class`] holds such a pair, a [`Combination`] says how
+//! TSQ section 2 judges a queue by the quality of applications: `Q(d, T) = min(Qd(d), Qt(T))` (TSQ eq. 1), with
+//! one pair of curves for each class of application. A [`Class`] holds such a pair, a [`Combination`] defines how
 //! the two become one number. Each class has its own file, which cites where its curves come from:
 //!
 //! | class | one-way delay | throughput | from |

@@ -1,6 +1,6 @@
 //! The power metric of RED-Worcester section 3: `QoS = T^alpha / D^beta` with alpha + beta = 1.
 //!
-//! T is throughput in bit/s, D queuing delay in s. Alpha says what matters to an application: 1 is throughput alone,
+//! T is throughput in bit/s, D queuing delay in s. Alpha gives the preference of an application: 1 is throughput alone,
 //! 0.5 is the classic power of Giessler and others (1978), for which both matter equally, and web traffic lies between.
 //! The number has no absolute scale: it is compared with that under another queue.
 //!

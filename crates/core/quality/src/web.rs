@@ -11,17 +11,17 @@
 //!
 //! Nielsen's third limit, 1 s, where the flow of thought breaks, gets 0.5: a MOS of 3, "fair".
 //!
-//! The response time splits into what delay and what throughput cost, which TSQ eq. 1 judges apart:
+//! The response time is the sum of a part for delay and a part for throughput, which TSQ eq. 1 judges separately:
 //!
 //! ```text
 //! Qd(d) = q(2 d n)      n round trips: 2, one to open the connection and one for request and answer
-//! Qt(T) = q(S / T)      S of 800 kbit where no size is said: the mean page in the years of the TSQ paper
+//! Qt(T) = q(S / T)      S of 800 kbit where no size is given: the mean page in the years of the TSQ paper
 //! ```
 //!
 //! Worked: d = 25 ms has Qd 1, d = 150 ms Qd 0.611; a page of 800 kbit at 800 kbit/s has Qt 0.5.
 //!
 //! Not modelled: parallel connections, caches, name look-ups, TCP's slow start (a simulated page fetch has them
-//! in its measured throughput), and G.1030's correction for what a user expects of the link.
+//! in its measured throughput), and G.1030's correction for a user's expectation of the link.
 
 use crate::curve::falling_log;
 use cutline_units::{Duration, Rate};

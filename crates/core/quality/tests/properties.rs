@@ -43,7 +43,7 @@ proptest! {
         prop_assert!(at(us) - at(us + 10) <= steepest * 10.0 + 0.000_051);
     }
 
-    /// Audio has the paper's two steps, of 0.163 at 4 kbit/s and 0.0034 at 128 kbit/s; nobody else has any.
+    /// Audio has the paper's two steps, of 0.163 at 4 kbit/s and 0.0034 at 128 kbit/s; no other class has any.
     #[test]
     fn throughput_quality_steps_only_where_the_paper_does(kbps in 1_u64..2_000) {
         let step = |class: Class| {

@@ -322,7 +322,7 @@ impl Frames {
         None
     }
 
-    /// Gives a cell back to its block.
+    /// Returns a cell to its block.
     fn free_cell(&mut self, number: u8, cell: u32) {
         let at = cell >> self.block_shift;
         let (class, block) = (&mut self.classes[number as usize], &mut self.blocks[at as usize]);

@@ -1,4 +1,4 @@
-//! The size of a frame on the link: what the slowest link on the path adds to it.
+//! The size of a frame on the link: the overhead of the slowest link on the path.
 //!
 //! A shaper in front of a modem must count the bytes on the modem's link, not those of the local frame. Each kind of link
 //! adds a number of bytes to every packet, and some then divide the result into cells or code blocks.
@@ -14,10 +14,10 @@
 //! | `pppoe` | the frame without padding | 32, at least 84 in all | | PPPoE added later, on Ethernet |
 //! | `pppoa` | the IP packet | 10 | cells | PPP 2 and AAL5's trailer 8 (RFC 2364, VC multiplexed) |
 //! | `pppoe-atm` | the IP packet | 40 | cells | PPP 2, PPPoE 6, Ethernet 14, LLC/SNAP 10, trailer 8 (RFC 2684, no check sequence) |
-//! | `18`, `atm:10`, `ptm:22` | the IP packet | that number, 0 to 256 | nothing, cells, 65/64 | what no name is for |
+//! | `18`, `atm:10`, `ptm:22` | the IP packet | that number, 0 to 256 | nothing, cells, 65/64 | links without a name |
 //!
 //! Cells: AAL5 pads to whole cells of 48 B, each of which takes 53 B on the line (ITU-T I.363.5). 65/64: PTM sends 65
-//! bytes for 64. For a frame that is not IP, what follows the Ethernet header and tags counts as the packet.
+//! bytes for 64. For a frame that is not IP, the bytes after the Ethernet header and tags count as the packet.
 
 use cutline_wire::{ETHERNET, Headers, Ip, Version};
 use std::fmt;
@@ -189,7 +189,7 @@ impl FromStr for Overhead {
     }
 }
 
-/// Returns the length of the IP packet in a frame of `length` bytes. What is behind the packet in a short frame is padding; in a longer one it counts,
+/// Returns the length of the IP packet in a frame of `length` bytes. Bytes behind the packet in a short frame are padding; in a longer one they count,
 /// so that no sender can declare it to be none.
 pub(crate) fn ip_length(length: u32, ip: Ip) -> u32 {
     if length <= PADDED { ip.length } else { ip.length.max(length - u32::from(ip.at).min(length)) }

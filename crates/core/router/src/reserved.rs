@@ -13,7 +13,7 @@
 //! sizes that the reservation allows turns its r and b into r' and b'. Admission keeps the sum of all r' below 9/10 of the link's rate
 //! C. So in any time T the reserved class receives at most sum(r') T + sum(b') bytes, and the link could send C T, which is more. The
 //! class is served before the queue, but a frame on the link is not interrupted. The longest wait is therefore (sum(b') + L) / C,
-//! where L is the longest frame on the link. The remaining tenth of C, and what reserved flows do not use, is the queue's.
+//! where L is the longest frame on the link. The remaining tenth of C, and the unused part of reservations, are the queue's.
 //!
 //! **Why the rest is not starved.** Frames leave as reserved only if they conformed. Over any interval T these are at most
 //! sum(r T + b) bytes of datagrams, whatever the senders do (RFC 2211 section 7, requirement 2).
@@ -23,7 +23,7 @@
 //! differently (RFC 2211 section 7).
 //!
 //! The bound assumes that the link is served on time. If the port holds the link, or the process is stopped, more waits. The class has
-//! room for sum(b') and what arrives in [`SLACK`]; a packet that finds no room is excess.
+//! room for sum(b') and the arrivals in [`SLACK`]; a packet that finds no room is excess.
 
 use crate::flow_filter::{self, FilterTable};
 use crate::frames::Slot;
@@ -36,7 +36,7 @@ use cutline_wire::{ETHERNET, Headers, Ip, Version};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
 
-/// The number of a reservation: who made it, and which of the owner's it is.
+/// The number of a reservation: its owner, and its number among the owner's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReservationId {
     /// The owner. All reservations of an owner can be removed together.
@@ -45,7 +45,7 @@ pub struct ReservationId {
     pub number: u64,
 }
 
-/// A reservation and what has been counted of it.
+/// A reservation and its counters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CountedReservation {
     /// Its number.
@@ -208,7 +208,7 @@ impl ReservedClass {
         self.numbers.len()
     }
 
-    /// Returns what all reservations together take of the link.
+    /// Returns the rate of all reservations together on the link.
     pub(crate) const fn rate(&self) -> Rate {
         Rate::from_bps(self.charge.bps)
     }
@@ -281,7 +281,7 @@ impl ReservedClass {
         Ok(())
     }
 
-    /// Returns what a reservation takes of the link, if all reservations together may take it; `had` is what it has now.
+    /// Returns the rate of a reservation on the link, if all reservations together may take it; `had` is its present rate.
     fn admit(&self, link: &Link, bucket: &TrafficSpec, had: Charge) -> Result<Charge, ReservationError> {
         let largest = link.largest_packet;
         if bucket.max_packet > Bytes::new(largest.into()) {
@@ -389,7 +389,7 @@ impl ReservedClass {
         })
     }
 
-    /// Computes what the reservations take of a link whose overhead has changed.
+    /// Computes the rates of reservations on a link whose overhead has changed.
     pub(crate) fn set_overhead(&mut self, overhead: Overhead) {
         let mut sum = Charge::default();
         for &place in self.numbers.values() {
@@ -415,7 +415,7 @@ pub(crate) struct Link {
 }
 
 impl Charge {
-    /// Returns what a bucket takes of a link: the size on the link of a packet that has the largest overhead for its length.
+    /// Returns the rate of a bucket on a link: the size on the link of a packet that has the largest overhead for its length.
     fn of(overhead: Overhead, bucket: &TrafficSpec) -> Self {
         // Values of a checked bucket, below 2^17.
         let [least, most] = [bucket.min_policed, bucket.max_packet].map(|size| size.get() as u32);
@@ -441,7 +441,7 @@ impl Charge {
     }
 }
 
-/// Returns the bytes of a packet that count against its bucket: the datagram, and what follows it in the frame beyond Ethernet's
+/// Returns the bytes of a packet that count against its bucket: the datagram, and the bytes after it in the frame beyond Ethernet's
 /// padding. Otherwise long frames with short datagrams would take more of the link than was reserved.
 #[inline]
 fn policed_size(frame: &[u8], ip: Ip) -> u32 {

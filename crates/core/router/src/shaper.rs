@@ -21,7 +21,7 @@
 //! replaced, the old queue *retires*: it receives no more frames, and is served until it is empty. Only then is the new
 //! queue served. So every frame is judged once, by the queue that was in use when it arrived, and no frame from before
 //! the exchange is overtaken by one from after it. This has a cost: until the old queue is empty, the new one sees only its
-//! own backlog, and the limits of both queues together bound what waits.
+//! own backlog, and the limits of both queues together bound the backlog.
 
 use crate::frames::{Frames, Slot};
 use crate::overhead::Overhead;
@@ -132,7 +132,7 @@ impl ShaperParams {
         }
     }
 
-    /// Checks what no queue checks.
+    /// Checks the settings that no queue checks.
     fn check(&self) -> Result<(), ParameterError> {
         check_rate(self.queue.rate)?;
         if !FlowKeys::HOST_PREFIXES.contains(&self.host_prefix) {
@@ -174,7 +174,7 @@ impl Shaper {
         })
     }
 
-    /// Tells the shaper the current time. A schedule that is too far behind slips.
+    /// Advances the shaper to the current time. A schedule that is too far behind slips.
     pub fn wake(&mut self, now: Instant) {
         self.earliest = Instant::ZERO + now.saturating_since(Instant::ZERO + self.params.burst);
         let slip = self.earliest.saturating_since(self.serializer.free_at());
@@ -483,7 +483,7 @@ impl Shaper {
         self.frames.release(slot);
     }
 
-    /// Sets the link's rate, which must not be zero. The rest of a frame that is on the link goes on at the new rate. No frame is lost.
+    /// Sets the link's rate, which must not be zero. The rest of a frame that is on the link continues at the new rate. No frame is lost.
     pub fn set_rate(&mut self, now: Instant, rate: Rate) {
         self.advance(now);
         self.serializer.set_rate(self.clock, rate);
@@ -635,7 +635,7 @@ impl Shaper {
         self.reserved.as_ref().map_or(0, |class| class.len())
     }
 
-    /// Returns what the reservations take of the link's rate, with its overhead.
+    /// Returns the part of the link's rate that is reserved, with overhead.
     pub fn reserved_rate(&self) -> Rate {
         self.reserved.as_ref().map_or(Rate::ZERO, |class| class.rate())
     }
@@ -685,7 +685,7 @@ impl Shaper {
         self.queue.probability()
     }
 
-    /// Returns what else the current queue reports.
+    /// Returns further values of the current queue.
     pub fn readings(&self) -> Readings {
         self.queue.readings()
     }

@@ -79,7 +79,7 @@ pub struct HintCounters {
     pub longest_wait: Duration,
 }
 
-/// Waiting times of frames in the queue, by buckets whose bounds are powers of two. It is a counter: what it has counted in an interval is the
+/// Waiting times of frames in the queue, by buckets whose bounds are powers of two. It is a counter: the counts of an interval are the
 /// difference of two readings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WaitCounts {
@@ -135,7 +135,7 @@ impl Loss {
         }
     }
 
-    /// Returns what the reason means, for the documentation of statistics.
+    /// Returns the meaning of the reason, for the documentation of statistics.
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::Early => "Dropped by the AQM, by its drop probability or by TSQ's.",

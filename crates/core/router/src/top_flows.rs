@@ -63,7 +63,7 @@ impl Place {
     pub(crate) const NONE: Self = Self(u16::MAX);
 }
 
-/// Counters at a place. What changes with each frame is in the first line of the cache.
+/// Counters at a place. Fields that change with each frame are in the first cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 struct Entry {

@@ -168,7 +168,7 @@ proptest! {
         let mut port = Memory { room: usize::MAX, ..Memory::default() };
         let (mut now, mut came) = (Instant::ZERO, Vec::new());
         for (number, (mut bytes, wait_ms)) in frames.into_iter().enumerate() {
-            // The sender's address, which nobody reads, tells the frames apart.
+            // The sender's address, which is not read, distinguishes the frames.
             if let Some(source) = bytes.get_mut(6..12) {
                 source.copy_from_slice(&(number as u64).to_be_bytes()[2..]);
             }

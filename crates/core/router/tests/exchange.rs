@@ -73,7 +73,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op, 0..250)
 }
 
-/// The shaper, what has come to it, and the generation of queues that each came to.
+/// The shaper, its arrivals, and the generation of queues that each came to.
 struct World {
     shaper: Shaper,
     now: Instant,
@@ -92,7 +92,7 @@ impl World {
             }
             Op::Wait(us) => self.now += Duration::from_micros(us),
             Op::Exchange(which) => {
-                // What is due is due before.
+                // Due frames are due before.
                 self.shaper.advance(self.now);
                 let (old, before) = (self.shaper.params().queue.clone(), self.shaper.backlog());
                 let new = QueueSpec { rate: old.rate, ..queues[which].clone() };

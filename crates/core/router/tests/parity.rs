@@ -111,7 +111,7 @@ fn as_frame(packet: &SeenPacket, number: u32) -> Vec<u8> {
     frame
 }
 
-/// Takes what has departed at `now`.
+/// Takes the frames that have departed at `now`.
 fn take(shaper: &mut Shaper, now: Instant, sendings: &mut Vec<Sending>) {
     let mut port = Memory { room: usize::MAX, ..Memory::default() };
     shaper.send(&mut port).unwrap();

@@ -1,4 +1,4 @@
-//! Reserved flows in a shaper: which packets are served first, how long they wait, and what is left for the others.
+//! Reserved flows in a shaper: which packets are served first, how long they wait, and the rest for the others.
 
 use crate::common::{Memory, frame};
 use cutline_aqm::{AqmSpec, Limit, QueueSpec, TsqParams};
@@ -316,7 +316,7 @@ fn a_reservation_changes_and_ends() {
     assert_eq!(shaper.stats().reserved.conforming.packets, 2);
 }
 
-/// A new configuration keeps reservations, and counts anew what they take of the link.
+/// A new configuration keeps reservations, and recounts their share of the link.
 #[test]
 fn a_reload_keeps_reservations() {
     let mut shaper = shaper();
@@ -356,7 +356,7 @@ type Coming = (u64, u8, usize);
 
 proptest! {
     /// Two flows with reservations and a third one without, at random: in no interval more of a flow departs as reserved than its
-    /// bucket allows, its delay is bounded, and the third one gets what is left.
+    /// bucket allows, its delay is bounded, and the third one gets the rest.
     #[test]
     fn a_reservation_takes_what_it_has_reserved_and_no_more(
         coming in prop::collection::vec((0..4000_u64, 0..3_u8, 64..1500_usize), 1..400),

@@ -129,7 +129,7 @@ fn sendings_follow_the_schedule_however_late_one_looks() {
 fn a_frame_meets_the_queue_of_its_own_moment() {
     let mut shaper = plain(drop_tail(1));
     for us in [0, 100, 1100, 1200] {
-        // All are told at 5 ms, with the times at which they came.
+        // All are reported at 5 ms, with the times at which they came.
         shaper.receive(at_us(us), &ip_frame(1000, 0, 0));
     }
     let stats = shaper.stats();

@@ -1,8 +1,8 @@
 //! Admission control for controlled load (RFC 2211): a share of a link is reserved, and never more.
 //!
 //! A reservation takes its token rate from the share of bandwidth, with the headers of the link's layer on packets of the minimum
-//! policed unit, and its bucket from the bytes that may come at once. Both are counted in whole numbers, rounded up, so that what is
-//! returned is exactly what was taken.
+//! policed unit, and its bucket from the bytes that may come at once. Both are counted in whole numbers, rounded up, so that exactly the
+//! taken amount is returned.
 
 use crate::intserv::{LinkCharacter, Tspec};
 use crate::object::code;
@@ -62,7 +62,7 @@ struct Charge {
     bytes: u64,
 }
 
-/// The reservable share of a link and who has it.
+/// The reservable share of a link and its holders.
 #[derive(Clone, Debug)]
 pub struct Share {
     overhead: u32,
@@ -84,12 +84,12 @@ impl Share {
         }
     }
 
-    /// Changes the MTU of the link. What is reserved stays.
+    /// Changes the MTU of the link. Reservations stay.
     pub const fn set_mtu(&mut self, mtu: u32) {
         self.mtu = mtu;
     }
 
-    /// Changes how much can be reserved. What is reserved keeps what it has; its headers are counted as before until it changes.
+    /// Changes how much can be reserved. Reservations keep their share; their headers are counted as before until they change.
     pub fn set_limit(&mut self, params: &ShareParams, rate: Rate) {
         self.limit = limit(params, rate);
         self.overhead = params.overhead;
@@ -110,15 +110,15 @@ impl Share {
         self.charges.len()
     }
 
-    /// Returns what an AdSpec says of the link. The latency is not known.
+    /// Returns the characterization of the link for an AdSpec. The latency is not known.
     pub fn character(&self) -> LinkCharacter {
         LinkCharacter { bandwidth: (self.limit.bps / 8) as f32, latency_us: u32::MAX, mtu: self.mtu }
     }
 
-    /// Takes what a reservation needs, instead of what it has.
+    /// Replaces the share of a reservation by the one that it needs.
     ///
     /// # Errors
-    /// Says why there is not enough. Then the reservation keeps what it has.
+    /// The reason of the shortage. Then the reservation keeps its share.
     pub fn admit(&mut self, handle: ReservationHandle, tspec: &Tspec) -> Result<(), Refusal> {
         // RFC 2211 section 5: packets beyond the link's MTU are refused.
         if tspec.max_packet > self.mtu {
@@ -131,7 +131,7 @@ impl Share {
             bps: others.bps.saturating_add(needs.bps),
             bytes: others.bytes.saturating_add(needs.bytes),
         };
-        // A reservation may always become smaller, also where the share has become smaller than what is reserved.
+        // A reservation may always become smaller, also where the limit has become smaller than the sum of reservations.
         if total.bps > self.limit.bps && needs.bps > had.bps {
             return Err(Refusal::Bandwidth);
         }
@@ -143,7 +143,7 @@ impl Share {
         Ok(())
     }
 
-    /// Returns what a reservation has.
+    /// Returns the share of a reservation to the pool.
     pub fn release(&mut self, handle: ReservationHandle) {
         let had = self.charges.remove(&handle).unwrap_or_default();
         self.taken.bps -= had.bps;

@@ -27,7 +27,7 @@ pub enum Carrier {
 /// Capabilities of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encapsulation {
-    /// Raw messages; hosts on its link that send by UDP are answered by UDP, once they have been heard.
+    /// Raw messages; hosts on its link that send by UDP are answered by UDP, once a message from them has arrived.
     Raw,
     /// Raw messages, and by UDP as well from the beginning, because a host on its link needs it and sends no Path messages.
     RawAndUdp,
@@ -49,7 +49,7 @@ pub struct Copy {
 
 impl Encapsulation {
     /// Returns where a message goes that is addressed to a session's destination: Path, `PathTear` (figures 13 and 14 of RFC 2205 appendix C).
-    /// `heard_udp` says whether a message by UDP has arrived at the interface.
+    /// `heard_udp` is true if a message by UDP has arrived at the interface.
     pub fn towards_session(self, session: &Session, heard_udp: bool) -> Vec<Copy> {
         let destination = session.destination;
         let raw = Copy { carrier: Carrier::Raw, destination };
@@ -71,7 +71,7 @@ impl Encapsulation {
         }
     }
 
-    /// Returns how a message goes to a neighbour. `neighbour_has_udp` says whether that sends by UDP itself.
+    /// Returns how a message goes to a neighbour. `neighbour_has_udp` is true if it sends by UDP itself.
     pub fn towards_neighbour(self, neighbour: IpAddr, neighbour_has_udp: bool) -> Copy {
         let carrier = match self {
             Self::Udp { .. } => Carrier::Udp(PORT_FROM_HOSTS),

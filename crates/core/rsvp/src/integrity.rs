@@ -92,7 +92,7 @@ impl SecurityKey {
         (self.id, self.algorithm, &self.secret) == (other.id, other.algorithm, &other.secret)
     }
 
-    /// Compares in a time that says nothing about the right digest.
+    /// Compares in a time that does not depend on the digests.
     fn verifies(&self, message: &[u8], digest: &[u8]) -> bool {
         let right = self.digest(message);
         right.len() == digest.len() && right.iter().zip(digest).fold(0, |other, (a, b)| other | (a ^ b)) == 0
@@ -148,7 +148,7 @@ pub struct IntegrityConfig {
     pub keys: Vec<SecurityKey>,
     /// Window of sequence numbers for late messages, 1 to 64 (RFC 2747 section 4.2 suggests 32).
     pub window: u8,
-    /// True if a neighbour of whom nothing is known must prove first that its messages are recent. Then
+    /// True if a neighbour without a record must prove first that its messages are recent. Then
     /// nothing that was recorded before this node started is worth anything.
     pub challenges: bool,
 }
@@ -164,7 +164,7 @@ impl IntegrityConfig {
         self.keys.iter().filter(move |key| key.sender.is_none_or(|owner| owner == sender))
     }
 
-    /// Returns the key with which to sign: of those that are valid, the one that has become so last. If none is valid any more, the one
+    /// Returns the key with which to sign: of those that are valid, the one that has become so last. If all have expired, the one
     /// that was so last is used (RFC 2747 section 5.3), and the second value is `true`.
     pub fn signing_key(&self, now: Instant, own: IpAddr) -> Option<(&SecurityKey, bool)> {
         let ours = || {
@@ -219,25 +219,25 @@ pub struct ReplayGuard {
     senders: BTreeMap<(u64, IpAddr), Seen>,
 }
 
-/// Of a neighbour of whom nothing was known, everything older than the first message counts as seen.
+/// Of a neighbour without a record, everything older than the first message counts as seen.
 const ALL_SEEN: u64 = u64::MAX;
 
 /// Time to wait for the answer to a challenge.
 const CHALLENGE_TIMEOUT: cutline_units::Duration = cutline_units::Duration::from_secs(2);
 
 impl ReplayGuard {
-    /// Creates a guard. Challenges follow from `secret`, which nobody can guess.
+    /// Creates a guard. Challenges follow from `secret`, which cannot be guessed.
     pub fn new(config: IntegrityConfig, secret: [u8; 32]) -> Self {
         let secret = SecurityKey::new(0, Algorithm::HmacSha256, secret);
         Self { config, secret, challenges: 0, senders: BTreeMap::new() }
     }
 
-    /// Returns what was set.
+    /// Returns the settings.
     pub const fn config(&self) -> &IntegrityConfig {
         &self.config
     }
 
-    /// Replaces the keys. What is known of the others stays.
+    /// Replaces the keys. The state of other keys stays.
     pub fn set_keys(&mut self, keys: Vec<SecurityKey>) {
         self.senders.retain(|(id, _), _| keys.iter().any(|key| key.id == *id));
         self.config.keys = keys;

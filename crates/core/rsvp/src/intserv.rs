@@ -22,7 +22,7 @@ const LATENCY: u8 = 8;
 const MTU: u8 = 10;
 const TOKEN_BUCKET: u8 = 127;
 const RSPEC: u8 = 130;
-/// The bit of a service header that says that a node does not have the service.
+/// The bit of a service header that marks a node without the service.
 const BREAK: u8 = 0x80;
 /// The flag of a parameter that a node could not update.
 const INVALID: u8 = 0x80;
@@ -31,7 +31,7 @@ const MOST_RATE: f32 = 40e12;
 /// The largest bucket that the RFC provides for, bytes.
 const MOST_BUCKET: f32 = 250e9;
 
-/// A token bucket: what a flow sends at most (RFC 2215 section 3.6).
+/// A token bucket: the most that a flow sends (RFC 2215 section 3.6).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tspec {
     /// The token rate r, bytes per second.
@@ -64,7 +64,7 @@ impl Tspec {
         Self { rate, bucket, peak: f32::INFINITY, min_policed: 64, max_packet: 1500 }
     }
 
-    /// Returns the traffic in whole bits and bytes, each rounded up, so that what is installed for it is enough.
+    /// Returns the traffic in whole bits and bytes, each rounded up, so that the installed reservation is enough.
     pub fn traffic(&self) -> TrafficSpec {
         // Saturates; a peak rate of infinity becomes the largest number.
         let bits = |bytes: f32| Rate::from_bps((f64::from(bytes) * 8.0).ceil() as u64);
@@ -386,7 +386,7 @@ pub struct LinkCharacter {
 }
 
 impl Adspec {
-    /// Returns what a sender begins with: nothing crossed, and a receiver may use controlled load.
+    /// Returns the AdSpec of a sender: no hop crossed, and a receiver may use controlled load.
     pub fn new(mtu: u32) -> Self {
         let services = vec![ServicePart { service: CONTROLLED_LOAD, is_broken: false, data: Vec::new() }];
         Self {
@@ -400,13 +400,13 @@ impl Adspec {
         }
     }
 
-    /// Returns whether every node so far has controlled load; `None` if the sender does not want it to be used.
+    /// Returns whether every node so far has controlled load; `None` if the sender excludes its use.
     pub fn has_controlled_load(&self) -> Option<bool> {
         let part = self.services.iter().find(|part| part.service == CONTROLLED_LOAD)?;
         Some(!part.is_broken && !self.is_broken)
     }
 
-    /// Returns what goes out over a link: the values composed with those of the link (RFC 2215 section 3). `after_gap` says that there
+    /// Returns the AdSpec that is sent over a link: the values composed with those of the link (RFC 2215 section 3). `after_gap` says that there
     /// were nodes without RSVP before this one.
     #[must_use]
     pub fn compose(&self, link: &LinkCharacter, after_gap: bool) -> Self {
@@ -489,7 +489,7 @@ fn parameters_fill(data: &[u8]) -> bool {
     true
 }
 
-/// Composes the general parameters that a service has its own values of. One that is not known gets the flag that says so.
+/// Composes the general parameters that a service has its own values of. An unknown one gets the flag for it.
 fn compose_overrides(data: &[u8], link: &LinkCharacter) -> Vec<u8> {
     let mut composed = data.to_vec();
     let mut at = 0;

@@ -180,7 +180,7 @@ fn the_largest_traffic_is_a_valid_bucket() {
 }
 
 proptest! {
-    /// A message asks for no less than the application does, and no less is installed for it.
+    /// A message requests no less than the application does, and no less is installed for it.
     #[test]
     fn no_conversion_makes_a_reservation_smaller(
         bps in 8..TrafficSpec::MAX_RATE.as_bps() / 2,

@@ -4,9 +4,9 @@
 //! routers are the same [`engine::Engine`].
 //!
 //! - [`engine`]: the protocol: soft state, styles and merging, errors, blockade (RFC 2209), refresh reduction (RFC 2961).
-//! - [`message`] and [`object`]: what is on the wire.
+//! - [`message`] and [`object`]: messages on the wire.
 //! - [`intserv`]: token buckets, flowspecs and AdSpecs (RFC 2210).
-//! - [`admission`]: what can be reserved of a link (RFC 2211).
+//! - [`admission`]: the reservable share of a link (RFC 2211).
 //! - [`integrity`]: authentication of neighbours (RFC 2747).
 //! - [`encapsulation`]: UDP where raw sockets are not available.
 

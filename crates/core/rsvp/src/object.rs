@@ -1,7 +1,7 @@
-//! Objects: what messages consist of (RFC 2205 appendix A, RFC 2747 section 2.1, RFC 2961 sections 4 and 5).
+//! Objects: the parts of messages (RFC 2205 appendix A, RFC 2747 section 2.1, RFC 2961 sections 4 and 5).
 //!
 //! An object has a class, a type within the class and a content. A type here is the content of one class. IPv4 and IPv6 have
-//! types of their own on the wire and none here: an [`IpAddr`] says which it is.
+//! types of their own on the wire and none here: an [`IpAddr`] distinguishes them.
 
 use cutline_flow::FlowSelector;
 use cutline_units::Duration;
@@ -38,7 +38,7 @@ pub mod class {
     pub const ADSPEC: u8 = 13;
     /// Data for a policy, which is passed on.
     pub const POLICY_DATA: u8 = 14;
-    /// The receiver that wants a confirmation.
+    /// The receiver that requests a confirmation.
     pub const RESV_CONFIRM: u8 = 15;
     /// [`MessageId`](super::MessageId).
     pub const MESSAGE_ID: u8 = 23;
@@ -96,7 +96,7 @@ impl Sender {
 pub struct Hop {
     /// The address.
     pub address: IpAddr,
-    /// The logical interface handle. Only the node that made it knows what it means.
+    /// The logical interface handle. Only the node that made it knows its meaning.
     pub handle: u32,
 }
 
@@ -107,7 +107,7 @@ pub struct ErrorSpec {
     pub node: IpAddr,
     /// A smaller reservation was there before and still is.
     pub in_place: bool,
-    /// This receiver asked for less than what has failed.
+    /// This receiver requested less than the failed reservation.
     pub not_guilty: bool,
     /// Code of the error; see [`code`].
     pub code: u8,
@@ -236,7 +236,7 @@ impl ErrorSpec {
 /// The number of a message, by which its receiver can acknowledge it (RFC 2961 section 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageId {
-    /// True if an acknowledgement is wanted.
+    /// True if an acknowledgement is requested.
     pub wants_ack: bool,
     /// A number that is another one each time the node starts, 24 bits.
     pub epoch: u32,
@@ -275,12 +275,12 @@ pub enum Ids {
     Groups(Vec<(u32, IpAddr, IpAddr)>),
 }
 
-/// Asks a neighbour to prove that its messages are recent, and is returned by it (RFC 2747 section 4.3).
+/// Challenge for a neighbour to prove that its messages are recent, which returns it (RFC 2747 section 4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Challenge {
     /// The neighbour's key, 48 bits.
     pub key: u64,
-    /// A number that nobody can guess.
+    /// A number that cannot be guessed.
     pub cookie: u64,
 }
 
@@ -306,7 +306,7 @@ const fn kind_of(address: IpAddr) -> u8 {
     if address.is_ipv4() { 1 } else { 2 }
 }
 
-/// Reads an address of the version that the type of an object says.
+/// Reads an address of the version in the type of an object.
 fn address(from: &mut Reader<'_>, kind: u8) -> Option<IpAddr> {
     match kind {
         1 => from.take::<4>().map(|bytes| Ipv4Addr::from(bytes).into()),
@@ -468,7 +468,7 @@ impl Style {
     }
 }
 
-/// Writes the receiver that wants a confirmation.
+/// Writes the receiver that requests a confirmation.
 pub(crate) fn put_confirm(to: &mut Vec<u8>, receiver: IpAddr) {
     put(to, class::RESV_CONFIRM, kind_of(receiver), |to| put_address(to, receiver));
 }

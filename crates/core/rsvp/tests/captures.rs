@@ -178,7 +178,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/captures")
 }
 
-/// `CUTLINE_BLESS=1` writes them anew.
+/// `CUTLINE_BLESS=1` writes them again.
 #[test]
 fn exchanges_are_byte_for_byte_those_that_are_committed() {
     for (name, bytes) in captures() {
@@ -266,7 +266,7 @@ fn tcpdump_reads_every_message() {
         let output = command.output().expect("tcpdump is installed");
         assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
         let text = String::from_utf8(output.stdout).unwrap();
-        // A packet begins with its time, a message with its version, what is in it with spaces or tabs.
+        // A packet begins with its time, a message with its version, its objects with spaces or tabs.
         let packets = text.lines().filter(|line| line.contains("(46)")).count();
         let messages = text.lines().filter(|line| line.starts_with("\tRSVPv1 ")).count();
         assert!(

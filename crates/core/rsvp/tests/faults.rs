@@ -88,7 +88,7 @@ fn a_restarted_router_has_its_state_back_within_a_refresh() {
     }
 }
 
-/// Nobody has to say that they go: what is not refreshed ends, everywhere, and all of it is free again.
+/// No message is needed at the end: state without refreshes ends, everywhere, and all of it is free again.
 #[test]
 fn a_host_that_vanishes_leaves_nothing_behind() {
     for params in both() {
@@ -163,7 +163,7 @@ fn keys(algorithm: Algorithm) -> IntegrityConfig {
     IntegrityConfig::new(vec![SecurityKey::new(7, algorithm, *b"a secret of both neighbours")])
 }
 
-/// RFC 2747: neighbours with a key set up a reservation, and nobody else does anything.
+/// RFC 2747: neighbours with a key set up a reservation, and no other node reacts.
 #[test]
 fn forged_and_repeated_messages_are_refused_and_counted() {
     for algorithm in [Algorithm::HmacMd5, Algorithm::HmacSha256] {
@@ -283,7 +283,7 @@ fn reservations_go_over_ipv6() {
     }
 }
 
-/// Limits are kept. What exceeds them ends what was there before and nobody has confirmed, or is refused, and is counted.
+/// Limits are kept. New state beyond a limit replaces older unconfirmed state, or is refused, and is counted.
 #[test]
 fn state_is_limited() {
     let params = EngineParams { most_sessions: 10, most_per_session: 3, ..Default::default() };
@@ -407,7 +407,7 @@ proptest! {
             world.deliver((passed.to, interface), &datagram);
             world.run(Duration::from_millis(300));
         }
-        // What was installed by damaged messages ends, and what was there is there again.
+        // State from damaged messages ends, and the previous state is there again.
         world.run(SECOND * 30);
         for node in 0..3 {
             prop_assert_eq!(world.nodes[node].engine.sizes().sessions, 1);

@@ -56,7 +56,7 @@ impl Bed {
     }
 }
 
-/// RFC 2205 section 3.7 has the sender say how often it refreshes. What it says is believed up to a limit.
+/// RFC 2205 section 3.7 has the sender state its refresh period. The stated value is believed up to a limit.
 #[test]
 fn state_without_refreshes_ends_whatever_its_sender_has_said() {
     let params = EngineParams::default();

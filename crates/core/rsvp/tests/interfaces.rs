@@ -19,7 +19,7 @@ use cutline_rsvp::message::{Body, Descriptor, Message, MessageType, ResvErr};
 use cutline_rsvp::object::{Acknowledgement, Hop, IdList, Ids, MessageId, Sender, Style};
 use cutline_units::Duration;
 
-/// Each message is refused where it does not belong, with keys and without, and counted; what is in place stays.
+/// Each message is refused where it does not belong, with keys and without, and counted; existing state stays.
 #[test]
 fn a_message_changes_nothing_of_an_interface_where_it_did_not_arrive() {
     for keys in [NONE, ALL_BUT_M] {
@@ -46,7 +46,7 @@ fn a_message_changes_nothing_of_an_interface_where_it_did_not_arrive() {
     }
 }
 
-/// The same messages do what they say where they belong.
+/// The same messages take effect where they belong.
 #[test]
 fn the_same_messages_are_believed_where_they_belong() {
     let mut bed = Bed::new(NONE);
@@ -108,7 +108,7 @@ fn a_reservation_is_made_where_it_arrives() {
     }
 }
 
-/// RFC 2205 section 3.6: a route may change to any interface, but nobody without a key takes a path from an authenticated neighbour.
+/// RFC 2205 section 3.6: a route may change to any interface, but no node without a key takes a path from an authenticated neighbour.
 #[test]
 fn a_path_moves_unless_an_authenticated_neighbour_has_announced_it() {
     for (keys, is_moved) in [(NONE, true), (ALL_BUT_M, false)] {
@@ -151,7 +151,7 @@ fn a_signature_is_nothing_where_nobody_checks_it() {
     assert_eq!(bed.stats().misplaced, 1);
 }
 
-/// Refresh reduction (RFC 2961): nobody at another interface is taken for a neighbour, so its summaries, acknowledgements and requests
+/// Refresh reduction (RFC 2961): no host at another interface is taken for a neighbour, so its summaries, acknowledgements and requests
 /// change nothing.
 #[test]
 fn refresh_reduction_is_with_the_neighbour_at_its_interface() {
@@ -170,14 +170,14 @@ fn refresh_reduction_is_with_the_neighbour_at_its_interface() {
         let known: Vec<MessageId> = messages.iter().filter_map(ids).collect();
         assert!(!known.is_empty());
         let before = bed.world.passed.len();
-        // All that `r` has sent to `h2` is not known there any more, says `m`.
+        // All that `r` has sent to `h2` is no longer known there, says `m`.
         let not_known =
             known.iter().map(|id| Acknowledgement { is_known: false, epoch: id.epoch, id: id.id });
         let mut message = Message::new(64, Body::Ack);
         message.reduces_refreshes = true;
         message.acknowledgements = not_known.collect();
         bed.arrives(3, h2, message.encode());
-        // And `h2` names what it has never sent.
+        // And `h2` names messages that it has never sent.
         let list = IdList { epoch: 1, ids: Ids::Plain(vec![1, 2, 3]) };
         bed.says(3, h2, Body::Srefresh(vec![list]));
         bed.world.run(Duration::from_millis(100));

@@ -52,7 +52,7 @@ fn a_reservation_is_set_up_confirmed_and_released() {
     }
 }
 
-/// RFC 2205 section 3.1.5: the end of a path ends what is reserved for it, everywhere.
+/// RFC 2205 section 3.1.5: the end of a path ends the reservations for it, everywhere.
 #[test]
 fn the_end_of_a_path_ends_its_reservations() {
     let mut world = line(1, 2, &EngineParams::default());
@@ -208,7 +208,7 @@ fn a_large_request_does_not_block_a_small_one() {
     }
 }
 
-/// RFC 2205 section 3.1.8: a larger request that fails leaves what is there.
+/// RFC 2205 section 3.1.8: a larger request that fails leaves the present reservation.
 #[test]
 fn what_is_in_place_stays_when_more_is_refused() {
     let mut world = line(1, 2, &EngineParams::default());
@@ -238,7 +238,7 @@ fn what_is_in_place_stays_when_more_is_refused() {
     );
 }
 
-/// RFC 2211: what is reserved is what the senders announce, if that is less.
+/// RFC 2211: the senders' announcement is reserved, if that is less.
 #[test]
 fn no_more_is_reserved_than_is_sent() {
     let mut world = line(1, 1, &EngineParams::default());

@@ -50,7 +50,7 @@ impl Key {
         tag_of(&self.0, parts)
     }
 
-    /// Returns whether a tag is that of the message. The time that this takes says nothing about the right tag.
+    /// Returns whether a tag is that of the message. The time of this call does not depend on the tags.
     pub fn verifies(&self, parts: &[&[u8]], tag: &[u8]) -> bool {
         mac(&self.0, parts).verify_slice(tag).is_ok()
     }

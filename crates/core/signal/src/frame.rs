@@ -16,13 +16,13 @@
 //! | data | 16 | d1 for the last fragment of a message, d0 for one that more follow 1, length of its payload 3, token 4, when it was sent 8 |
 //!
 //! The messages of a [negotiation](crate::negotiation) come among them and begin with c7 51. Times are nanoseconds of the
-//! sender's clock. The token is a number that follows from the session, so that nobody who cannot see the path adds messages
+//! sender's clock. The token is a number that follows from the session, so that no host outside of the path can add messages
 //! to a connection.
 //!
 //! The header in a stream is as long as the alignment of memory that a copy is fast for: with 12 B, processors that copy slowly to
 //! addresses a few bytes further on took 2.5 times as long for a message of 64 KB.
 //!
-//! Nothing that arrives is trusted: what this version would not write is [`Frame::Foreign`] or [`Broken`].
+//! Received bytes are not trusted: a frame that this version would not write is [`Frame::Foreign`] or [`Broken`].
 
 use crate::authentication::TAG;
 use crate::negotiation::{Framing, framing};
@@ -46,7 +46,7 @@ const FEEDBACK: [u8; 2] = [0xc7, 0x54];
 /// Bits after the exponent of a round-trip time.
 const MANTISSA: u32 = 11;
 const UNKNOWN_RTT: u16 = 1;
-/// The shortest and the longest round-trip time that two bytes can say, ns.
+/// The shortest and the longest round-trip time that two bytes can express, ns.
 const SHORTEST_RTT: u64 = (1 << MANTISSA) + 2;
 const LONGEST_RTT: u64 = ((2 << MANTISSA) - 1) << 31;
 const LAST_FRAGMENT: u8 = 0xd1;
@@ -72,7 +72,7 @@ pub enum Frame {
     Feedback,
     /// A message of a negotiation.
     Negotiation,
-    /// Something else: the other end does not speak this protocol, or the token is not that of the session.
+    /// Other bytes: the peer does not speak this protocol, or the token is not that of the session.
     Foreign,
 }
 
@@ -134,7 +134,7 @@ pub const fn is_data_kind(first: u8) -> bool {
     matches!(first, FRAGMENT | LAST_FRAGMENT)
 }
 
-/// Returns a report as a datagram or a part of a stream. `tag` computes the tag of what comes before it, if there is a key.
+/// Returns a report as a datagram or a part of a stream. `tag` computes the tag of the bytes before it, if there is a key.
 ///
 /// # Panics
 /// When it is longer than [`LONGEST_REPORT`].
@@ -142,7 +142,7 @@ pub fn report(token: u32, content: &[u8], tag: Option<impl FnOnce(&[u8]) -> [u8;
     with_header(REPORT, token, content, tag)
 }
 
-/// Returns feedback of rate control as a datagram. `tag` computes the tag of what comes before it, if there is a key.
+/// Returns feedback of rate control as a datagram. `tag` computes the tag of the bytes before it, if there is a key.
 ///
 /// # Panics
 /// When it is longer than [`LONGEST_REPORT`].
@@ -167,8 +167,8 @@ fn with_header(
     bytes
 }
 
-/// Returns what a datagram is. `token` is that of the session; data and reports with another one are foreign. There is none while
-/// the other end does not take part: then whatever is no message of a negotiation is [plain](Frame::Plain).
+/// Returns the frame in a datagram. `token` is that of the session; data and reports with another one are foreign. There is none while
+/// the peer does not take part: then whatever is no message of a negotiation is [plain](Frame::Plain).
 #[inline]
 pub fn datagram(bytes: &[u8], token: Option<u32>) -> Frame {
     let Some(token) = token else {
@@ -191,7 +191,7 @@ fn data(bytes: &[u8], token: u32) -> Option<Frame> {
     (theirs == token).then(|| Frame::Data { number, sent, rtt: unpack_rtt(rtt) })
 }
 
-/// Returns what a report or feedback says: everything between its header and its tag, which is not there any more.
+/// Returns the contents of a report or feedback: the bytes after its header. The tag has been removed.
 pub fn report_content(untagged: &[u8]) -> &[u8] {
     untagged.get(REPORT_HEADER..).unwrap_or_default()
 }
@@ -241,9 +241,9 @@ pub struct End {
     pub length: u64,
 }
 
-/// A stream that has something in it which this version would not write. What follows cannot be understood.
+/// A stream with a frame that this version would not write. Later bytes cannot be understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the other end has sent something that is no message of this protocol")]
+#[error("the peer has sent something that is no message of this protocol")]
 pub struct Broken;
 
 /// Finds the messages in a stream. It keeps no bytes.

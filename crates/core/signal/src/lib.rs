@@ -2,17 +2,17 @@
 //! clock, opens no socket, and takes its random numbers from the caller, so the same object works in a socket and as an agent
 //! in the simulator.
 //!
-//! - [`session`]: one end of a connection: all of what follows together.
-//! - [`negotiation`]: both ends of a connection agree on what it needs.
-//! - [`presence`]: detection of this protocol at the other end, before a stream begins.
-//! - [`frame`]: what messages of the application and reports look like on the wire.
+//! - [`session`]: one end of a connection: all of the following together.
+//! - [`negotiation`]: both ends of a connection agree on its specification.
+//! - [`presence`]: detection of this protocol at the peer, before a stream begins.
+//! - [`frame`]: the format of the application's messages and of reports on the wire.
 //! - [`pacing`]: when an application may send.
-//! - [`rate_control`]: TFRC beside that, if the application asks for it.
+//! - [`rate_control`]: TFRC beside that, if the application requests it.
 //! - [`clock`]: the offset between the clocks of two ends, and its error.
-//! - [`monitor`]: what is sent and received, measured at both ends, and what they report to each other.
-//! - [`violation`]: whether that is what was agreed on.
+//! - [`monitor`]: measures of the traffic sent and received at both ends, and the reports between them.
+//! - [`violation`]: detection of violations of the agreement.
 //! - [`operation`]: moves a sender inside its region of operation.
-//! - [`renegotiation`]: asks for another specification when that does not help, and for the better one again.
+//! - [`renegotiation`]: requests another specification when that does not help, and for the better one again.
 //! - [`mib`]: all that is known of a connection, as one struct.
 //! - [`authentication`]: the key that both ends may share, and the tags of messages.
 

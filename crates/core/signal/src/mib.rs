@@ -1,6 +1,6 @@
-//! The QoS MIB of a connection: everything that its application may want to know of it, as one struct (QoSockets section II).
+//! The QoS MIB of a connection: the state of the connection for its application, as one struct (QoSockets section II).
 //!
-//! It is plain data, a copy of what was known at [`Mib::at`]. What is not known, or not known any more, is `None`.
+//! It is plain data, a copy of the state at [`Mib::at`]. Values that are not known, or no longer known, are `None`.
 
 use crate::clock::ClockEstimate;
 use crate::monitor::{
@@ -17,19 +17,19 @@ use cutline_units::{Bytes, Duration, Hint, Histogram, Instant, Rate};
 pub struct Mib {
     /// Time of these values, by this end's clock.
     pub at: Instant,
-    /// Traffic that this end sends, as the other end reports it.
+    /// Traffic that this end sends, as the peer reports it.
     pub send: SendMib,
     /// Traffic that this end receives.
     pub receive: ReceiveMib,
     /// The delay hint of the packets that this end sends; `None` if they have none.
     pub hint: Option<Hint>,
-    /// The other end's clock minus ours, its error, and the latest round-trip time.
+    /// The peer's clock minus ours, its error, and the latest round-trip time.
     pub clock: Option<ClockEstimate>,
     /// Number of times that one of the two clocks was set, as exchanges show.
     pub clock_steps: u64,
     /// The messages of negotiations.
     pub negotiation: NegotiationStats,
-    /// The reports of the other end.
+    /// The reports of the peer.
     pub reports: ReportStats,
     /// Feedback of the lower layers.
     pub feedback: LocalFeedback,
@@ -48,13 +48,13 @@ pub struct SendMib {
     pub sent: Sent,
     /// Traffic sent in the last interval.
     pub last_sent: Option<SentInterval>,
-    /// Traffic that the other end has received since the beginning, as it reports.
+    /// Traffic that the peer has received since the beginning, as it reports.
     pub received: Received,
-    /// Traffic that the other end has received in its last interval, as it reports.
+    /// Traffic that the peer has received in its last interval, as it reports.
     pub last: Option<Delivery>,
     /// The measures beside their limits.
     pub conformance: Conformance,
-    /// The rate at which the application should send, messages/s; `None` if nothing asks for one.
+    /// The rate at which the application should send, messages/s; `None` if nothing requests one.
     pub target_rate: Option<f64>,
     /// Residual rate of the application; `None` while no rate limit is in effect, and before the first
     /// interval is over.
@@ -62,7 +62,7 @@ pub struct SendMib {
 }
 
 /// Rate that an application may use beyond that of the last interval (QUANTA section 5: residual bandwidth).
-/// The most that it may send is the rate that it is asked for, or the highest that was agreed on; with TFRC,
+/// The most that it may send is the requested rate, or the highest that was agreed on; with TFRC,
 /// its allowed rate if that leaves less. After a burst above that it is nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Residual {
@@ -77,7 +77,7 @@ pub struct Residual {
 pub struct ReceiveMib {
     /// The negotiated and the effective specification.
     pub contract: Contract,
-    /// Traffic that the other end has sent since the beginning, as it reports.
+    /// Traffic that the peer has sent since the beginning, as it reports.
     pub sent: Sent,
     /// Traffic received since the beginning.
     pub received: Received,
@@ -96,7 +96,7 @@ pub struct ReceiveMib {
 pub struct Contract {
     /// The effective specification: the agreement, or this end's own specification.
     pub effective: Specification,
-    /// The agreement of both ends, with each end's request; `None` without one, or if the other end takes no
+    /// The agreement of both ends, with each end's request; `None` without one, or if the peer takes no
     /// part.
     pub agreement: Option<Agreement>,
 }
@@ -104,7 +104,7 @@ pub struct Contract {
 /// Conformance of a direction to its specification.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conformance {
-    /// The region of operation and what was measured in it since the specification holds: on each axis the best and the worst.
+    /// The region of operation and the measurements in it under the present specification: on each axis the best and the worst.
     pub operation: Interval,
     /// The violations under way, each with the worst value and since when.
     pub violations: Vec<Violation>,
@@ -129,7 +129,7 @@ pub struct Distribution {
     pub max: Duration,
 }
 
-/// Feedback of the lower layers to the sending end (QUANTA section 5). It is filled in by who owns the
+/// Feedback of the lower layers to the sending end (QUANTA section 5). It is filled in by the owner of the
 /// socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LocalFeedback {
@@ -146,9 +146,9 @@ pub struct LocalFeedback {
     pub unpaced: u64,
     /// Total time that sending has waited, for either reason.
     pub waited: Duration,
-    /// Messages that were not sent because the interface's queue had no room (`ENOBUFS`). The kernel does not say it of a stream.
+    /// Messages that were not sent because the interface's queue had no room (`ENOBUFS`). The kernel does not report it for a stream.
     pub no_buffers: u64,
-    /// Number of ICMP messages about datagrams that did not reach the other end for the time being.
+    /// Number of ICMP messages about datagrams that did not reach the peer for the time being.
     pub unreachable: u64,
     /// Number of times that the connection was made again. The numbers of messages are of the one that holds.
     pub reconnections: u64,
@@ -156,7 +156,7 @@ pub struct LocalFeedback {
     pub reconnected: Option<Instant>,
 }
 
-/// The kernel's figures of a TCP connection. It is filled in by who owns the socket.
+/// The kernel's figures of a TCP connection. It is filled in by the owner of the socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpFigures {
     /// The smoothed round-trip time.
@@ -171,7 +171,7 @@ pub struct TcpFigures {
     pub retransmissions: u32,
     /// Bytes written and not yet sent.
     pub not_sent: Bytes,
-    /// The rate at which the other end acknowledges data.
+    /// The rate at which the peer acknowledges data.
     pub delivery_rate: Rate,
     /// The rate at which data is paced.
     pub pacing_rate: Rate,
@@ -198,7 +198,7 @@ impl Conformance {
 }
 
 impl Residual {
-    /// The least of what pacing and TFRC leave.
+    /// The smaller of the limits of pacing and TFRC.
     fn new(
         holds: &Specification,
         target_rate: Option<f64>,
@@ -213,7 +213,7 @@ impl Residual {
         })
     }
 
-    /// The allowed rate minus what was sent in an interval, where a message counts as a segment at least
+    /// The allowed rate minus the rate sent in an interval, where a message counts as a segment at least
     /// ([`crate::rate_control`]).
     fn of_tfrc(allowed: Rate, size: Option<Bytes>, sent: &SentInterval) -> Self {
         let segment = u64::from(segment(size));
@@ -342,7 +342,7 @@ mod tests {
         // 80 messages/s of 1000 B are 640 kbit/s; 50 full ones and 10 of half the length leave 200 kbit/s.
         let spec = Specification::builder().rates(60.0, 80.0, 100.0).size(Bytes::new(1000)).build().unwrap();
         assert_eq!(left(&spec, None, &sent(60, 55_000)), Some((25.0, Some(200_000))));
-        // A rate that has fallen to 60/s leaves 40 kbit/s; what was sent above it leaves nothing.
+        // A rate that has fallen to 60/s leaves 40 kbit/s; more than that leaves nothing.
         assert_eq!(left(&spec, Some(60.0), &sent(60, 55_000)), Some((5.0, Some(40_000))));
         assert_eq!(left(&spec, None, &sent(100, 100_000)), Some((0.0, Some(0))));
         // Without a size messages count; a peak alone is the most; without a rate nothing is known.
@@ -364,7 +364,7 @@ mod tests {
             let left = Residual::new(spec, None, &sent, Some(&tfrc)).unwrap();
             (left.rate, left.throughput.map(Rate::as_bps))
         };
-        // What was agreed on leaves 200 kbit/s of 640. TFRC counts 60 messages of 1000 B, 480 kbit/s.
+        // The agreement leaves 200 kbit/s of 640. TFRC counts 60 messages of 1000 B, 480 kbit/s.
         let spec = Specification::builder().rates(60.0, 80.0, 100.0).size(Bytes::new(1000)).build().unwrap();
         assert_eq!(left(&spec, 560), (10.0, Some(80_000)));
         assert_eq!(left(&spec, 5000), (25.0, Some(200_000)));

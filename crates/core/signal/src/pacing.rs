@@ -5,7 +5,7 @@
 //!
 //! A [`Pacer`] is two leaky buckets (ITU-T I.371, the generic cell rate algorithm): one for the highest useful rate, which
 //! allows bursts, and one for the peak rate, which allows two messages in a row, since an application's timers are late now and
-//! then. It says when the next message may be sent. Whether the sender waits until then or gets an error is up to the caller.
+//! then. It gives the time at which the next message may be sent. Whether the sender waits until then or gets an error is up to the caller.
 
 use cutline_quality::spec::Specification;
 use cutline_units::{Duration, Instant, Rate};
@@ -59,7 +59,7 @@ impl Pacer {
         Self { sustained, peak: spec.peak_rate.map(|rate| bucket(rate, message(rate))), limit: None }
     }
 
-    /// Another specification holds from now on. What has been sent counts on.
+    /// Another specification holds from now on. Messages already sent still count.
     pub fn renegotiate(&mut self, spec: &Specification) {
         let schedule = |bucket: &Option<Bucket>| bucket.as_ref().map(|bucket| bucket.schedule);
         let (sustained, peak) = (schedule(&self.sustained), schedule(&self.peak));
@@ -71,7 +71,7 @@ impl Pacer {
         }
     }
 
-    /// Replaces the highest useful rate by another one, messages/s. What has been sent counts on.
+    /// Replaces the highest useful rate by another one, messages/s. Messages already sent still count.
     pub fn set_rate(&mut self, spec: &Specification, rate: f64) {
         self.renegotiate(&Specification { max_rate: Some(rate), ..spec.clone() });
     }

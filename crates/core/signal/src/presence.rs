@@ -1,8 +1,8 @@
-//! Detection of this protocol at the other end, by datagram, before a stream begins.
+//! Detection of this protocol at the peer, by datagram, before a stream begins.
 //!
 //! A plain program would take the first offer of a [negotiation](crate::negotiation) in a stream for data. So an end that does not
-//! know its peer first sends a *question* to the same port number of UDP. A QoS socket gives the *answer*; others say nothing, or their
-//! system says that nobody is there.
+//! know its peer first sends a *question* to the same port number of UDP. A QoS socket gives the *answer*; others do not answer, or their
+//! system reports a closed port.
 //!
 //! | bytes | field |
 //! | --- | --- |
@@ -24,7 +24,7 @@ const MAGIC: [u8; 4] = [0xc7, 0x54, 1, 0];
 const QUESTION: u8 = 1;
 const ANSWER: u8 = 2;
 
-/// Returns a question. `nonce` is a random number that nobody can guess.
+/// Returns a question. `nonce` is an unpredictable random number.
 pub fn question(nonce: Nonce, key: Option<&Key>) -> Vec<u8> {
     write(QUESTION, nonce, key)
 }

@@ -1,4 +1,4 @@
-//! Rate control of datagrams beside what was agreed on: TFRC (RFC 5348), with the objects of [`cutline_transport::tfrc`].
+//! Rate control of datagrams beside the agreement: TFRC (RFC 5348), with the objects of [`cutline_transport::tfrc`].
 //!
 //! The sending end states its round-trip time in the header of each message ([`crate::frame`]); so the receiving end knows
 //! that it has to send feedback. So nothing is negotiated, and each direction is controlled by itself. Feedback is a message
@@ -36,7 +36,7 @@ pub enum RateControl {
     /// The agreed rate.
     #[default]
     Agreed,
-    /// The agreed rate or that of TFRC, whichever is lower. The other end has to take part. Sizes in the
+    /// The agreed rate or that of TFRC, whichever is lower. The peer has to take part. Sizes in the
     /// parameters have no effect: the segment is the size of messages that was agreed on, and the queue is
     /// the application's.
     Tfrc(TfrcParams),
@@ -49,7 +49,7 @@ pub struct TfrcFigures {
     pub rate: Rate,
     /// The average round-trip time; `None` before the first feedback.
     pub rtt: Option<Duration>,
-    /// The loss event rate that the other end has reported, 0 to 1.
+    /// The loss event rate that the peer has reported, 0 to 1.
     pub loss_event_rate: f64,
     /// Feedback that was used.
     pub feedback: u64,
@@ -60,7 +60,7 @@ pub struct TfrcFigures {
 }
 
 impl RateControl {
-    /// Returns whether feedback of the other end is necessary.
+    /// Returns whether feedback of the peer is necessary.
     pub const fn needs_feedback(&self) -> bool {
         matches!(self, Self::Tfrc(_))
     }
@@ -329,7 +329,7 @@ mod tests {
             bytes[place..place + 8].copy_from_slice(&field);
             FeedbackMessage::decode(&bytes)
         };
-        // p, and the receive rate: what is no number, negative, infinite or too large.
+        // p, and the receive rate: values that are no number, negative, infinite or too large.
         for (place, value) in
             [(28, f64::NAN), (28, 1.01), (28, -0.1), (20, f64::INFINITY), (20, 2e15), (20, f64::NAN)]
         {

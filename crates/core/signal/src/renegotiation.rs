@@ -1,20 +1,20 @@
-//! Asks for a weaker specification when what was agreed on cannot be had, and for the better one again when it can (QUANTA section 5.2:
+//! Requests a weaker specification when the agreement cannot be met, and the better one again when it can (QUANTA section 5.2:
 //! flows are lowered gracefully; QoSockets section II: an application can change its request with the MIB's help).
 //!
-//! The application says what it accepts beside its own specification: [`Alternatives`], best first, each of which demands no more
-//! than the one before. The controller never asks for anything else. Each interval it gets what is [seen](Seen):
+//! The application gives the specifications that it accepts beside its own: [`Alternatives`], best first, each of which demands no more
+//! than the one before. The controller never requests anything else. Each interval it gets [observations](Seen):
 //!
-//! - *Down*: a limit has been violated for [`RenegotiationParams::patience`], and nothing else that the end does can mend it. The next
-//!   alternative is asked for.
+//! - *Down*: a limit has been violated for [`RenegotiationParams::patience`], and no other action of the end can end the violation. The next
+//!   alternative is requested.
 //! - *Back*: for [`RenegotiationParams::rest`], delay, jitter and loss were well inside the limits of the next better specification, and no
-//!   limit was violated. That one is asked for. Whether the network carries its rate is not known before, so a return is a trial.
-//! - *Back-off*: a return has not lasted if the weaker specification is asked for again within the rest. Then the rest is twice as long,
+//!   limit was violated. That one is requested. Whether the network carries its rate is not known before, so a return is a trial.
+//! - *Back-off*: a return has not lasted if the weaker specification is requested again within the rest. Then the rest is twice as long,
 //!   up to [`RenegotiationParams::longest_rest`], and as long as at first after a return that has lasted. A return that has not lasted yet is
-//!   taken back after a fifth of the patience. What the other end refuses is not asked for again during the rest, which is twice as long
-//!   the next time, too; what it does not answer, during the patience.
+//!   taken back after a fifth of the patience. An alternative that the peer refuses is not requested again during the rest, which is twice as long
+//!   the next time, too; an unanswered one, during the patience.
 //!
 //! Example: a telephone call of 50 messages/s accepts 25 as well, and the link carries 40 for five minutes. After 5 s it has 25. After
-//! 30 s within all limits it asks for 50, and has 25 again 1 s after the limits are violated; the next times after 60 s and 120 s.
+//! 30 s within all limits it requests 50, and has 25 again 1 s after the limits are violated; the next times after 60 s and 120 s.
 
 use cutline_params::{ParameterError, Parameters};
 use cutline_quality::spec::ConnectionSpecification;
@@ -63,7 +63,7 @@ pub struct Alternatives {
 /// Observation of both directions in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Seen {
-    /// Time since which a limit has been violated and nothing else can mend it; `None` if none is.
+    /// Time since which a limit has been violated that no other action can end; `None` if none is.
     pub violated_since: Option<Instant>,
     /// The position of the worst of delay, jitter and loss between the limits of the next better specification: 1 at the best, 0 at the
     /// limit; `None` if nothing was measured.
@@ -73,7 +73,7 @@ pub struct Seen {
     pub is_short: bool,
 }
 
-/// The controller of which specification an end asks for.
+/// Controller of the specification that an end requests.
 #[derive(Clone, Debug)]
 pub struct Renegotiation {
     alternatives: Alternatives,
@@ -92,7 +92,7 @@ pub struct Renegotiation {
     /// The end of the last interval.
     last: Instant,
     rest: Duration,
-    /// Before this time nothing is asked for.
+    /// Before this time nothing is requested.
     hold_until: Instant,
 }
 
@@ -110,7 +110,7 @@ impl RenegotiationParams {
 }
 
 impl Alternatives {
-    /// Checks the alternatives of an application that asks for `own`.
+    /// Checks the alternatives of an application that requests `own`.
     ///
     /// # Errors
     /// When a parameter is not allowed, or demands more than in the specification before.
@@ -137,7 +137,7 @@ impl Alternatives {
 }
 
 impl Renegotiation {
-    /// The controller of an end that asks for `own` at first.
+    /// The controller of an end that requests `own` at first.
     ///
     /// # Errors
     /// As [`Alternatives::validate`].
@@ -164,7 +164,7 @@ impl Renegotiation {
         Ok(this)
     }
 
-    /// The application itself asks for something else. Alternatives that demand more than that are left out from now on.
+    /// The application itself requests another specification. Alternatives that demand more than that are left out from now on.
     pub fn restart(&mut self, now: Instant, own: ConnectionSpecification) {
         let mut ladder = vec![own];
         for alternative in &self.alternatives.specifications {
@@ -185,7 +185,7 @@ impl Renegotiation {
         self.ladder.get(self.place.checked_sub(1)?)
     }
 
-    /// Takes an interval. Returns what to ask the other end for: its place among the alternatives, from 1, with 0 for the application's
+    /// Takes an interval. Returns the request for the peer: its place among the alternatives, from 1, with 0 for the application's
     /// own; and the specification.
     pub fn on_interval(&mut self, now: Instant, seen: &Seen) -> Option<(usize, &ConnectionSpecification)> {
         let length = now.saturating_since(self.last);
@@ -211,7 +211,7 @@ impl Renegotiation {
         Some((place, &self.ladder[place]))
     }
 
-    /// Both ends agree, whether this end has asked or the other one; `ours` is what this end asks for now.
+    /// Both ends agree, at the request of this end or of the other one; `ours` is the present request of this end.
     pub fn on_agreed(&mut self, now: Instant, ours: &ConnectionSpecification) {
         let Some(place) = self.ladder.iter().position(|specification| specification == ours) else { return };
         let is_down = place > self.place;
@@ -224,14 +224,14 @@ impl Renegotiation {
         self.settle(now);
     }
 
-    /// Returns whether a weaker specification is asked for than the one that holds. Until the other end
-    /// answers, the sender keeps to the lowest rate of what is asked for: the queue that it has filled would
+    /// Returns whether a weaker specification is requested than the one that holds. Until the peer
+    /// answers, the sender keeps to the lower one of the requested rates: the queue that it has filled would
     /// drop the question.
     pub fn is_asking_for_less(&self) -> bool {
         self.asked.is_some_and(|place| place > self.place)
     }
 
-    /// The other end has refused.
+    /// The peer has refused.
     pub fn on_refused(&mut self, now: Instant) {
         if self.asked.take().is_some() {
             self.hold_until = now.saturating_add(self.rest);
@@ -240,7 +240,7 @@ impl Renegotiation {
         }
     }
 
-    /// The other end has not answered: the question or the answer may be lost.
+    /// The peer has not answered: the question or the answer may be lost.
     pub fn on_no_answer(&mut self, now: Instant) {
         if self.asked.take().is_some() {
             self.hold_until = now.saturating_add(self.alternatives.params.patience);
@@ -248,7 +248,7 @@ impl Renegotiation {
         }
     }
 
-    /// Counts for how long all has been well inside. An interval that says nothing counts for nothing.
+    /// Counts the time for which all has been well inside. An interval without evidence does not count.
     fn count_inside(&mut self, length: Duration, seen: &Seen) {
         let Some(headroom) = seen.headroom else { return };
         let is_inside = !seen.is_short && headroom >= self.alternatives.params.inside;

@@ -49,7 +49,7 @@ impl Side {
         Report::new(self.number, arrivals, departures, self.clock.estimate(now), stamps).encode()
     }
 
-    /// Takes a report, and returns what was delivered by it.
+    /// Takes a report, and returns the deliveries in it.
     fn accept(&mut self, now: Instant, bytes: &[u8], departures: &Departures) -> Delivery {
         let report = Report::decode(bytes).unwrap();
         if let Some(exchange) = self.stamper.on_stamps(now, &report.stamps) {
@@ -135,7 +135,7 @@ fn both_ends_see_the_loss_and_the_delay_within_the_error_of_the_clocks() {
         }
     }
     assert!(known > 115, "the offset is known after the first reports: {known}");
-    // Half of the round trip of 54 ms, and little of drift: the exchanges go on.
+    // Half of the round trip of 54 ms, and little of drift: the exchanges continue.
     let worst = errors.iter().max().unwrap();
     assert!(*worst < ms(28), "{worst}");
     assert_eq!((receiver.clock.steps(), sender.clock.steps()), (0, 0));

@@ -33,7 +33,7 @@ fn measure(flows: usize, seconds: u64, tsq: bool) {
     let window = Window { from: Instant::ZERO + duration / 5, until: Instant::ZERO + duration };
     let settings = SimulationSettings { seed: 1, duration, window, interval: Duration::from_millis(300) };
     let mut simulation = Simulation::new(&network, &settings).expect("the papers' network is sound");
-    // The simulation does not need its description any more.
+    // The simulation no longer needs its description.
     drop(network);
     let set_up = cpu_seconds();
     simulation.advance(Instant::ZERO + duration);
@@ -63,7 +63,7 @@ fn cpu_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
-/// Resident memory of this process. (Not `statm` times the page size: asking for the latter fails under valgrind.)
+/// Resident memory of this process. (Not `statm` times the page size: requesting the latter fails under valgrind.)
 fn resident_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux tells a process its memory");
     let line =

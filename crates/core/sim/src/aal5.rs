@@ -54,7 +54,7 @@ impl Aal5Params {
         self.cells(size) * CELL
     }
 
-    /// Returns the payload of cells per second of a link of this rate: what a queue can count on at most.
+    /// Returns the payload of cells per second of a link of this rate: the largest service rate of a queue.
     pub fn payload_rate(rate: Rate) -> Rate {
         Rate::from_bps((u128::from(rate.as_bps()) * u128::from(CELL_PAYLOAD) / u128::from(CELL)) as u64)
     }

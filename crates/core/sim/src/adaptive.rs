@@ -1,8 +1,8 @@
 //! Adaptive hints: two agents adapt a flow's hint to its quality.
 //!
-//! The [`Reporter`] at the sink periodically sends the totals of what has arrived, over the links of the acknowledgements. A
+//! The [`Reporter`] at the sink periodically sends the totals of arrivals, over the links of the acknowledgements. A
 //! report waits in their queues and can be lost there. So the [`HintKeeper`] at the source learns the quality with a delay
-//! of at least the one-way delay, and only what a real receiver would see. The controller is `cutline_quality`'s
+//! of at least the one-way delay, and only measures that a real receiver would have. The controller is `cutline_quality`'s
 //! [`HintControl`].
 
 use crate::agent::{Address, Agent, AgentMessage, Context, FlowCounts, OutboundMessage};

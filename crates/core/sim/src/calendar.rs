@@ -485,7 +485,7 @@ mod tests {
         assert_eq!(calendar.capacity(), 1);
     }
 
-    /// Looking for an event may begin a day that is not reached yet; what is scheduled before it then comes first.
+    /// Looking for an event may begin a day that is not reached yet; entries scheduled before it then come first.
     #[test]
     fn an_event_before_a_day_that_was_begun_early_is_first() {
         let mut calendar = Calendar::new(());

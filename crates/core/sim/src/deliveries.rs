@@ -1,8 +1,8 @@
 //! A record of deliveries: the times at which a link can deliver bytes, as in Mahimahi's format.
 //!
 //! Each delivery carries up to 1500 B of the packets that wait at its time: several small packets, one whole packet, or the next
-//! part of a large one, which arrives with its last part. What nobody uses of a delivery is lost. So under saturation the bytes
-//! delivered are those recorded, for every size of packet. The record begins anew at its end.
+//! part of a large one, which arrives with its last part. The unused rest of a delivery is lost. So under saturation the bytes
+//! delivered are those recorded, for every size of packet. The record restarts at its end.
 
 use crate::measure::Window;
 use cutline_units::{Duration, Instant};
@@ -69,7 +69,7 @@ impl DeliveryClock {
         self.round.saturating_add(Duration::from_millis(self.record.times_ms[self.place]))
     }
 
-    /// Opens the next delivery. What is left of the one before is lost.
+    /// Opens the next delivery. The rest of the previous one is lost.
     fn open(&mut self) {
         self.at = self.next();
         self.left = DELIVERY_BYTES;

@@ -246,7 +246,7 @@ impl FifoQueue {
         room
     }
 
-    /// Lets go of the packets that have started by `now`.
+    /// Releases the packets that have started by `now`.
     fn release(&mut self, now: Instant) {
         while let Some(&(starts, size)) = self.waiting.front()
             && starts <= now

@@ -1,7 +1,7 @@
-//! The state of a flow in three parts: what an acknowledgement touches, what a data packet touches, and the rest.
+//! The state of a flow in three parts: the fields for acknowledgements, the fields for data packets, and the rest.
 //!
 //! With many flows, cache misses dominate the cost. Therefore the parts are stored in separate arrays, and each holds only
-//! what its packets need.
+//! the fields that its packets need.
 
 use crate::agent::FlowCounts;
 use crate::measure::{DelayRecord, FlowRecord, FlowSeries, Received, ReceivedRecord, SentRecord};

@@ -6,7 +6,7 @@
 //!
 //! The models are those of Linux's netem, with these differences: the state of the Gilbert-Elliott model is drawn from its
 //! stationary distribution at the start, so that its mean loss holds from the first packet on (netem starts in the good
-//! state); a reordered packet is late (with netem it is early); jitter keeps the order of packets unless it is told
+//! state); a reordered packet is late (with netem it is early); jitter keeps the order of packets unless configured
 //! otherwise; and there is no correlation between draws.
 //!
 //! # Loss

@@ -27,7 +27,7 @@
 //!   managed           managers of hosts, which limit QoS connections
 //!   rsvp              reservations: the engine of `rsvp` as an agent at hosts and routers
 //! measure             histograms, interval series, records
-//! watch               what a capture at a link would show
+//! watch               packets at a link, as a capture shows them
 //! external            flows whose endpoints are real hosts
 //! outcome             the result of a run
 //! ```

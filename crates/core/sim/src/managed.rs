@@ -2,7 +2,7 @@
 //!
 //! A [`SimulatedHost`] is the manager of a node. QoS connections whose source is there may be managed
 //! ([`QosConnection::managed`](crate::qos::QosConnection::managed)): they ask it for a flow, keep to the rate that it
-//! grants, and report what they deliver. The managers of a path are agents that send each other summaries through the
+//! grants, and report their deliveries. The managers of a path are agents that send each other summaries through the
 //! network, where these wait in queues and may be lost.
 //!
 //! ```text
@@ -104,7 +104,7 @@ impl HostManager {
     }
 }
 
-/// Share that a connection asks the manager of its node for.
+/// Share that a connection requests from the manager of its node.
 #[derive(Clone, Debug)]
 pub struct ManagedShare {
     /// The host.
@@ -119,7 +119,7 @@ pub struct ManagedShare {
     pub weight: u32,
 }
 
-/// The manager of a node. Clones are the same one. It begins anew with each simulation of its network; simulations of
+/// The manager of a node. Clones are the same one. It restarts with each simulation of its network; simulations of
 /// one network at the same time would share it.
 #[derive(Clone, Debug)]
 pub struct SimulatedHost(Arc<Mutex<State>>);
@@ -206,7 +206,7 @@ impl SimulatedHost {
         self.lock().rates.values().copied().collect()
     }
 
-    /// Asks for a flow with these rates. Returns it, unless it is refused.
+    /// Requests a flow with these rates. Returns it, unless it is refused.
     pub(crate) fn admit(
         &self,
         now: Instant,

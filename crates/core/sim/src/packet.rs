@@ -1,4 +1,4 @@
-//! A packet of the simulator: the transport's header, and what the network needs.
+//! A packet of the simulator: the transport's header, and the fields for the network.
 
 use crate::calendar::{EventHandle, Payload};
 use cutline_transport::endpoint::{DataHeader, PackedHeader, ReplyHeader, WideHeader};
@@ -37,7 +37,7 @@ impl Packet {
     };
 
     /// Returns the packet after a link has transmitted it: it has waited in the link's queue, which has marked it at its departure if
-    /// `marked`, and its hint is what is left of its delay budget.
+    /// `marked`, and its hint is the rest of its delay budget.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "inlined, a packet in transit stays in registers")]
     pub(crate) fn transmitted(self, waited: Duration, marked: bool, pass_on: Option<HintBudget>) -> Self {

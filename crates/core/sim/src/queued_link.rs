@@ -40,7 +40,7 @@ pub(crate) struct QueuedLink {
     open: QueueInterval,
 }
 
-/// An impairment and what it has done.
+/// An impairment and its counters.
 pub(crate) struct Impaired {
     model: Impairment,
     /// Cells, if they are the unit of loss.
@@ -197,7 +197,7 @@ impl QueuedLink {
         self.counts.marked += u64::from(self.window.contains(now));
     }
 
-    /// Lets the queue know the link's new rate.
+    /// Reports the link's new rate to the queue.
     pub(crate) fn set_rate(&mut self, now: Instant, rate: Rate) {
         self.queue.set_rate(now, rate);
     }

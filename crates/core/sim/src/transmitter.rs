@@ -1,7 +1,7 @@
 //! A transmitter whose rate changes at known times.
 //!
 //! All changes of a link's rate are known before the run, so the time at which a packet's last bit leaves is known when its
-//! first bit does: the part of the packet that is left at a change goes on at the new rate. The division's remainder is carried
+//! first bit does: the part of the packet that is left at a change continues at the new rate. The division's remainder is carried
 //! over each change and each packet, so a busy link sends exactly the bits of its course of rates.
 
 use cutline_units::{Bytes, Instant, Rate, Serializer};

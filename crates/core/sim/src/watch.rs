@@ -1,4 +1,4 @@
-//! Watching links packet by packet: what a capture on a router's interface would show, as plain values.
+//! Watching links packet by packet: packets as a capture on a router's interface shows them, as plain values.
 //!
 //! [`Network::watch`](crate::Network::watch) selects the links. After each step the caller takes the [`Observation`]s with
 //! [`Simulation::take_observations`](crate::Simulation::take_observations), so memory is bounded by the observations of one
@@ -162,7 +162,7 @@ impl Watch {
         }
     }
 
-    /// Notes that a packet's transmission has started; `marked` tells whether its queue marked it at departure.
+    /// Notes that a packet's transmission has started; `marked` is true if its queue marked it at departure.
     pub(crate) fn departed(
         &mut self,
         now: Instant,

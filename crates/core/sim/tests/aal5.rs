@@ -77,7 +77,7 @@ fn a_reservation_of_the_load_alone_loses_what_cells_take() {
         let totals = &outcome.flows[0].record.totals;
         totals.dropped as f64 / totals.sent as f64
     };
-    // 171 cells of 53 B for 8192 B: 10.63 % more than the load. What is too much is lost, but for the queue of two blocks.
+    // 171 cells of 53 B for 8192 B: 10.63 % more than the load. The excess is lost, except the queue of two blocks.
     let expected = 1.0 - 8192.0 / (171.0 * 53.0);
     assert!((lost(100) - expected).abs() < 0.001, "{} {expected}", lost(100));
     assert!(lost(110) > 0.0, "{}", lost(110));

@@ -56,7 +56,7 @@ fn the_same_seed_has_the_same_hints() {
     assert_ne!(hints(1), hints(2));
 }
 
-/// Reports leave and nothing is judged yet: everybody's packets meet exactly what they would meet without it.
+/// Reports leave and nothing is judged yet: all packets are treated exactly as without it.
 #[test]
 fn nothing_changes_before_the_first_trial() {
     let first = |adapts| run(&plan(6, adapts).network(), &settings(5, 1)).unwrap();

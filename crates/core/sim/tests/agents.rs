@@ -196,7 +196,7 @@ fn agents_on_other_links_change_nothing() {
     assert_eq!(outcome(true), outcome(false));
 }
 
-/// A flow crosses two links in a row, and agents send over the second one alone. What waits there is what has arrived there.
+/// A flow crosses two links in a row, and agents send over the second one alone. The backlog there is the arrivals there.
 #[test]
 fn a_message_does_not_wait_for_packets_that_have_yet_to_come() {
     let delays = |every_link_is_served: bool| {

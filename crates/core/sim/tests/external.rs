@@ -120,7 +120,7 @@ fn control_packets_cross_the_links_and_are_not_data() {
     assert_eq!(simulation.finish().flows[0].record.totals.sent, 0);
 }
 
-/// The laboratory's packets cross such links: the rest of a packet that is on the wire goes on at the new rate.
+/// The laboratory's packets cross such links: the rest of a packet that is on the wire continues at the new rate.
 #[test]
 fn an_injected_packet_does_not_keep_the_rate_of_its_start() {
     let at = |ms| Instant::ZERO + Duration::from_millis(ms);

@@ -114,7 +114,7 @@ fn every_packet_is_accounted_for() {
     assert_eq!(dropped, lost + in_queues);
     assert!(lost * 200 > sent, "{lost} of {sent} lost");
     assert!(outcome.links.iter().all(|link| link.impairment.unwrap().reordered > 0));
-    // A queue passes on what it has not dropped, whether the link loses it or not.
+    // A queue passes on packets that it has not dropped, whether the link loses it or not.
     for link in &outcome.links {
         assert!(link.counts.arrived - link.counts.dropped - link.counts.sent <= 1000);
         assert!(link.counts.sent >= link.impairment.unwrap().lost);

@@ -104,7 +104,7 @@ fn settings(seconds: u64, seed: u64) -> SimulationSettings {
     SimulationSettings { seed, duration, window, interval: ms(500) }
 }
 
-/// Simulates a connection's network, and returns what has happened to the connection.
+/// Simulates a connection's network, and returns the record of the connection.
 fn record(connection: QosConnection, mut network: Network, seconds: u64, seed: u64) -> QosRecord {
     let log = connection.connect(&mut network).unwrap();
     run(&network, &settings(seconds, seed)).unwrap();
@@ -175,7 +175,7 @@ fn both_ends_agree_over_a_lossy_path_and_know_what_the_simulator_knows() {
         let (ours, theirs) = (last(&record.source.mibs), last(&record.sink.mibs));
         sent_again += ours.negotiation.sent_again + theirs.negotiation.sent_again;
 
-        // What was sent and lost is what the bottleneck has seen.
+        // The bottleneck has counted the sent and the lost packets.
         let arrived = record.messages.iter().filter(|message| message.arrived.is_some()).count() as u64;
         assert!(seen > 2000 && dropped > seen / 10, "seed {seed}: {dropped} of {seen} are lost");
         assert_eq!((ours.send.sent.messages, seen), (seen, record.messages.len() as u64), "seed {seed}");
@@ -183,7 +183,7 @@ fn both_ends_agree_over_a_lossy_path_and_know_what_the_simulator_knows() {
         assert_eq!((ours.send.received, theirs.receive.sent.messages), (theirs.receive.received, seen));
         assert_eq!(ours.reports.refused + theirs.reports.refused, 0, "seed {seed}");
 
-        // What is left is what was agreed on, or nothing where an interval had a message more.
+        // The rest is the agreement, or nothing where an interval had a message more.
         let most = ours.send.contract.effective.max_throughput().unwrap();
         let sent = ours.send.last_sent.unwrap().throughput();
         let left = most.as_bps().saturating_sub(sent.as_bps());
@@ -425,7 +425,7 @@ fn poor_video(alternatives: bool, seed: u64) -> QosRecord {
 }
 
 /// The rules: a weaker specification holds within 15 s; then more than 0.7 of the two minutes' messages come in time, against less than
-/// 0.1 without alternatives. It is not left in vain: the rate inside its region shows that the link does not carry the least of the
+/// 0.1 without alternatives. It is not left without reason: the rate inside its region shows that the link does not carry the least of the
 /// better one. That holds again within 32 s + 20 steps of 2 s + the rest of 30 s after the recovery, and 10 s more, with the best rate.
 #[test]
 fn video_goes_below_its_region_with_the_applications_leave_and_returns() {

@@ -156,7 +156,7 @@ fn resident() -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// Many reservations through one router between two hosts; prints what they cost.
+/// Many reservations through one router between two hosts; prints their cost.
 fn many(count: u16, refresh_reduction: bool, loss: f64) -> RsvpRecord {
     let mut network = Network::new();
     let [a, r, b] = ["a", "r", "b"].map(|name| network.add_node(name));

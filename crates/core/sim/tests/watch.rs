@@ -1,4 +1,4 @@
-//! Watched links: what is observed is what is counted, and watching changes nothing.
+//! Watched links: the observations equal the counters, and watching changes nothing.
 
 use crate::common::{Plan, audio, bulk};
 use cutline_aqm::{AqmSpec, DropReason, Verdict, registry};

@@ -173,7 +173,7 @@ pub(crate) fn block(ends: &Ends<'_>, protocol: Protocol, chosen: Chosen<Bytes>) 
     Chosen::set(point.block, "QUANTA section 4.1.1", why)
 }
 
-/// Replaces the receive buffer of datagrams by what was measured with the default and with a larger one.
+/// Replaces the receive buffer of datagrams by the one measured as better, the default or a larger one.
 pub(crate) fn receive_buffer(ends: &Ends<'_>, protocol: Protocol, chosen: Chosen<Bytes>) -> Chosen<Bytes> {
     let receive = &ends.receive;
     let (Some(measured), Some(rate), Some(size)) =

@@ -36,7 +36,7 @@ impl fmt::Display for Layer {
     }
 }
 
-/// One setting, its value, and what decided it.
+/// One setting, its value, and the reason for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// Layer of the setting.
@@ -51,7 +51,7 @@ pub struct Decision {
     pub source: &'static str,
 }
 
-/// A value that has been chosen, with what decided it.
+/// A value that has been chosen, with the reason for it.
 #[derive(Clone, Debug)]
 pub(crate) struct Chosen<T> {
     value: Option<T>,

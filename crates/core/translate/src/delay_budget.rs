@@ -5,7 +5,7 @@ use cutline_quality::spec::Specification;
 use cutline_units::{Duration, Rate};
 
 /// Number of equal shares. One goes to each place where data may wait: the sender's buffer, a queue of the
-/// path, the spreading of a message over time. The others are for what nobody here can set: further queues,
+/// path, the spreading of a message over time. The others are for delays that cannot be set here: further queues,
 /// the codec, the play-out buffer, the receiving host. With eight shares an audio conference over the TSQ
 /// paper's path gets hint 6, the best in TSQ figure 10.
 pub(crate) const SHARES: u64 = 8;
@@ -14,7 +14,7 @@ pub(crate) const SHARES: u64 = 8;
 /// buffer that holds less would limit the throughput.
 const WAKE_UP: Duration = Duration::from_millis(2);
 
-/// The longest acceptable delay of a direction, and what the path leaves of it.
+/// The longest acceptable delay of a direction, and the rest that the path leaves of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DelayBudget {
     /// The longest acceptable one-way delay.
@@ -41,7 +41,7 @@ impl DelayBudget {
         (rate.bytes_in(self.share).get(), why)
     }
 
-    /// Says where the share comes from, for a reason.
+    /// Returns the source of the share, as part of a reason.
     pub(crate) fn because(&self, path: &Path) -> String {
         let known = if path.rtt.is_some() { "" } else { ", which are assumed" };
         format!(

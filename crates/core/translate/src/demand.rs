@@ -39,10 +39,10 @@ impl Demand {
         ]
     }
 
-    /// The specification that sets these parameters and coerces all, and the decisions that say why.
+    /// The specification that sets these parameters and coerces all, and the decisions with their reasons.
     ///
     /// # Errors
-    /// When a value is beyond what a specification may have.
+    /// When a value is outside of the range of a specification.
     pub(crate) fn specification(demands: &[Self]) -> Result<(Specification, Vec<Decision>), ParameterError> {
         let values = demands.iter().map(|demand| (demand.parameter.name(), demand.value.clone()));
         let spec = Specification { coerced: Coerced::ALL, ..Specification::from_values(values)? };

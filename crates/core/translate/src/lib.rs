@@ -1,4 +1,4 @@
-//! From what an application needs to settings of its host and requests to the network, each with its reason (QUANTA
+//! Translation of an application's needs into settings of its host and requests to the network, each with its reason (QUANTA
 //! sections 3 and 5).
 //!
 //! With M classes of applications and N protocols and network services there would be M x N translations. A generic
@@ -11,7 +11,7 @@
 //! | generic specification, service | request to the network | `NTranslator` | [`Service`], a file for each service |
 //!
 //! [`translate`] puts them together, and is the only place that does. It also chooses the protocol if the application leaves
-//! it open ([`selection`]). Every value comes with a [`Decision`] that says why it is what it is. Where nothing is
+//! it open ([`selection`]). Every value comes with a [`Decision`] that gives its reason. Where nothing is
 //! demanded, a setting is `None`: the kernel's default stays.
 //!
 //! ```
@@ -31,7 +31,7 @@
 //! # Ok::<(), cutline_params::ParameterError>(())
 //! ```
 //!
-//! The crate decides; it opens no socket. What the host and the path offer comes in as a [`Path`], and as measurements, a
+//! The crate decides; it opens no socket. The offer of the host and the path is an input, as a [`Path`], and as measurements, a
 //! [`Baseline`]. A caller that measures the path later translates again.
 //!
 //! To add a class, a protocol or a service, write its file and add its line to the list at the end of `application/mod.rs`,

@@ -23,7 +23,7 @@ pub enum IpVersion {
     Ipv6,
 }
 
-/// Properties of a path. What is not known is assumed, as the parameters say. A value that is only assumed
+/// Properties of a path. Unknown properties are assumed, as the parameters say. A value that is only assumed
 /// never limits a throughput: it would be wrong on a faster or longer path.
 #[derive(Clone, Debug, PartialEq, Parameters)]
 #[parameters(check = Path::check)]

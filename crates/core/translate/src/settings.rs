@@ -4,7 +4,7 @@ use cutline_flow::TrafficSpec;
 use cutline_units::{Bytes, Dscp, Hint, Rate};
 use std::fmt;
 
-/// Settings of a host for one connection. What is `None` stays as the kernel has it.
+/// Settings of a host for one connection. A setting that is `None` stays as the kernel has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EndSystemSettings {
     /// `SO_SNDBUF`, up to [`EndSystemSettings::LARGEST_BUFFER`]. The kernel doubles the value and uses one half for its own
@@ -29,7 +29,7 @@ pub struct EndSystemSettings {
 }
 
 impl EndSystemSettings {
-    /// The largest buffer that can be asked for: the kernel doubles it and keeps it in 31 bits.
+    /// The largest buffer that can be requested: the kernel doubles it and keeps it in 31 bits.
     pub const LARGEST_BUFFER: Bytes = Bytes::new(i32::MAX as u64 / 2);
 }
 
@@ -61,7 +61,7 @@ impl fmt::Display for PacingSettings {
     }
 }
 
-/// Marks in the packets of a connection, and what to ask of the network. What is `None` is left as it is.
+/// Marks in the packets of a connection, and requests to the network. A field that is `None` is not changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetworkSettings {
     /// Delay hint of the packets.

@@ -98,7 +98,7 @@ impl Stream<'_> {
         let size = self.spec.size.filter(|size| self.packets_of(*size) > 1)?;
         let share = self.budget()?.share;
         let longest = self.spec.peak_throughput().or(self.spec.max_throughput())?;
-        // A share of nothing asks for no rate: the demand cannot be met whatever the pace.
+        // A share of nothing requests no rate: the demand cannot be met whatever the pace.
         let per_second = size.bits() as f64 / share.as_secs_f64();
         per_second.is_finite().then(|| Rate::from_bps((per_second as u64).max(longest.as_bps()).min(FASTEST)))
     }

@@ -428,7 +428,7 @@ fn what_was_set_in_code_is_checked() {
     assert!(TranslationRequest::from_application(&wrong).unwrap_err().to_string().starts_with("least = 200"));
 }
 
-/// Everything that must hold of a translation, whatever was asked for.
+/// Everything that must hold of a translation, whatever was requested.
 fn is_sound(request: &TranslationRequest, translation: &Translation) {
     let settings = &translation.end_system;
     let context = || format!("{request:#?}\n{translation:#?}");

@@ -30,7 +30,7 @@ pub struct TranslationRequest {
     pub reasons: Vec<Decision>,
 }
 
-/// The settings that a specification asks for, and why.
+/// The settings that a specification requests, and why.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Translation {
     /// Requirements on both directions.
@@ -84,10 +84,10 @@ impl TranslationRequest {
     }
 }
 
-/// Translates what an application needs into settings of its host and requests to the network.
+/// Translates the needs of an application into settings of its host and requests to the network.
 ///
 /// # Errors
-/// When a parameter of the path or of a specification was set in code to what is not allowed.
+/// When a parameter of the path or of a specification was set in code to a value that is not allowed.
 pub fn translate(request: &TranslationRequest) -> Result<Translation, ParameterError> {
     let TranslationRequest { specification, path, .. } = request;
     path.validate()?;
@@ -116,7 +116,7 @@ pub fn translate(request: &TranslationRequest) -> Result<Translation, ParameterE
     })
 }
 
-/// The protocol that the request states, or the one that fits; with a reservation if that is wanted.
+/// The protocol that the request states, or the one that fits; with a reservation if that is requested.
 fn choose_protocol(request: &TranslationRequest, log: &mut Decisions) -> Protocol {
     let wants_reservation = request.service == Some(Service::Reservation);
     let rule = selection::decide(&request.specification);
@@ -167,7 +167,7 @@ fn unmet_of(direction: &'static str, stream: &Stream<'_>, protocol: Protocol) ->
     }
     if !protocol.translator().is_complete() {
         if stream.spec.loss == Some(0.0) {
-            add(SpecParameter::Loss, format!("{protocol} does not repeat what is lost"));
+            add(SpecParameter::Loss, format!("{protocol} does not repeat lost data"));
         }
         if stream.spec.reordering == Some(false) {
             add(

@@ -1,6 +1,6 @@
 //! The page of the guide about translation, written from the translators.
 //!
-//! `make bless` writes it anew; review the diff.
+//! `make bless` writes it again; review the diff.
 
 use cutline_params::{Parameter, Parameters as _};
 use cutline_quality::spec::CapacityProfile;

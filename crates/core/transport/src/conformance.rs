@@ -87,7 +87,7 @@ enum Event {
     Completed(Instant, Completion),
 }
 
-/// An application over a path that delivers what is written 50 ms later.
+/// An application over a path that delivers written data 50 ms later.
 #[derive(Clone)]
 struct Run {
     name: &'static str,
@@ -157,7 +157,7 @@ impl Run {
     }
 }
 
-/// Messages are not empty and have the sizes that the application says; it writes without end if it says so; it completes
+/// Messages are not empty and have the sizes in the application's description; it writes without end if it is described so; it completes
 /// something only if it waits for delivery. After all that was due has been written, the deadline is later than now.
 pub fn a_source_writes_as_described(params: &app::Params) {
     let (name, events) = (params.name(), Run::new(params).all());

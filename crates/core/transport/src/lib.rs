@@ -4,12 +4,12 @@
 //! time; the output is segments, acknowledgements and the next deadline. The simulator, the laboratory's generators and the
 //! `QoS` socket drive the same objects. Every sender has these methods:
 //!
-//! - `on_ack` or `on_feedback` handles what arrives.
+//! - `on_ack` or `on_feedback` handles arriving packets.
 //! - `deadline` returns when `on_deadline` must be called, [`cutline_units::Instant::FAR_FUTURE`] if never.
 //! - `on_deadline` handles the timer. An early call has no effect, so timers may be set lazily.
 //! - `transmit` returns the next packet that may leave now. The caller calls it until it returns `None`.
 //!
-//! | module | what | source |
+//! | module | contents | source |
 //! | --- | --- | --- |
 //! | [`tcp`] | `NewReno`, CUBIC, DCTCP, BBR, Prague, SACK, pacing, ECN, delayed acknowledgements | see the module |
 //! | [`tfrc`] | TCP-friendly rate control for media | RFC 5348 |

@@ -38,7 +38,7 @@ impl SendQueue {
         self.unlimited = true;
     }
 
-    /// Ends the endless supply. What was written stays in the queue.
+    /// Ends the endless supply. Written data stays in the queue.
     pub(crate) fn end_supply(&mut self) {
         self.unlimited = false;
     }

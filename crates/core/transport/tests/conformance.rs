@@ -1,5 +1,5 @@
-//! Every application and every congestion control of this crate passes the conformance suite, and the suite finds what is
-//! wrong with others.
+//! Every application and every congestion control of this crate passes the conformance suite, and the suite finds the
+//! faults of others.
 
 use cutline_params::{ParameterValue, Parameters, RegistryError, conformance::required};
 use cutline_transport::app::{

@@ -6,7 +6,7 @@
 //! and the fair share differs by less than 1 % on the mean. (One verdict in a thousand was the first rule, and three in a thousand were found.)
 //!
 //! The rates of the second test keep the share above 40 kB/s, where tau is longer than the time of four large packets. Below that, one packet moves f
-//! by up to a quarter, and may sort the calendar once more, which brings new flows nearer to V in one of both for as long as they wait.
+//! by up to a quarter, and may sort the calendar again, which brings new flows nearer to V in one of both for as long as they wait.
 
 use crate::peer;
 use cutline_aqm::{

@@ -51,8 +51,8 @@ impl Target {
     }
 }
 
-/// The time that this thread has had the processor for.
-fn processor_time() -> Duration {
+/// Processor time of this thread.
+pub fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

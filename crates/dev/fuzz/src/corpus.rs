@@ -90,7 +90,7 @@ fn write_by_digest(folder: &Path, input: &[u8]) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-/// The command that gives a file to a target once more.
+/// The command that runs a target on a file again.
 pub fn replay_command(target: &Target, path: &Path) -> String {
     format!("cargo run -p cutline-fuzz -- replay {} {}", target.name, path.display())
 }

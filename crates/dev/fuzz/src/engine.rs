@@ -1,6 +1,6 @@
 //! The targets under libFuzzer. `CUTLINE_FUZZ_TARGET` names the one to run; the arguments are libFuzzer's own.
 //!
-//! `cutline-fuzz run` builds this program, with the instrumentation that tells libFuzzer which code an input reached, and
+//! `cutline-fuzz run` builds this program, with the instrumentation that reports the code reached by an input to libFuzzer, and
 //! starts it.
 
 #![no_main]

@@ -14,7 +14,7 @@
 //! engine     the same targets under libFuzzer, which is guided by coverage
 //! ```
 //!
-//! `docs/internals/fuzzing.md` says how to run them and how to add one.
+//! `docs/internals/fuzzing.md` describes how to run them and how to add one.
 
 mod check;
 pub mod corpus;

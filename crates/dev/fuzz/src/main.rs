@@ -60,7 +60,7 @@ const INSTRUMENTATION: [&str; 5] = [
     "-Cllvm-args=-sanitizer-coverage-pc-table",
     "-Cllvm-args=-sanitizer-coverage-trace-compares",
 ];
-/// The time after which libFuzzer says that an input hangs, s of the clock on the wall.
+/// The time after which libFuzzer reports that an input hangs, s of the clock on the wall.
 const HANGS: u64 = 30;
 /// The memory at which libFuzzer ends a target, MB. The targets' own bounds are far below.
 const MOST_MEMORY: u64 = 2048;
@@ -134,7 +134,7 @@ fn run(targets: &[&Target], seconds: u64, seed: u32) -> Outcome<ExitCode> {
     Ok(ExitCode::FAILURE)
 }
 
-/// Passes on what libFuzzer says: its progress at most once a second, and not the dictionary that it recommends.
+/// Passes on libFuzzer's output: its progress at most once a second, and not the dictionary that it recommends.
 fn show(said: impl Read) -> io::Result<()> {
     let mut shown: Option<Instant> = None;
     for line in BufReader::new(said).split(b'\n') {
@@ -152,7 +152,7 @@ fn show(said: impl Read) -> io::Result<()> {
     Ok(())
 }
 
-/// Adds to the corpus what reaches new code, as far as the corpus may grow.
+/// Adds inputs that reach new code to the corpus, as far as the corpus may grow.
 fn keep(targets: &[&Target]) -> Outcome<ExitCode> {
     let engine = build()?;
     for target in targets {
@@ -232,8 +232,8 @@ fn quoted(word: &[u8]) -> String {
     format!("\"{escaped}\"\n")
 }
 
-/// Builds the instrumented program and returns its path. Only the target's own code is instrumented, not what builds it:
-/// that is what naming the machine does.
+/// Builds the instrumented program and returns its path. Only the target's own code is instrumented, not its build scripts:
+/// that is the effect of naming the machine.
 fn build() -> Outcome<PathBuf> {
     let machine = Command::new("rustc").args(["--print", "host-tuple"]).output()?;
     let machine = String::from_utf8(machine.stdout)?.trim().to_owned();

@@ -4,6 +4,7 @@
 //! new ones.
 
 use crate::Target;
+use crate::check::processor_time;
 use crate::corpus::{replay_command, words};
 use crate::mutate::{Mutator, Seed};
 use cutline_units::Streams;
@@ -12,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use std::{env, io, thread};
 
-/// A slow machine tries fewer inputs than a fast one rather than more than this.
+/// Processor time for mutations: a slow machine tries fewer inputs than a fast one, and a busy one as many.
 const LONGEST: Duration = Duration::from_secs(15);
 /// An input that takes longer hangs. It is time on the wall, so it is far above [`Target::check`]'s bound.
 const HANGS: Duration = Duration::from_secs(60);
@@ -56,7 +57,8 @@ pub fn run(target: &Target) -> io::Result<Trial> {
     trial.replayed = seeds.len() as u64;
     let random = Streams::new(seed).stream(target.name, "mutations");
     let mut mutator = Mutator::new(&seeds, words(&corpus), target.longest, random);
-    while trial.tried < target.tries && began.elapsed() < LONGEST {
+    let replayed = processor_time();
+    while trial.tried < target.tries && processor_time().saturating_sub(replayed) < LONGEST {
         trial.accepted += u64::from(check(target, &mutator.next_input(), &current));
         trial.tried += 1;
     }

@@ -160,7 +160,7 @@ fn rsvp_messages() {
         let id = (!is_bare).then_some(object::MessageId { wants_ack: true, epoch: 1, id: 2 });
         let mut bytes =
             rsvp::Message { id, reduces_refreshes: true, ..rsvp::Message::new(64, body) }.encode();
-        // Without a checksum, so that what is changed is read.
+        // Without a checksum, so that changed bytes are read.
         bytes[2..4].fill(0);
         seed(name, bytes)
     });

@@ -112,7 +112,7 @@ impl Capture {
 /// Fails if a packet has another code point.
 ///
 /// # Panics
-/// When one has; the message tells the first.
+/// When one has; the message describes the first.
 #[track_caller]
 pub fn check_all(packets: &[Captured], dscp: u8) {
     let other: Vec<_> = packets.iter().filter(|packet| packet.dscp != dscp).collect();

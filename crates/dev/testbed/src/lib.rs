@@ -2,13 +2,13 @@
 //! packets ([`capture`]), a path that loses datagrams ([`LossyPath`]), programs of net-snmp ([`net_snmp()`]), unread
 //! outputs ([`outputs`]), and pages of the documentation that are written from the code ([`pages`]).
 //!
-//! A test over real sockets expects that a message sent each millisecond is sent each millisecond. On a machine that stands
-//! still for 50 ms (a hypervisor that runs somebody else, a control group's quota that is used up) it is not, and nothing
+//! A test over real sockets expects that a message sent each millisecond is sent each millisecond. On a machine that pauses
+//! for 50 ms (a hypervisor that runs something else, a control group's quota that is used up) it is not, and nothing
 //! is wrong with the code. Bounds wide enough for that would find nothing; [`undisturbed`] keeps them narrow, and lets a
-//! witness say in which attempts they mean something. Only claims of [`in_time!`] are excused by a machine that stood
+//! witness decide in which attempts they are meaningful. Only claims of [`in_time!`] are excused by a machine that stood
 //! still: that nothing is lost, doubled or out of order has to hold there, too, and is asserted as ever.
 //!
-//! `make test` runs on machines that do much else, where such claims say nothing about the code. There each of these tests runs once,
+//! `make test` runs on machines that do much else, where such claims are no evidence about the code. There each of these tests runs once,
 //! and a claim on time that does not hold is printed and not judged. `make test-real-time` judges them, on a machine that is left alone.
 
 pub mod capture;
@@ -21,7 +21,7 @@ pub mod repository;
 mod skipped;
 
 pub use lossy::LossyPath;
-pub use namespaces::may_make_namespaces;
+pub use namespaces::{may_make_namespaces, wait_for_carriers};
 pub use net_snmp::{NetSnmpDaemon, SnmpAnswer, free_address, net_snmp};
 pub use skipped::{skip, skipped_tests};
 
@@ -36,7 +36,7 @@ use std::time::{Duration, Instant};
 /// Largest number of attempts of a test.
 const ATTEMPTS: usize = 8;
 
-/// For how long the machine may stand still in an attempt that counts: a few messages of a millisecond each.
+/// The longest pause of the machine in an attempt that counts: a few messages of a millisecond each.
 const STALL: Duration = Duration::from_millis(4);
 
 /// Time that a witness sleeps at once.
@@ -64,21 +64,21 @@ pub fn claim(holds: bool, found: Arguments<'_>) {
 /// The variable of the environment that has claims on time judged.
 const REAL_TIME: &str = "CUTLINE_REAL_TIME";
 
-/// Held by the test that tells time.
+/// Held by a test that depends on time.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Runs a test that tells time, alone among those of this process. Without `CUTLINE_REAL_TIME`, it runs once, and a claim on time that fails is
+/// Runs a test that depends on time, alone among those of this process. Without `CUTLINE_REAL_TIME`, it runs once, and a claim on time that fails is
 /// printed. With it, such a failure counts if no processor stood still for 4 ms in that attempt, which the test's bounds should allow for;
 /// otherwise the test is tried again, several times.
 ///
 /// # Panics
 /// As the test does: at once where it was no claim on time; with `CUTLINE_REAL_TIME`, also where a claim on time failed in an attempt that
-/// counts, or in the last one, since code under test that hogs a processor looks like a machine that stands still.
+/// counts, or in the last one, since code under test that hogs a processor looks like a pause of the machine.
 pub fn undisturbed(test: impl Fn()) {
     if std::env::var_os(REAL_TIME).is_some() { undisturbed_by(STALL, test) } else { once(test) }
 }
 
-/// Runs a test that tells time once. A claim on time that fails ends it, and is not judged.
+/// Runs a test that depends on time once. A claim on time that fails ends it, and is not judged.
 fn once(test: impl Fn()) {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     if let Err(failure) = catch_unwind(AssertUnwindSafe(test)) {
@@ -126,7 +126,7 @@ fn witnessed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     })
 }
 
-/// The processors that this thread may run on; nothing where the kernel does not say.
+/// The processors that this thread may run on; nothing where the kernel does not report it.
 fn processors() -> Vec<usize> {
     let set = sched_getaffinity(None).unwrap_or_default();
     (0..CpuSet::MAX_CPU).filter(|&processor| set.is_set(processor)).collect()

@@ -1,10 +1,13 @@
-//! Permission of a test to have network namespaces.
+//! Network namespaces of tests: permission to have them, and routes that work.
 
 use crate::skip;
 use cutline_sys::SysError;
 use cutline_sys::namespace::{Namespace, sweep};
 use rustix::process::geteuid;
+use std::process::Command;
 use std::sync::OnceLock;
+use std::thread::sleep;
+use std::time::Duration;
 
 /// Returns whether this process may make network namespaces. If not, the test is skipped ([`skip`]); `to_run`
 /// is the command that runs it.
@@ -32,4 +35,27 @@ pub fn may_make_namespaces(to_run: &str) -> bool {
         skip(why, to_run);
     }
     why_not.is_none()
+}
+
+/// Waits until no route of the namespace is without carrier. After the other end of an interface has come, the kernel takes up to a second
+/// to use the interface, and more on a busy machine; packets go past it until then.
+///
+/// # Panics
+/// When the routes cannot be listed, or when there is no carrier after a minute.
+#[track_caller]
+pub fn wait_for_carriers(namespace: &Namespace) {
+    const PAUSE: Duration = Duration::from_millis(20);
+    const PATIENCE: Duration = Duration::from_secs(60);
+    let list =
+        || Command::new("sh").args(["-c", "ip route show table all; ip -6 route show table all"]).output();
+    let mut routes = String::new();
+    for _ in 0..PATIENCE.as_millis() / PAUSE.as_millis() {
+        let output = namespace.within(list).expect("the namespace exists").expect("there is a shell");
+        routes = String::from_utf8_lossy(&output.stdout).into_owned();
+        if !routes.contains("linkdown") {
+            return;
+        }
+        sleep(PAUSE);
+    }
+    panic!("routes without carrier after {PATIENCE:?}:\n{routes}");
 }

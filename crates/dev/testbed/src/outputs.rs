@@ -1,4 +1,4 @@
-//! Output that nobody reads: pipes that stay full, and processes that have to end nevertheless.
+//! Output without a reader: pipes that stay full, and processes that have to end nevertheless.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
@@ -8,10 +8,10 @@ use std::time::Instant;
 
 /// Time that a process may take to end.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
-/// A write of this many bytes finds room whenever a pipe says that it has some (pipe(7), `PIPE_BUF`).
+/// A write of this many bytes finds room whenever a pipe reports room (pipe(7), `PIPE_BUF`).
 const PART: usize = 4096;
 
-/// Returns a pipe that is full. A writer waits until somebody reads.
+/// Returns a pipe that is full. A writer waits until it is read.
 ///
 /// # Panics
 /// When the system has no pipe.

@@ -1,7 +1,7 @@
 //! Tests that this machine cannot run.
 //!
 //! A test that finds that it cannot run calls [`skip`] and returns. By hand that is a line on standard error. Where `CI` is
-//! set it is a failure, unless `skips.txt` beside this crate names the test and says why it may be skipped there: a test
+//! set it is a failure, unless `skips.txt` beside this crate names the test with the reason why it may be skipped there: a test
 //! that never runs proves nothing.
 
 use std::fmt::Display;

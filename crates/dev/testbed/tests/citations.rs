@@ -4,7 +4,7 @@
 //! `RED-Worcester section 2.3`, `Floyd and Jacobson 1993 eq. 3`, `G.107 annex B`. Several anchors follow each other:
 //! `RFC 8033 sections 4.1 and 4.4`. So `grep 'TSQ eq. 5'` finds the equation, its code and its test.
 //!
-//! Citations in the documentation of a function and in comments in its body are checked: there the code implements what is
+//! Citations in the documentation of a function and in comments in its body are checked: there the code implements the part that is
 //! cited. A test names the anchor in a comment. The test may be in any crate.
 
 use cutline_testbed::repository::{folder, root, rust_files};

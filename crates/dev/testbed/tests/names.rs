@@ -103,7 +103,7 @@ fn a_public_name_is_of_one_crate_unless_there_is_a_reason() {
     assert!(past.is_empty(), "`SHARED` has names that only one crate has, or none: {past:?}");
 }
 
-/// Returns the names of the public types of a module, of its public modules, and of what it exports.
+/// Returns the names of the public types of a module, of its public modules, and of its exports.
 fn public_names(file: &Path, folder: &Path) -> BTreeSet<String> {
     let text = fs::read_to_string(file).expect("the module is readable");
     let mut names = declared(&text);

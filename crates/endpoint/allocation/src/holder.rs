@@ -280,7 +280,7 @@ impl HolderThread {
         Ok(())
     }
 
-    /// Connects, and requests the flows that the manager does not have any more.
+    /// Connects, and requests the flows that the manager no longer has.
     fn connect(&mut self) -> Result<(), JsonLineError> {
         let connection = ManagerConnection::connect(&self.shared.path, self.session.as_deref())?;
         self.session = Some(connection.session().to_owned());

@@ -50,7 +50,7 @@ pub struct FlowNeed {
     pub carrier: CarrierKind,
     /// Address of this end.
     pub source: SocketAddr,
-    /// Address of the other end. Its route determines the interface and the path whose capacities the flow uses.
+    /// Address of the peer. Its route determines the interface and the path whose capacities the flow uses.
     pub destination: SocketAddr,
     /// The highest useful rate with all headers, bit/s; `None` if more is always useful.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -257,7 +257,7 @@ pub enum AllocationReply {
         /// Reason of the change.
         cause: AllocationCause,
     },
-    /// A flow is revoked: it has no share any more.
+    /// A flow is revoked: it no longer has a share.
     Revoked {
         /// The client's number.
         id: u64,

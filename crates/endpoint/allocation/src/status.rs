@@ -80,7 +80,7 @@ pub struct FlowStatus {
     /// Address of this end.
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub source: SocketAddr,
-    /// Address of the other end.
+    /// Address of the peer.
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub destination: SocketAddr,
     /// The interface whose capacity the flow uses; null if none is limited.

@@ -141,7 +141,7 @@ impl AnySocket {
         }
     }
 
-    /// Returns whether the other end is a QoS socket. On a stream that was accepted it waits until that is known.
+    /// Returns whether the peer is a QoS socket. On a stream that was accepted it waits until that is known.
     ///
     /// # Errors
     /// Of a listening socket, and those of the connection.
@@ -166,7 +166,7 @@ impl AnySocket {
         }
     }
 
-    /// Returns the address of the other end.
+    /// Returns the address of the peer.
     ///
     /// # Errors
     /// Of a listening socket.

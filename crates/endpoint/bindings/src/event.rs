@@ -11,9 +11,9 @@ use serde::Serialize;
 pub enum EventKind {
     /// Both ends agree.
     Agreed = 1,
-    /// The ends do not agree. What was agreed on before holds.
+    /// The ends do not agree. The previous agreement holds.
     Refused = 2,
-    /// The other end takes no part, or does not answer: what was agreed on before holds.
+    /// The peer takes no part, or does not answer: the previous agreement holds.
     OneSided = 3,
     /// A measure is outside its limit.
     Violated = 4,
@@ -25,7 +25,7 @@ pub enum EventKind {
     Rate = 7,
     /// This end asks by itself for another specification that the application accepts.
     Asked = 8,
-    /// The connection is broken, or nothing is heard of the other end.
+    /// The connection is broken, or the peer is silent.
     Lost = 9,
     /// The connection works again.
     Recovered = 10,
@@ -33,7 +33,7 @@ pub enum EventKind {
     GaveUp = 11,
     /// The resource manager of the host has granted another rate to this end.
     Allocated = 12,
-    /// The resource manager has refused or revoked the share of this end. Its rate is not limited any more.
+    /// The resource manager has refused or revoked the share of this end. Its rate is no longer limited.
     Unallocated = 13,
 }
 
@@ -47,7 +47,7 @@ pub enum Side {
     Receive = 2,
 }
 
-/// Something that has happened to a connection. What does not belong to its kind is 0.
+/// An event of a connection. Fields that do not belong to its kind are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
 pub struct Event {
@@ -79,9 +79,9 @@ pub struct Event {
     pub text: [u8; TEXT],
     /// Number of whole messages sent over the lost connection.
     pub sent: i64,
-    /// Number of these messages that the other end has reported as received. It may have received more.
+    /// Number of these messages that the peer has reported as received. It may have received more.
     pub reported: i64,
-    /// 1 if a connection that works again is a new one; 0 if the other end is heard again over the previous
+    /// 1 if a connection that works again is a new one; 0 if the peer sends again over the previous
     /// one.
     pub is_new: i64,
     /// The worst value of a violation, in the unit of its limit.
@@ -188,9 +188,9 @@ impl From<&socket::Event> for Event {
                     [part("send", send), part("receive", receive)].into_iter().flatten().collect();
                 Self::new(EventKind::Refused, &format!("the ends do not agree: {}", parts.join("; ")))
             }
-            E::OneSided(_) => Self::new(EventKind::OneSided, "the other end takes no part"),
-            E::Asked(0) => Self::new(EventKind::Asked, "asks for the application's own specification again"),
-            E::Asked(place) => Self::new(EventKind::Asked, &format!("asks for alternative {place}")),
+            E::OneSided(_) => Self::new(EventKind::OneSided, "the peer takes no part"),
+            E::Asked(0) => Self::new(EventKind::Asked, "requests the application's own specification again"),
+            E::Asked(place) => Self::new(EventKind::Asked, &format!("requests alternative {place}")),
             E::Violated(direction, violation) => {
                 Self::violation(EventKind::Violated, *direction, violation, violation.measured)
             }
@@ -211,8 +211,7 @@ impl From<&socket::Event> for Event {
                 Self { sent, reported, ..Self::new(EventKind::Lost, &text) }
             }
             E::Recovered { after, is_new } => {
-                let how =
-                    if *is_new { "the connection was made again" } else { "the other end is heard again" };
+                let how = if *is_new { "the connection was made again" } else { "the peer sends again" };
                 Self {
                     after_ns: nanos(*after),
                     is_new: i64::from(*is_new),
@@ -279,11 +278,9 @@ mod tests {
         let cause = socket::Cause::Silence(Duration::from_secs(3));
         let lost = of(&socket::Event::Lost { cause: cause.clone(), sent: 9, reported: 7 });
         assert_eq!((lost.kind, lost.sent, lost.reported), (9, 9, 7));
-        let silence = format!("nothing was heard of the other end for {}", Duration::from_secs(3));
+        let silence = format!("the peer has been silent for {}", Duration::from_secs(3));
         assert_eq!(lost.words(), format!("lost: {silence}; of 9 messages sent 7 are reported"));
-        for (is_new, words) in
-            [(true, "the connection was made again"), (false, "the other end is heard again")]
-        {
+        for (is_new, words) in [(true, "the connection was made again"), (false, "the peer sends again")] {
             let back = of(&socket::Event::Recovered { after, is_new });
             assert_eq!((back.kind, back.after_ns, back.is_new), (10, 9, i64::from(is_new)));
             assert_eq!(back.words(), format!("{words} after {after}"));

@@ -63,7 +63,7 @@ fn nanos_or_unknown(time: Option<Duration>) -> i64 {
     time.map_or(-1, nanos)
 }
 
-/// A count as C has it; what is larger than any count is the largest.
+/// A count as C has it; a larger one is the largest that C can hold.
 fn count(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }

@@ -128,13 +128,13 @@ pub struct Direction {
     pub effective: Requirements,
     /// 1 if both ends have agreed on it, otherwise 0.
     pub agreed: i64,
-    /// Messages sent since the beginning; of the direction that this end receives, as the other end reports.
+    /// Messages sent since the beginning; of the direction that this end receives, as the peer reports.
     pub sent_messages: i64,
     /// Their bytes.
     pub sent_bytes: i64,
     /// Time in which the sending application was held back, ns.
     pub held_ns: i64,
-    /// Traffic received since the beginning; for the direction that this end sends, as the other end reports.
+    /// Traffic received since the beginning; for the direction that this end sends, as the peer reports.
     pub received: Totals,
     /// The last interval of measurement.
     pub last: Interval,
@@ -170,11 +170,11 @@ pub struct Axis {
 pub struct Details {
     /// Requirements of this end. All is open if the ends have not agreed.
     pub offered: Requirements,
-    /// Requirements of the other end. All is open if the ends have not agreed.
+    /// Requirements of the peer. All is open if the ends have not agreed.
     pub requested: Requirements,
     /// The requirements that hold and may be weakened: bit 1 << place for each, `min_rate` being the first one.
     pub coerced: i64,
-    /// The region of operation, and what was measured in it: rate, delay, gap, jitter, loss, recovery.
+    /// The region of operation, and the measurements in it: rate, delay, gap, jitter, loss, recovery.
     pub operation: [Axis; MEASURES],
     /// Begin of the last interval of measurement, by the monotonic clock of the receiving end, ns; -1 before
     /// the first.
@@ -239,7 +239,7 @@ pub struct Tcp {
     pub retransmissions: i64,
     /// Bytes written and not yet sent.
     pub not_sent: i64,
-    /// The rate at which the other end acknowledges data, bit/s.
+    /// The rate at which the peer acknowledges data, bit/s.
     pub delivery_rate_bps: i64,
     /// The rate at which data is paced, bit/s.
     pub pacing_rate_bps: i64,
@@ -254,9 +254,9 @@ pub struct Tfrc {
     pub rate_bps: i64,
     /// The average round-trip time, ns; -1 also before the first feedback.
     pub rtt_ns: i64,
-    /// The loss event rate that the other end has reported, 0 to 1.
+    /// The loss event rate that the peer has reported, 0 to 1.
     pub loss_event_rate: f64,
-    /// Feedback of the other end that was used.
+    /// Feedback of the peer that was used.
     pub feedback: i64,
     /// Number of expiries of the nofeedback timer, each of which halved the rate.
     pub nofeedback: i64,
@@ -264,7 +264,7 @@ pub struct Tfrc {
     pub refused: i64,
 }
 
-/// All that is known of a connection.
+/// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
 pub struct Mib {
@@ -281,17 +281,17 @@ pub struct Mib {
     pub delay: Distribution,
     /// The jitters received since the beginning.
     pub jitter: Distribution,
-    /// The rate at which the application should send, messages/s; NaN if nothing asks for one.
+    /// The rate at which the application should send, messages/s; NaN if nothing requests one.
     pub target_rate: f64,
     /// The delay hint of the packets that this end sends, 1 to 16; -1 if they have none.
     pub hint: i64,
-    /// The other end's clock minus ours, ns; it means something if `clock_error_ns` is not -1.
+    /// The peer's clock minus ours, ns; it means something if `clock_error_ns` is not -1.
     pub clock_offset_ns: i64,
     /// The largest error of that, ns; -1 if the offset is unknown.
     pub clock_error_ns: i64,
     /// The latest round-trip time of a report, ns; -1 if it is unknown.
     pub round_trip_ns: i64,
-    /// Reports of the other end that were used.
+    /// Reports of the peer that were used.
     pub reports: i64,
     /// Number of times that sending had to wait because the send queue was full.
     pub queue_full: i64,
@@ -321,13 +321,13 @@ pub struct Mib {
     pub send_queue: i64,
     /// The memory that the send queue may take, with the kernel's overhead, bytes; -1 if it is unknown.
     pub send_buffer: i64,
-    /// Number of ICMP messages about datagrams that did not reach the other end for the time being.
+    /// Number of ICMP messages about datagrams that did not reach the peer for the time being.
     pub unreachable: i64,
     /// The messages of negotiations.
     pub negotiation: Negotiation,
-    /// Reports of the other end that were not newer than one before.
+    /// Reports of the peer that were not newer than one before.
     pub reports_stale: i64,
-    /// Reports that contradict themselves, earlier ones, or what was sent.
+    /// Reports that contradict themselves, earlier ones, or the sent traffic.
     pub reports_refused: i64,
     /// Number of times that one of the two clocks was set.
     pub clock_steps: i64,

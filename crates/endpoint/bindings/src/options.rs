@@ -26,19 +26,19 @@ const UNUSED: [&str; 4] = ["packet-size", "header", "feedback-size", "send-buffe
 ///
 /// They are a document: that of a specification file, and beside it
 ///
-/// | name | what | allowed |
+/// | name | meaning | allowed |
 /// | --- | --- | --- |
-/// | `peer` | what is known of the other end | `detect`, `speaks`, `plain` |
-/// | `pacing` | what sending datagrams too fast does | `block`, `refuse`, `count` |
-/// | `rate-control` | what limits the rate of datagrams | `agreed`, `tfrc`: fair to TCP as well |
+/// | `peer` | knowledge of the peer | `detect`, `speaks`, `plain` |
+/// | `pacing` | behaviour when datagrams are sent too fast | `block`, `refuse`, `count` |
+/// | `rate-control` | limits of the rate of datagrams | `agreed`, `tfrc`: fair to TCP as well |
 /// | `marking` | the packets' delay hint | `translated`, `none`, 1 to 16, `adaptive-audio` and other classes |
 /// | `dscp` | the code point of packets, instead of `marking` | 0 to 63, or a name such as EF, AF41, CS5 |
-/// | `hint-goal` | what an adaptive marking looks for | `within-limit`, `quality` |
-/// | `weakest.*` | a weaker specification that the socket may ask for | as the specification, whose values absent keys have |
+/// | `hint-goal` | goal of an adaptive marking | `within-limit`, `quality` |
+/// | `weakest.*` | a weaker specification that the socket may request | as the specification, whose values absent keys have |
 /// | `adapt-rate` | whether the rate moves inside the region of operation | `true`, `false` |
-/// | `detection` | how long an end that connects asks whether the other end is a QoS socket | a time |
+/// | `detection` | how long an end that connects asks whether the peer is a QoS socket | a time |
 /// | `connect-timeout` | how long connecting takes at most | a time |
-/// | `linger` | how long a closed stream waits for the other end to acknowledge something more | a time |
+/// | `linger` | how long a closed stream waits for the peer to acknowledge something more | a time |
 /// | `publish` | whether the delivery of the connection is published to the monitor of this host | `true`, `false` |
 /// | `managed` | whether managers of this host may request weaker limits | `true`, `false` |
 /// | `reconnect` | whether a connection that breaks is made again within `recovery` | `true`, `false` |
@@ -51,7 +51,7 @@ const UNUSED: [&str; 4] = ["packet-size", "header", "feedback-size", "send-buffe
 /// | `ack-path` | whether a direction that has acknowledgements alone is reserved, too | `reserved`, `best-effort` |
 /// | `if-refused` | the outcome of a connection whose reservation or share is refused | `best-effort`, `fail` |
 /// | `reservation-patience` | how long connecting waits for the network | a time |
-/// | `path.*` | what is known of the path | as `cutline translate` |
+/// | `path.*` | properties of the path | as `cutline translate` |
 /// | `tfrc.*` | how `tfrc` controls the rate | the parameters of TFRC but for sizes, which messages have |
 /// | `negotiation.*`, `monitor.*`, `operation.*`, `renegotiation.*` | how the protocol is carried out | the parameters of those names |
 #[derive(Clone, Debug)]
@@ -70,7 +70,7 @@ impl Options {
     /// Reads a document, TOML or JSON. It replaces all that was set before, but for the key.
     ///
     /// # Errors
-    /// When it is neither, or something in it is not allowed: each place and what is allowed there.
+    /// When it is neither, or something in it is not allowed: each place and the allowed values.
     pub fn read(&mut self, text: &str) -> Result<(), String> {
         let is_json = text.trim_start().starts_with('{');
         let parsed = if is_json { Document::parse_json(text, NAME) } else { Document::parse(text, NAME) };
@@ -83,12 +83,12 @@ impl Options {
     /// they can be set in any order.
     ///
     /// # Errors
-    /// When there is no such option, or the value is not allowed: what is.
+    /// When there is no such option, or the value is not allowed; the error gives the allowed values.
     pub fn set(&mut self, name: &str, text: &str) -> Result<(), String> {
         let (mut alone, mut all) = (empty(), self.document.clone());
         alone.set_text(name, text).map_err(|errors| without_place(&errors))?;
         all.set_text(name, text).map_err(|errors| without_place(&errors))?;
-        // What means something with others alone, as a bit rate with a size, is checked with them.
+        // Options that need others, as a bit rate needs a size, are checked with them.
         let checked = qos_options(&alone, Check::Each)
             .or_else(|error| qos_options(&all, Check::Each).map_err(|_| error));
         checked.map_err(|errors| without_place(&errors))?;
@@ -96,7 +96,7 @@ impl Options {
         Ok(())
     }
 
-    /// Demands that the other end shows that it has this key, of 32 to 4096 bytes.
+    /// Demands that the peer shows that it has this key, of 32 to 4096 bytes.
     ///
     /// # Errors
     /// When the key is shorter or longer.
@@ -311,7 +311,7 @@ fn parameters_but<P: Parameters>(names: &[&str], root: &TableReader<'_>, key: &s
 
 fn peer() -> ValueKind<Peer> {
     let words = [("detect", Peer::Detect), ("speaks", Peer::Speaks), ("plain", Peer::Plain)];
-    kind::one_of("what is known of the other end", &words)
+    kind::one_of("knowledge of the peer", &words)
 }
 
 fn pacing() -> ValueKind<Pacing> {
@@ -487,7 +487,7 @@ mod tests {
             (
                 "peer",
                 "friend",
-                "options: key \"peer\": value friend is not allowed: expected what is known of the other end: \"detect\"",
+                "options: key \"peer\": value friend is not allowed: expected knowledge of the peer: \"detect\"",
             ),
             ("marking", "17", "from 1 to 16"),
             ("rate-control", "tcp", "\"agreed\", \"tfrc\""),
@@ -545,7 +545,7 @@ mod tests {
             );
             assert!(error.contains(&expected), "{error}");
             assert!(options.specification().is_ok(), "a specification alone asks for nothing");
-            // Nobody is asked yet, so nobody has to listen at the socket.
+            // No request is sent yet, so no process has to listen at the socket.
             options.set("service", "rsvp").unwrap();
             options.qos_options().unwrap();
         }

@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Standing {
-    /// Nothing was asked for.
+    /// Nothing was requested.
     NotAsked = 0,
     /// The network has not answered yet.
     Pending = 1,
@@ -39,7 +39,7 @@ pub enum Reason {
     Conflict = 5,
     /// The resources were given to another reservation.
     Preempted = 6,
-    /// The network does not have it any more.
+    /// The network no longer has it.
     Ended = 7,
     /// There was no answer in time.
     Unanswered = 8,
@@ -59,7 +59,7 @@ pub enum ReservationEventKind {
     Granted = 1,
     /// The reservation of a direction has changed.
     Changed = 2,
-    /// A direction is reserved along the whole path, as a node says.
+    /// A direction is reserved along the whole path, as a node reports.
     Confirmed = 3,
     /// A direction is refused, or lost.
     Lost = 4,
@@ -115,7 +115,7 @@ pub struct DirectionReservation {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
 pub struct Reservation {
-    /// The service that was asked; empty if none was (option `service`): then nothing was asked for.
+    /// The service of the request; empty if there was none (option `service`): then nothing was requested.
     #[serde(serialize_with = "as_words")]
     pub service: [u8; NAME],
     /// Direction in which this end sends.
@@ -124,7 +124,7 @@ pub struct Reservation {
     pub receive: DirectionReservation,
 }
 
-/// Something that has happened to a reservation. What does not belong to its kind is 0, -1 or empty.
+/// An event of a reservation. Fields that do not belong to its kind are 0, -1 or empty.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
 pub struct ReservationEvent {
@@ -206,7 +206,7 @@ impl DirectionReservation {
         };
         Self {
             standing: standing as i64,
-            // What a service asks nobody for was not asked for.
+            // A service without requests has requested nothing.
             asked: asked.filter(|_| standing != Standing::NotAsked).into(),
             reserved: reserved.into(),
             refusal: refusal.into(),
@@ -257,7 +257,7 @@ impl From<&provision::GrantEvent> for ReservationEvent {
             }
             E::Confirmed(_, at) => {
                 node = at.to_string();
-                format!("the whole path has reserved, as {at} says")
+                format!("the whole path has reserved, as {at} reports")
             }
             E::Lost(_, why) => {
                 refusal = Some(why);

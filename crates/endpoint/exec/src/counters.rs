@@ -16,7 +16,7 @@ const PREFIX: &str = "cutline-exec-";
 const TABLE: &str = "table";
 
 /// The table's file, in a folder that only this user may enter. Both are removed when this is dropped. The file is locked as long as this
-/// process lives, so that a later run recognises what a killed one has left ([`sweep`]).
+/// process lives, so that a later run recognises the remains of a killed one ([`sweep`]).
 pub(crate) struct Counters {
     folder: TempDir,
     /// The lock is held as long as the file is open.

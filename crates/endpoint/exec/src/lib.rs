@@ -1,11 +1,11 @@
 //! QoS for programs that know nothing of it: `cutline exec`.
 //!
-//! There are two ways to a program's sockets. A *preloaded library* stands before libc's functions inside the program. A
-//! *control group* with eBPF programs stands behind the system calls, inside the kernel. [`choose`] looks at the program and
-//! says which way works, why, and what it cannot do; [`run`] starts the program, waits for it and reads what was counted.
+//! There are two ways to a program's sockets. A *preloaded library* is in front of libc's functions inside the program. A
+//! *control group* with eBPF programs is behind the system calls, inside the kernel. [`choose`] looks at the program and
+//! returns the marking method, its reason and its limits; [`run`] starts the program, waits for it and reads the counters.
 //!
 //! ```text
-//! program   what kind of program a file is
+//! program   kind of program in a file
 //! marking_method which way works for it
 //! options   the program to start, and the settings of its sockets
 //! library   where the preloaded library is
@@ -13,9 +13,9 @@
 //! run       starting the program, and waiting for it
 //! ending    how it ended
 //! counters  the file that the program's processes count in
-//! publication what the monitor of this host gets to know
-//! report    what was delivered
-//! systemd   what marks a service
+//! publication rows for the monitor of this host
+//! report    record of the delivery
+//! systemd   settings that mark a service
 //! ```
 
 pub mod cgroup;

@@ -9,7 +9,7 @@ pub const LIBRARY_VARIABLE: &str = "CUTLINE_EXEC_LIBRARY";
 /// The library's file name.
 const NAME: &str = "libcutline_preload.so";
 
-/// Finds the library: where [`LIBRARY_VARIABLE`] says, beside this command, in `../lib/cutline` of its folder, or, of a build that
+/// Finds the library: at the path in [`LIBRARY_VARIABLE`], beside this command, in `../lib/cutline` of its folder, or, of a build that
 /// is not installed, in `../preload`.
 ///
 /// # Errors

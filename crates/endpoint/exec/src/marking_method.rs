@@ -40,7 +40,7 @@ impl MarkingMethod {
                 "datagrams that libc writes by itself (stdio, dprintf) are marked, but neither paced nor counted; the report names them",
             ],
             Self::Cgroup => &[
-                "datagrams are not paced: of UDP, the kernel only paces what the queue `fq` sends",
+                "datagrams are not paced: of UDP, the kernel only paces datagrams in the queue `fq`",
                 "on interfaces that appear later, control messages keep their marks, and so do IPv4 packets of IPv6 sockets",
                 "nothing is counted",
             ],
@@ -52,7 +52,7 @@ impl MarkingMethod {
 /// and `cgroups` fails with the reason why control groups are not available.
 ///
 /// # Errors
-/// When no way works, or not the one that was asked for.
+/// When no way works, or not the one that was requested.
 pub fn choose(
     program: &Program,
     asked: Option<MarkingMethod>,
@@ -63,7 +63,7 @@ pub fn choose(
     let name = Printable(name);
     let preload = |because| MarkingChoice { way: MarkingMethod::Preload, because };
     match (asked, &program.obstacle) {
-        (Some(MarkingMethod::Preload), None) => library().map(|_| preload("it was asked for".to_owned())),
+        (Some(MarkingMethod::Preload), None) => library().map(|_| preload("it was requested".to_owned())),
         (None, None) => match library() {
             Ok(_) => Ok(preload(format!("{name} is a dynamic program"))),
             Err(missing @ ExecError::NoLibrary { .. }) if cgroups().is_ok() => {
@@ -76,7 +76,7 @@ pub fn choose(
         }
         (Some(MarkingMethod::Cgroup), _) => match cgroups() {
             Ok(()) => {
-                Ok(MarkingChoice { way: MarkingMethod::Cgroup, because: "it was asked for".to_owned() })
+                Ok(MarkingChoice { way: MarkingMethod::Cgroup, because: "it was requested".to_owned() })
             }
             Err(why) => Err(ExecError::NoWay(format!("--by cgroup does not work: {why}"))),
         },

@@ -118,7 +118,7 @@ fn look(path: &Path, scripts: usize) -> Result<(PathBuf, Option<Obstacle>), Exec
     if is_privileged(path) {
         return Ok((path.to_owned(), Some(Obstacle::Privileged)));
     }
-    // A file that may be executed and not read has a dynamic linker like any other, as far as anyone can say.
+    // A file that may be executed and not read presumably has a dynamic linker like any other.
     let Ok(file) = File::open(path) else { return Ok((path.to_owned(), None)) };
     let mut first = Vec::new();
     let is_read = (&file).take(FIRST_LINE).read_to_end(&mut first).is_ok();

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt::Write as _;
 
-/// A program that ran under `cutline exec`: what was set on its sockets, and what was delivered.
+/// A program that ran under `cutline exec`: the settings of its sockets, and its traffic.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ExecDocument {
     /// The program.
@@ -69,7 +69,7 @@ record! {
     pub struct SocketDocument {
         transport: &'static str, label, "The transport: `tcp`, `udp` or `other`.";
         process: u32, label, "The process that opened it.";
-        peer: Option<String>, label, "The other end's address; null if it is not known.";
+        peer: Option<String>, label, "The peer's address; null if it is not known.";
         sent_bytes: u64, counter("B"), "Payload sent; of TCP with retransmissions.";
         received_bytes: u64, counter("B"), "Payload that TCP received; the kernel counts the end of a stream as a byte.";
         packets: u64, counter("packets"), "Messages of UDP; segments with payload of TCP.";

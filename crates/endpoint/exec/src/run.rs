@@ -22,7 +22,7 @@ use std::sync::mpsc::channel;
 /// The dynamic linker's variable of libraries that are loaded first (ld.so(8)).
 const PRELOAD: &str = "LD_PRELOAD";
 
-/// Starts a program, passes signals on to it, and waits until it ends. Returns how it ended and what was delivered.
+/// Starts a program, passes signals on to it, and waits until it ends. Returns its exit status and its traffic.
 ///
 /// # Errors
 /// When it was not started.

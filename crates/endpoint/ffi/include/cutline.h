@@ -1,5 +1,5 @@
 /*
- * QoS sockets: an application says what it needs of a connection, and is told what it gets.
+ * QoS sockets: an application states its requirements on a connection, and gets reports of the delivery.
  *
  * Calls return -1, or a null pointer, if they fail, and set errno; cutline_error() says why in words. Several threads may use
  * a socket at the same time; options are used by one at a time. See cutline_socket(3).
@@ -25,18 +25,18 @@ typedef struct cutline_options cutline_options;
 
 /* Kind of an event. */
 #define CUTLINE_EVENT_AGREED 1 /* Both ends agree. */
-#define CUTLINE_EVENT_REFUSED 2 /* The ends do not agree. What was agreed on before holds. */
-#define CUTLINE_EVENT_ONE_SIDED 3 /* The other end takes no part, or does not answer: what was agreed on before holds. */
+#define CUTLINE_EVENT_REFUSED 2 /* The ends do not agree. The previous agreement holds. */
+#define CUTLINE_EVENT_ONE_SIDED 3 /* The peer takes no part, or does not answer: the previous agreement holds. */
 #define CUTLINE_EVENT_VIOLATED 4 /* A measure is outside its limit. */
 #define CUTLINE_EVENT_RESTORED 5 /* A measure is within its limit again. */
 #define CUTLINE_EVENT_HINT 6 /* Packets have this hint from now on. */
 #define CUTLINE_EVENT_RATE 7 /* The application should send at this rate from now on. */
 #define CUTLINE_EVENT_ASKED 8 /* This end asks by itself for another specification that the application accepts. */
-#define CUTLINE_EVENT_LOST 9 /* The connection is broken, or nothing is heard of the other end. */
+#define CUTLINE_EVENT_LOST 9 /* The connection is broken, or the peer is silent. */
 #define CUTLINE_EVENT_RECOVERED 10 /* The connection works again. */
 #define CUTLINE_EVENT_GAVE_UP 11 /* The connection was not made again in the time that the specification gives for that. */
 #define CUTLINE_EVENT_ALLOCATED 12 /* The resource manager of the host has granted another rate to this end. */
-#define CUTLINE_EVENT_UNALLOCATED 13 /* The resource manager has refused or revoked the share of this end. Its rate is not limited any more. */
+#define CUTLINE_EVENT_UNALLOCATED 13 /* The resource manager has refused or revoked the share of this end. Its rate is no longer limited. */
 
 /* A direction of a connection, as its end sees it. */
 #define CUTLINE_SIDE_SEND 1 /* Traffic that this end sends. */
@@ -48,7 +48,7 @@ typedef struct cutline_options cutline_options;
 #define CUTLINE_EVENT_ORIGIN_RECEIVING_HOST 3 /* The receiving host: its application did not read, or its receive buffer was full. */
 
 /* State of a direction's reservation. */
-#define CUTLINE_STANDING_NOT_ASKED 0 /* Nothing was asked for. */
+#define CUTLINE_STANDING_NOT_ASKED 0 /* Nothing was requested. */
 #define CUTLINE_STANDING_PENDING 1 /* The network has not answered yet. */
 #define CUTLINE_STANDING_RESERVED 2 /* The reservation is in place. */
 #define CUTLINE_STANDING_FAILED 3 /* The reservation was refused, is lost, or was not answered in time. It comes back by itself if the network can have it again. */
@@ -61,7 +61,7 @@ typedef struct cutline_options cutline_options;
 #define CUTLINE_REASON_NO_PATH 4 /* There is no path, or no sender. */
 #define CUTLINE_REASON_CONFLICT 5 /* Another reservation for the same packets has another style, or other ports. */
 #define CUTLINE_REASON_PREEMPTED 6 /* The resources were given to another reservation. */
-#define CUTLINE_REASON_ENDED 7 /* The network does not have it any more. */
+#define CUTLINE_REASON_ENDED 7 /* The network no longer has it. */
 #define CUTLINE_REASON_UNANSWERED 8 /* There was no answer in time. */
 #define CUTLINE_REASON_NO_AGENT 9 /* This host's cutlined cannot be reached. */
 #define CUTLINE_REASON_INVALID 10 /* A value is not allowed. */
@@ -70,15 +70,15 @@ typedef struct cutline_options cutline_options;
 /* Kind of a reservation's event. */
 #define CUTLINE_RESERVATION_EVENT_GRANTED 1 /* A direction is reserved. */
 #define CUTLINE_RESERVATION_EVENT_CHANGED 2 /* The reservation of a direction has changed. */
-#define CUTLINE_RESERVATION_EVENT_CONFIRMED 3 /* A direction is reserved along the whole path, as a node says. */
+#define CUTLINE_RESERVATION_EVENT_CONFIRMED 3 /* A direction is reserved along the whole path, as a node reports. */
 #define CUTLINE_RESERVATION_EVENT_LOST 4 /* A direction is refused, or lost. */
 
 /* The kind of the last error of a thread. */
 #define CUTLINE_ERROR_NONE 0 /* There was no error. */
 #define CUTLINE_ERROR_ARGUMENT 1 /* An argument or an option is not allowed. */
-#define CUTLINE_ERROR_REFUSED 2 /* The ends do not agree on what the connection needs; or, with if-refused = fail, the network has not reserved it. */
-#define CUTLINE_ERROR_NO_PEER 3 /* The other end is no QoS socket, or has another key. */
-#define CUTLINE_ERROR_SYSTEM 4 /* The system refused something: errno says what. */
+#define CUTLINE_ERROR_REFUSED 2 /* The ends do not agree on a specification; or, with if-refused = fail, the network has not reserved it. */
+#define CUTLINE_ERROR_NO_PEER 3 /* The peer is no QoS socket, or has another key. */
+#define CUTLINE_ERROR_SYSTEM 4 /* A system call failed: errno gives the reason. */
 #define CUTLINE_ERROR_INTERNAL 5 /* A defect of this library; the socket may be of no more use. */
 #define CUTLINE_ERROR_LOST 6 /* The connection was lost and is made again: this call was not carried out, and the next one uses the new connection. */
 
@@ -95,7 +95,7 @@ typedef struct cutline_options cutline_options;
 #define CUTLINE_TEXT 512
 #define CUTLINE_NAME 64
 
-/* Something that has happened to a connection. What does not belong to its kind is 0. */
+/* An event of a connection. Fields that do not belong to its kind are 0. */
 typedef struct cutline_event {
     /* The size of this struct, which the caller sets: later versions have more at its end. */
     size_t size;
@@ -123,9 +123,9 @@ typedef struct cutline_event {
     char text[CUTLINE_TEXT];
     /* Number of whole messages sent over the lost connection. */
     int64_t sent;
-    /* Number of these messages that the other end has reported as received. It may have received more. */
+    /* Number of these messages that the peer has reported as received. It may have received more. */
     int64_t reported;
-    /* 1 if a connection that works again is a new one; 0 if the other end is heard again over the previous
+    /* 1 if a connection that works again is a new one; 0 if the peer sends again over the previous
      * one. */
     int64_t is_new;
     /* The worst value of a violation, in the unit of its limit. */
@@ -176,7 +176,7 @@ typedef struct cutline_direction_reservation {
 
 /* State of a connection's reservation. */
 typedef struct cutline_reservation {
-    /* The service that was asked; empty if none was (option service): then nothing was asked for. */
+    /* The service of the request; empty if there was none (option service): then nothing was requested. */
     char service[CUTLINE_NAME];
     /* Direction in which this end sends. */
     cutline_direction_reservation send;
@@ -184,7 +184,7 @@ typedef struct cutline_reservation {
     cutline_direction_reservation receive;
 } cutline_reservation;
 
-/* Something that has happened to a reservation. What does not belong to its kind is 0, -1 or empty. */
+/* An event of a reservation. Fields that do not belong to its kind are 0, -1 or empty. */
 typedef struct cutline_reservation_event {
     /* The size of this struct, which the caller sets: later versions have more at its end. */
     size_t size;
@@ -308,13 +308,13 @@ typedef struct cutline_direction {
     cutline_requirements effective;
     /* 1 if both ends have agreed on it, otherwise 0. */
     int64_t agreed;
-    /* Messages sent since the beginning; of the direction that this end receives, as the other end reports. */
+    /* Messages sent since the beginning; of the direction that this end receives, as the peer reports. */
     int64_t sent_messages;
     /* Their bytes. */
     int64_t sent_bytes;
     /* Time in which the sending application was held back, ns. */
     int64_t held_ns;
-    /* Traffic received since the beginning; for the direction that this end sends, as the other end reports. */
+    /* Traffic received since the beginning; for the direction that this end sends, as the peer reports. */
     cutline_totals received;
     /* The last interval of measurement. */
     cutline_interval last;
@@ -346,11 +346,11 @@ typedef struct cutline_axis {
 typedef struct cutline_details {
     /* Requirements of this end. All is open if the ends have not agreed. */
     cutline_requirements offered;
-    /* Requirements of the other end. All is open if the ends have not agreed. */
+    /* Requirements of the peer. All is open if the ends have not agreed. */
     cutline_requirements requested;
     /* The requirements that hold and may be weakened: bit 1 << place for each, min_rate being the first one. */
     int64_t coerced;
-    /* The region of operation, and what was measured in it: rate, delay, gap, jitter, loss, recovery. */
+    /* The region of operation, and the measurements in it: rate, delay, gap, jitter, loss, recovery. */
     cutline_axis operation[CUTLINE_MEASURES];
     /* Begin of the last interval of measurement, by the monotonic clock of the receiving end, ns; -1 before
      * the first. */
@@ -409,7 +409,7 @@ typedef struct cutline_tcp {
     int64_t retransmissions;
     /* Bytes written and not yet sent. */
     int64_t not_sent;
-    /* The rate at which the other end acknowledges data, bit/s. */
+    /* The rate at which the peer acknowledges data, bit/s. */
     int64_t delivery_rate_bps;
     /* The rate at which data is paced, bit/s. */
     int64_t pacing_rate_bps;
@@ -422,9 +422,9 @@ typedef struct cutline_tfrc {
     int64_t rate_bps;
     /* The average round-trip time, ns; -1 also before the first feedback. */
     int64_t rtt_ns;
-    /* The loss event rate that the other end has reported, 0 to 1. */
+    /* The loss event rate that the peer has reported, 0 to 1. */
     double loss_event_rate;
-    /* Feedback of the other end that was used. */
+    /* Feedback of the peer that was used. */
     int64_t feedback;
     /* Number of expiries of the nofeedback timer, each of which halved the rate. */
     int64_t nofeedback;
@@ -446,17 +446,17 @@ typedef struct cutline_mib {
     cutline_distribution delay;
     /* The jitters received since the beginning. */
     cutline_distribution jitter;
-    /* The rate at which the application should send, messages/s; NaN if nothing asks for one. */
+    /* The rate at which the application should send, messages/s; NaN if nothing requests one. */
     double target_rate;
     /* The delay hint of the packets that this end sends, 1 to 16; -1 if they have none. */
     int64_t hint;
-    /* The other end's clock minus ours, ns; it means something if clock_error_ns is not -1. */
+    /* The peer's clock minus ours, ns; it means something if clock_error_ns is not -1. */
     int64_t clock_offset_ns;
     /* The largest error of that, ns; -1 if the offset is unknown. */
     int64_t clock_error_ns;
     /* The latest round-trip time of a report, ns; -1 if it is unknown. */
     int64_t round_trip_ns;
-    /* Reports of the other end that were used. */
+    /* Reports of the peer that were used. */
     int64_t reports;
     /* Number of times that sending had to wait because the send queue was full. */
     int64_t queue_full;
@@ -486,13 +486,13 @@ typedef struct cutline_mib {
     int64_t send_queue;
     /* The memory that the send queue may take, with the kernel's overhead, bytes; -1 if it is unknown. */
     int64_t send_buffer;
-    /* Number of ICMP messages about datagrams that did not reach the other end for the time being. */
+    /* Number of ICMP messages about datagrams that did not reach the peer for the time being. */
     int64_t unreachable;
     /* The messages of negotiations. */
     cutline_negotiation negotiation;
-    /* Reports of the other end that were not newer than one before. */
+    /* Reports of the peer that were not newer than one before. */
     int64_t reports_stale;
-    /* Reports that contradict themselves, earlier ones, or what was sent. */
+    /* Reports that contradict themselves, earlier ones, or the sent traffic. */
     int64_t reports_refused;
     /* Number of times that one of the two clocks was set. */
     int64_t clock_steps;
@@ -517,10 +517,10 @@ cutline_options *cutline_options_new(const char *class);
  * Whether all options go together is checked when a socket is made, so that they can be set in any order. */
 int cutline_options_set(cutline_options *options, const char *name, const char *value);
 
-/* Reads all options from a document, TOML or JSON. It replaces what was set before, but for the key. */
+/* Reads all options from a document, TOML or JSON. It replaces earlier options, except the key. */
 int cutline_options_read(cutline_options *options, const char *document);
 
-/* Demands that the other end shows that it has this key, of 32 to 4096 bytes. */
+/* Demands that the peer shows that it has this key, of 32 to 4096 bytes. */
 int cutline_options_set_key(cutline_options *options, const void *key, size_t length);
 
 /* Checks that the options go together. */
@@ -530,7 +530,7 @@ int cutline_options_check(const cutline_options *options);
 void cutline_options_free(cutline_options *options);
 
 /* Connects to an address, and negotiates with the QoS socket there: socket() and connect() in one. type is SOCK_STREAM or
- * SOCK_DGRAM. Null options demand nothing. With a plain socket at the other end it is a plain socket, too. Returns a null pointer
+ * SOCK_DGRAM. Null options demand nothing. With a plain socket at the peer it is a plain socket, too. Returns a null pointer
  * if it fails. */
 cutline_socket *cutline_connect(int type, const struct sockaddr *address, socklen_t length, const cutline_options *options);
 
@@ -538,7 +538,7 @@ cutline_socket *cutline_connect(int type, const struct sockaddr *address, sockle
 cutline_socket *cutline_connect_to(int type, const char *address, const cutline_options *options);
 
 /* Listens at an address: socket(), bind() and listen() in one. Datagram connections are accepted like streams. A stream's listener
- * uses the same port number of UDP as well, to say that it is a QoS socket. */
+ * uses the same port number of UDP as well, to announce that it is a QoS socket. */
 cutline_socket *cutline_listen(int type, const struct sockaddr *address, socklen_t length, const cutline_options *options);
 
 /* As cutline_listen, with the address as a text: "0.0.0.0:5004", "[::]:5004". Port 0 is one that is free. */
@@ -548,7 +548,7 @@ cutline_socket *cutline_listen_at(int type, const char *address, const cutline_o
 cutline_socket *cutline_accept(cutline_socket *socket, struct sockaddr *address, socklen_t *length);
 
 /* Sends a message. Returns how many bytes were taken: all of a datagram; of a stream perhaps fewer. It waits while the application
- * sends faster than was agreed on, as the option pacing says. flags is 0 or MSG_NOSIGNAL; there is never a SIGPIPE. */
+ * sends faster than was agreed on, according to the option pacing. flags is 0 or MSG_NOSIGNAL; there is never a SIGPIPE. */
 ssize_t cutline_send(cutline_socket *socket, const void *data, size_t length, int flags);
 
 /* Receives: bytes of a stream, or a datagram, of which the rest is lost if it is longer. Returns how many bytes; 0 at a stream's end.
@@ -571,21 +571,21 @@ int cutline_set_recv_timeout(cutline_socket *socket, int timeout_ms);
 /* Sets how long cutline_send of a stream waits until it fails with EAGAIN; 0 is as long as it takes. */
 int cutline_set_send_timeout(cutline_socket *socket, int timeout_ms);
 
-/* Returns 1 if the other end is a QoS socket, and 0 if it is a plain one. On a stream that was accepted it waits until that is
- * known, which the first bytes from the other end show. */
+/* Returns 1 if the peer is a QoS socket, and 0 if it is a plain one. On a stream that was accepted it waits until that is
+ * known, which the first bytes from the peer show. */
 int cutline_has_qos_peer(cutline_socket *socket);
 
 /* Writes the address of this end, as getsockname(). */
 int cutline_getsockname(cutline_socket *socket, struct sockaddr *address, socklen_t *length);
 
-/* Writes the address of the other end, as getpeername(). */
+/* Writes the address of the peer, as getpeername(). */
 int cutline_getpeername(cutline_socket *socket, struct sockaddr *address, socklen_t *length);
 
 /* Ends a direction of a stream, or both: how is SHUT_RD, SHUT_WR or SHUT_RDWR. A call of another thread that waits returns. */
 int cutline_shutdown(cutline_socket *socket, int how);
 
-/* Closes a socket and frees its handle. No other call on it may be under way. A null pointer is allowed. It does not wait: what a stream
- * has sent is delivered in the background, as the option linger says. */
+/* Closes a socket and frees its handle. No other call on it may be under way. A null pointer is allowed. It does not wait: data that a stream
+ * has sent is delivered in the background, according to the option linger. */
 int cutline_close(cutline_socket *socket);
 
 /* Takes the next event of a connection. It waits for it for at most timeout_ms; 0 does not wait, and -1 waits as long as it
@@ -602,14 +602,14 @@ int cutline_on_event(cutline_socket *socket, cutline_handler handler, void *data
 int cutline_get_mib(cutline_socket *socket, cutline_mib *mib);
 
 /* Takes the next event of a connection's reservation, without waiting. event->size must be set to sizeof *event. Returns 1, or 0 if
- * there was none, as without the option service. How the reservation stands is in the MIB. */
+ * there was none, as without the option service. The state of the reservation is in the MIB. */
 int cutline_next_reservation_event(cutline_socket *socket, cutline_reservation_event *event);
 
-/* Asks the other end for something else: the specification of these options. The outcome is an event. Until then, what was agreed
- * on holds. */
+/* Requests another specification from the peer: that of these options. The outcome is an event. Until then, the agreement
+ * holds. */
 int cutline_renegotiate(cutline_socket *socket, const cutline_options *options);
 
-/* Returns what the last call of this thread that failed has to say: what is not allowed, with its value and what is allowed.
+/* Returns the message of the last failed call of this thread: the field, its value and the allowed values.
  * It is an empty text if none has failed. The text holds until the next call of this library by this thread. */
 const char *cutline_error(void);
 

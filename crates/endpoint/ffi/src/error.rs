@@ -15,11 +15,11 @@ pub enum ErrorCode {
     None = 0,
     /// An argument or an option is not allowed.
     Argument = 1,
-    /// The ends do not agree on what the connection needs; or, with if-refused = fail, the network has not reserved it.
+    /// The ends do not agree on a specification; or, with if-refused = fail, the network has not reserved it.
     Refused = 2,
-    /// The other end is no QoS socket, or has another key.
+    /// The peer is no QoS socket, or has another key.
     NoPeer = 3,
-    /// The system refused something: errno says what.
+    /// A system call failed: errno gives the reason.
     System = 4,
     /// A defect of this library; the socket may be of no more use.
     Internal = 5,
@@ -142,7 +142,7 @@ fn number(kind: io::ErrorKind) -> c_int {
     }
 }
 
-/// Carries out a call of C. What fails, or panics, is an error of the caller's thread, and `failed` is returned.
+/// Carries out a call of C. A failure or panic is an error of the caller's thread, and `failed` is returned.
 pub fn call<T>(failed: T, act: impl FnOnce() -> Result<T, Failure>) -> T {
     // Signal handlers of C run while a call waits; then it fails with EINTR, as poll(2) does.
     let act = AssertUnwindSafe(|| Interruptible::once().run(act));
@@ -153,7 +153,7 @@ pub fn call<T>(failed: T, act: impl FnOnce() -> Result<T, Failure>) -> T {
     })
 }
 
-/// Returns what the last call of this thread that failed has to say: what is not allowed, with its value and what is allowed.
+/// Returns the message of the last failed call of this thread: the field, its value and the allowed values.
 /// It is an empty text if none has failed. The text holds until the next call of this library by this thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn cutline_error() -> *const c_char {

@@ -1,10 +1,10 @@
 //! QoS sockets for C: the library `libcutline`, whose header is `include/cutline.h`.
 //!
 //! The calls are close to those of Berkeley's sockets. A socket is an opaque handle; its calls return -1 (or a null pointer) and
-//! set `errno` when they fail, and `cutline_error` says what is wrong in words.
+//! set `errno` when they fail, and `cutline_error` describes the fault in words.
 //!
 //! ```text
-//! options   what an application asks for, by name and text
+//! options   requirements of an application, by name and text
 //! socket    connect, listen, accept, send, receive
 //! observe   events and the MIB
 //! error     why a call failed
@@ -27,7 +27,7 @@ mod socket;
 
 pub use error::ErrorCode;
 
-/// Borrows what a pointer of the caller refers to.
+/// Borrows the object behind a pointer of the caller.
 ///
 /// # Safety
 /// A pointer that is not null must be one that a call of this library has returned and that was not freed.
@@ -36,10 +36,10 @@ unsafe fn borrow<'a, T>(pointer: *const T, what: &str) -> Result<&'a T, error::F
     unsafe { pointer.as_ref() }.ok_or_else(|| error::Failure::null(what))
 }
 
-/// As [`borrow`], for what is changed.
+/// As [`borrow`], for objects that are changed.
 ///
 /// # Safety
-/// As [`borrow`]; nobody else uses it during this call.
+/// As [`borrow`]; nothing else uses it during this call.
 unsafe fn borrow_mut<'a, T>(pointer: *mut T, what: &str) -> Result<&'a mut T, error::Failure> {
     // SAFETY: the caller's promise.
     unsafe { pointer.as_mut() }.ok_or_else(|| error::Failure::null(what))

@@ -1,4 +1,4 @@
-//! Events, the MIB, and asking for something else.
+//! Events, the MIB, and requesting something else.
 
 use crate::borrow;
 use crate::error::{Failure, call};
@@ -18,7 +18,7 @@ pub unsafe extern "C" fn cutline_next_event(
     timeout_ms: c_int,
 ) -> c_int {
     call(-1, || {
-        // SAFETY: the caller of a function of C promises what its arguments are.
+        // SAFETY: the caller of a function of C guarantees that its arguments are valid.
         let socket = unsafe { borrow(socket, "socket") }?;
         // Before the event is taken, so that none is lost.
         // SAFETY: as above.
@@ -50,7 +50,7 @@ impl Data {
     }
 }
 
-/// Has a function called with each event from now on, and first with those that were not taken yet; a null pointer removes it.
+/// Sets a function that is called with each event from now on, and first with the events that were not taken yet; a null pointer removes it.
 /// `data` is passed on. Events can be taken as before, too. The function is called by a thread of the library, which serves all
 /// connections: it may call everything of this library but cutline_close() of this socket, and must return soon. The event is there until
 /// it returns. When this call or cutline_close() returns, an earlier function is running no more, unless it is that function that calls.
@@ -87,7 +87,7 @@ pub unsafe extern "C" fn cutline_get_mib(socket: *mut Socket, mib: *mut Mib) -> 
 }
 
 /// Takes the next event of a connection's reservation, without waiting. `event->size` must be set to sizeof *event. Returns 1, or 0 if
-/// there was none, as without the option `service`. How the reservation stands is in the MIB.
+/// there was none, as without the option `service`. The state of the reservation is in the MIB.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_next_reservation_event(
     socket: *mut Socket,
@@ -106,8 +106,8 @@ pub unsafe extern "C" fn cutline_next_reservation_event(
     })
 }
 
-/// Asks the other end for something else: the specification of these options. The outcome is an event. Until then, what was agreed
-/// on holds.
+/// Requests another specification from the peer: that of these options. The outcome is an event. Until then, the agreement
+/// holds.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_renegotiate(socket: *mut Socket, options: *const Options) -> c_int {
     call(-1, || {
@@ -137,8 +137,8 @@ unsafe fn room<T>(to: *const T, what: &str) -> Result<usize, Failure> {
     Ok(size)
 }
 
-/// Fills a struct of the caller, which may be that of an earlier or a later version: as much as both have. Its size becomes what
-/// was filled.
+/// Fills a struct of the caller, which may be that of an earlier or a later version: as much as both have. Its size becomes the number of
+/// bytes filled.
 ///
 /// # Safety
 /// As [`room`].

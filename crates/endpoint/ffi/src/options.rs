@@ -19,7 +19,7 @@ pub unsafe fn text<'a>(pointer: *const c_char, what: &str) -> Result<&'a str, Fa
     text.to_str().map_err(|_| Failure::argument(format!("{what} is not UTF-8")))
 }
 
-/// Options for which a null pointer stands.
+/// Options in the place of a null pointer.
 ///
 /// # Safety
 /// As [`borrow`].
@@ -35,7 +35,7 @@ pub unsafe extern "C" fn cutline_options_new(class: *const c_char) -> *mut Optio
     call(ptr::null_mut(), || {
         let mut options = Options::default();
         if !class.is_null() {
-            // SAFETY: the caller of a function of C promises what its arguments are.
+            // SAFETY: the caller of a function of C guarantees that its arguments are valid.
             let class = unsafe { text(class, "class") }?;
             options.set("class", class).map_err(Failure::argument)?;
         }
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn cutline_options_set(
     })
 }
 
-/// Reads all options from a document, TOML or JSON. It replaces what was set before, but for the key.
+/// Reads all options from a document, TOML or JSON. It replaces earlier options, except the key.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_options_read(options: *mut Options, document: *const c_char) -> c_int {
     call(-1, || {
@@ -71,7 +71,7 @@ pub unsafe extern "C" fn cutline_options_read(options: *mut Options, document: *
     })
 }
 
-/// Demands that the other end shows that it has this key, of 32 to 4096 bytes.
+/// Demands that the peer shows that it has this key, of 32 to 4096 bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_options_set_key(
     options: *mut Options,
@@ -130,14 +130,14 @@ pub unsafe fn bytes<'a>(pointer: *const c_void, length: usize, what: &str) -> Re
 /// Room of the caller for bytes. Of none, the pointer may be null.
 ///
 /// # Safety
-/// The pointer must be to as many bytes, which nobody else uses during this call.
+/// The pointer must be to as many bytes, which nothing else uses during this call.
 pub unsafe fn room<'a>(pointer: *mut c_void, length: usize, what: &str) -> Result<&'a mut [u8], Failure> {
     // SAFETY: the same promise.
     let bytes = unsafe { bytes(pointer, length, what) }?;
     if bytes.is_empty() {
         return Ok(&mut []);
     }
-    // SAFETY: the caller's promise; pointer and length were checked, and the slice above is not used any more. Memory that was
-    // never written is read by nobody: calls that receive only write.
+    // SAFETY: the caller's promise; pointer and length were checked, and the slice above is no longer used. Memory that was
+    // never written is not read: calls that receive only write.
     Ok(unsafe { std::slice::from_raw_parts_mut(pointer.cast(), length) })
 }

@@ -44,7 +44,7 @@ fn handle(make: impl FnOnce() -> Result<Socket, Failure>) -> *mut Socket {
 }
 
 /// Connects to an address, and negotiates with the QoS socket there: socket() and connect() in one. `type` is SOCK_STREAM or
-/// SOCK_DGRAM. Null options demand nothing. With a plain socket at the other end it is a plain socket, too. Returns a null pointer
+/// SOCK_DGRAM. Null options demand nothing. With a plain socket at the peer it is a plain socket, too. Returns a null pointer
 /// if it fails.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_connect(
@@ -54,7 +54,7 @@ pub unsafe extern "C" fn cutline_connect(
     options: *const Options,
 ) -> *mut Socket {
     handle(|| {
-        // SAFETY: the caller of a function of C promises what its arguments are.
+        // SAFETY: the caller of a function of C guarantees that its arguments are valid.
         let (address, options) = unsafe { (address::read(address, length)?, or_default(options)) };
         connect(r#type, address, &options)
     })
@@ -75,7 +75,7 @@ pub unsafe extern "C" fn cutline_connect_to(
 }
 
 /// Listens at an address: socket(), bind() and listen() in one. Datagram connections are accepted like streams. A stream's listener
-/// uses the same port number of UDP as well, to say that it is a QoS socket.
+/// uses the same port number of UDP as well, to announce that it is a QoS socket.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_listen(
     r#type: c_int,
@@ -121,7 +121,7 @@ pub unsafe extern "C" fn cutline_accept(
 }
 
 /// Sends a message. Returns how many bytes were taken: all of a datagram; of a stream perhaps fewer. It waits while the application
-/// sends faster than was agreed on, as the option `pacing` says. `flags` is 0 or MSG_NOSIGNAL; there is never a SIGPIPE.
+/// sends faster than was agreed on, according to the option `pacing`. `flags` is 0 or MSG_NOSIGNAL; there is never a SIGPIPE.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_send(
     socket: *mut Socket,
@@ -213,8 +213,8 @@ fn timeout(ms: c_int) -> Result<Option<Duration>, Failure> {
     Ok((ms > 0).then(|| Duration::from_millis(ms)))
 }
 
-/// Returns 1 if the other end is a QoS socket, and 0 if it is a plain one. On a stream that was accepted it waits until that is
-/// known, which the first bytes from the other end show.
+/// Returns 1 if the peer is a QoS socket, and 0 if it is a plain one. On a stream that was accepted it waits until that is
+/// known, which the first bytes from the peer show.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_has_qos_peer(socket: *mut Socket) -> c_int {
     call(-1, || {
@@ -239,7 +239,7 @@ pub unsafe extern "C" fn cutline_getsockname(
     })
 }
 
-/// Writes the address of the other end, as getpeername().
+/// Writes the address of the peer, as getpeername().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_getpeername(
     socket: *mut Socket,
@@ -275,8 +275,8 @@ pub unsafe extern "C" fn cutline_shutdown(socket: *mut Socket, how: c_int) -> c_
     })
 }
 
-/// Closes a socket and frees its handle. No other call on it may be under way. A null pointer is allowed. It does not wait: what a stream
-/// has sent is delivered in the background, as the option linger says.
+/// Closes a socket and frees its handle. No other call on it may be under way. A null pointer is allowed. It does not wait: data that a stream
+/// has sent is delivered in the background, according to the option linger.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_close(socket: *mut Socket) -> c_int {
     call(-1, || {

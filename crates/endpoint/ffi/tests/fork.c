@@ -66,7 +66,7 @@ static void child(cutline_socket **inherited)
         cutline_close(inherited[datagrams]);
         cutline_socket *own = connected(datagrams);
         exchange(own, datagrams);
-        /* A thread of this process takes the other end's reports. */
+        /* A thread of this process takes the peer's reports. */
         cutline_mib mib = {.size = sizeof mib};
         do
             CHECK(cutline_get_mib(own, &mib) == 0);

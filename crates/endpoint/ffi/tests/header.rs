@@ -1,5 +1,5 @@
 //! `include/cutline.h` is written from the functions and structs that C sees, with the comments above them. `make bless` writes it
-//! anew. The compiler of C says whether its structs are laid out as ours are, and the linker whether every function is there.
+//! again. The compiler of C checks whether its structs are laid out as ours are, and the linker whether every function is there.
 
 use crate::c;
 
@@ -19,7 +19,7 @@ const SOURCES: [&str; 3] = ["ffi/src/options.rs", "ffi/src/socket.rs", "ffi/src/
 
 /// Head of the header file, above the declarations.
 const HEAD: &str = r#"/*
- * QoS sockets: an application says what it needs of a connection, and is told what it gets.
+ * QoS sockets: an application states its requirements on a connection, and gets reports of the delivery.
  *
  * Calls return -1, or a null pointer, if they fail, and set errno; cutline_error() says why in words. Several threads may use
  * a socket at the same time; options are used by one at a time. See cutline_socket(3).

@@ -1,4 +1,4 @@
-//! A program in C that asks for reservations, and an agent in the place of `cutlined` that says what the test wants.
+//! A program in C that requests reservations, and an agent in the place of `cutlined` that says what the test wants.
 
 use crate::c;
 
@@ -14,7 +14,7 @@ use std::thread;
 
 const NODE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
 
-/// Answers clients at `path` for as long as the test runs. What is not answered is accepted.
+/// Answers clients at `path` for as long as the test runs. Other requests are accepted.
 fn agent(path: &Path, answer: fn(&Request) -> Vec<Reply>) {
     let listener = UnixListener::bind(path).unwrap();
     thread::spawn(move || {
@@ -45,7 +45,7 @@ fn serve(client: &UnixStream, answer: fn(&Request) -> Vec<Reply>) {
     }
 }
 
-/// Less than is asked for of what is sent; all of what is received.
+/// Less than requested for sent traffic; all for received traffic.
 fn granted(request: &Request) -> Vec<Reply> {
     let less = TrafficSpec {
         rate: Rate::from_bps(500_000),

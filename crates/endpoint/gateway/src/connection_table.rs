@@ -289,7 +289,7 @@ impl ConnectionTable {
         }
     }
 
-    /// Gives the place of a connection back.
+    /// Releases the place of a connection.
     fn take(&self, number: u64) -> Option<Open> {
         let mut pages = lock(&self.pages);
         let open = pages.open.remove(&number)?;

@@ -1,6 +1,6 @@
 //! Carrying datagrams: each that comes is a message of a QoS connection, and the other way round.
 //!
-//! At the near gateway, what one program's address sends is one connection. Datagrams have no end, so a connection ends when there were none
+//! At the near gateway, the datagrams of one program's address are one connection. Datagrams have no end, so a connection ends when there were none
 //! for a while, or the other gateway is gone. A datagram that is longer than was agreed on is not sent, and one for which too many
 //! wait is dropped, as in any queue; both are counted.
 //!
@@ -66,8 +66,7 @@ struct Programs<'s> {
 pub fn near(shared: &Arc<Shared>, route: usize, server: DatagramServer) {
     let carried = Programs::new(shared, route, server).and_then(|mut programs| programs.carry());
     if let Err(error) = carried {
-        shared
-            .tell(format_args!("{}: datagrams are not carried any more: {error}", shared.book.route(route)));
+        shared.tell(format_args!("{}: datagrams are no longer carried: {error}", shared.book.route(route)));
     }
 }
 
@@ -226,8 +225,7 @@ pub fn far(shared: &Arc<Shared>, route: usize, listener: &QosUdpListener) {
         Peers { listener, exchanges, placeless: VecDeque::new() }.carry()
     });
     if let Err(error) = carried {
-        shared
-            .tell(format_args!("{}: datagrams are not carried any more: {error}", shared.book.route(route)));
+        shared.tell(format_args!("{}: datagrams are no longer carried: {error}", shared.book.route(route)));
     }
 }
 
@@ -235,7 +233,7 @@ pub fn far(shared: &Arc<Shared>, route: usize, listener: &QosUdpListener) {
 struct Peers<'s, 'l> {
     listener: &'l QosUdpListener,
     exchanges: Exchanges<'s>,
-    /// Connections that have been agreed on, and have no place yet. The other end does not know that, so they are not refused: those that
+    /// Connections that have been agreed on, and have no place yet. The peer does not know that, so they are not refused: those that
     /// can be replaced soon end, at the latest after a second without datagrams.
     placeless: VecDeque<(QosUdpSocket, SocketAddr)>,
 }
@@ -260,7 +258,7 @@ impl Peers<'_, '_> {
         Ok(())
     }
 
-    /// Accepts what has come. Returns when to do that again if nothing comes.
+    /// Accepts waiting connections. Returns the time of the next call if nothing arrives.
     fn accept(&mut self) -> Duration {
         for _ in 0..self.placeless.len() {
             if let Some((qos, peer)) = self.placeless.pop_front() {
@@ -273,7 +271,7 @@ impl Peers<'_, '_> {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return CALL_EVERY,
                 Err(error) => {
                     self.exchanges.shared.tell(format_args!("a connection cannot be accepted: {error}"));
-                    // What caused it was taken from the listener.
+                    // The connection that caused it was taken from the listener.
                     return REFUSED_FOR;
                 }
             }

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::net::SocketAddr;
 
-/// The most connections that a document lists. Of others, the totals have what was delivered.
+/// The most connections that a document lists. The traffic of others is in the totals.
 pub const MOST_LISTED: usize = 1000;
 
 /// Traffic that a gateway has carried.
@@ -45,7 +45,7 @@ record! {
         accepted: u64, counter("connections"), "Connections accepted.", shown("accepted");
         failed: u64, counter("connections"), "Connections of them that were not made, or broke.", shown("failed");
         turned_away: u64, counter("connections"), "Connections not accepted because there were too many, in all or of one address.", shown("turned away");
-        strangers: u64, counter("connections"), "Connections whose other end was no near gateway, had another key, or said nothing in time; they are in no other counter.", shown("strangers");
+        strangers: u64, counter("connections"), "Connections whose peer was no near gateway, had another key, or said nothing in time; they are in no other counter.", shown("strangers");
         sent_messages: u64, counter("messages"), "Messages sent to the other gateway.", shown("messages sent");
         sent_bytes: u64, counter("B"), "Their bytes.", shown("KB sent", 1e-3);
         received_messages: u64, counter("messages"), "Messages received from the other gateway.", shown("received");
@@ -89,9 +89,9 @@ record! {
         mean_jitter_ms: Option<f64>, gauge("ms"), "The mean change of delay between consecutive messages; null where the other gateway received.";
         p99_jitter_ms: Option<f64>, gauge("ms"), "The change that 99 in 100 do not exceed; null where the other gateway received.";
         max_jitter_ms: Option<f64>, gauge("ms"), "The largest change; null where the other gateway received.";
-        violations: u64, counter("violations"), "How often a measure was outside of what was agreed on.";
+        violations: u64, counter("violations"), "Number of times that a measure was outside of the agreement.";
         reserved_bps: Option<u64>, gauge("bit/s"), "The rate that the network has reserved; null if it has not.";
-        refusal: Option<String>, part, "Why nothing was reserved, and what would be; null if it was, or nothing was asked for.";
+        refusal: Option<String>, part, "Reason of a refused reservation, and the grantable traffic; null if it was reserved, or not requested.";
     }
 }
 
@@ -119,7 +119,7 @@ impl ConnectionDocument {
         }
     }
 
-    /// Adds what the MIB says.
+    /// Adds the values of the MIB.
     pub(crate) fn measured(&mut self, mib: &Mib, elapsed: Duration) {
         let clock = mib.clock.as_ref();
         let violations = |counts: &[u64]| counts.iter().sum();
@@ -143,7 +143,7 @@ impl ConnectionDocument {
         self.retransmissions = mib.tcp.map(|tcp| tcp.retransmissions.into());
     }
 
-    /// Adds what the network has reserved, or why not. The end of a connection ends reservations, so events say what there was.
+    /// Adds the reservations of the network, or the reason of their absence. The end of a connection ends reservations, so past ones are in events.
     pub(crate) fn reserved(
         &mut self,
         status: Option<&ReservationStatus>,
@@ -199,7 +199,7 @@ impl DeliveredDocument {
             has_delay.then(|| of.delay.as_millis_f64() / of.messages as f64)
         };
         Self {
-            // The other end's report of what it has sent may be older than what has arrived since.
+            // The peer's report of its sent traffic may be older than later arrivals.
             sent_messages: sent.messages.max(received.expected),
             sent_bytes: sent.bytes.max(received.bytes),
             received_messages: received.messages,
@@ -281,7 +281,7 @@ mod tests {
         let ended = || Refusal::new(Reason::Ended);
         let refused = Refusal { reason: Reason::Bandwidth, node: None, available_bps: Some(400_000) };
         let send = Direction::Send;
-        // The other end has gone first.
+        // The peer has gone first.
         let events = vec![
             ReservationEvent::Lost(send, refused.clone()),
             ReservationEvent::Granted(send, bucket(100)),
@@ -293,9 +293,9 @@ mod tests {
         let why = "the bandwidth is not available; 400 kbit/s would be granted".to_owned();
         let both = [Standing::Failed(ended()), Standing::Failed(ended())];
         assert_eq!(found(both, events), [(Some(50_000), None), (None, Some(why))]);
-        // That nobody answers is no event.
+        // A missing answer is no event.
         let unanswered = Standing::Failed(Refusal::new(Reason::Unanswered));
-        let why = "nobody has answered in time".to_owned();
+        let why = "there was no answer in time".to_owned();
         assert_eq!(found([Standing::NotAsked, unanswered], vec![]), [(None, None), (None, Some(why))]);
     }
 }

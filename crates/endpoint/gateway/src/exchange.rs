@@ -43,7 +43,7 @@ const NO_PLACE_FOR: Duration = Duration::from_millis(50);
 /// Number of checks after which an exchange checks whether its other gateway is alive.
 const LIFE_EVERY: u32 = 10;
 /// Longest silence of the other gateway while datagrams are sent to it: before the first sign of life, and
-/// then. It reports what it has received every half second, or up to every minute where that is set.
+/// then. It reports its received traffic every half second, or up to every minute where that is set.
 const FIRST_SILENCE: Duration = Duration::from_secs(65);
 const LONGEST_SILENCE: Duration = Duration::from_secs(5);
 /// The most errors in a row after which an exchange ends.
@@ -234,7 +234,7 @@ impl<'s> Exchanges<'s> {
         });
         exchange.qos = Some(qos);
         match added {
-            // What came before is no news to the descriptor.
+            // The descriptor does not report earlier data again.
             Ok(()) => self.set_due(number, Some(now())),
             Err(error) => self.end(number, format!("the descriptor cannot be waited for: {error}"), true),
         }
@@ -307,7 +307,7 @@ impl<'s> Exchanges<'s> {
         }
     }
 
-    /// Does what is due. `answer` sends to a program.
+    /// Handles due deadlines. `answer` sends to a program.
     pub fn advance(&mut self, answer: Option<&DatagramServer>) {
         let at = now();
         while let Some((due, number)) = self.due.first().copied()
@@ -372,7 +372,7 @@ impl<'s> Exchanges<'s> {
         }
     }
 
-    /// Sends what waits, as far as its turn has come.
+    /// Sends waiting datagrams whose turn has come.
     fn flush(&mut self, number: u32) {
         let Some(exchange) = self.all.get_mut(&number) else { return };
         let before = exchange.waiting_bytes;
@@ -388,7 +388,7 @@ impl<'s> Exchanges<'s> {
         }
     }
 
-    /// Takes what the other gateway has sent.
+    /// Receives from the other gateway.
     fn receive(&mut self, number: u32, answer: Option<&DatagramServer>) {
         for _ in 0..TURN {
             let Some(exchange) = self.all.get_mut(&number) else { return };
@@ -407,7 +407,7 @@ impl<'s> Exchanges<'s> {
         self.set_due(number, Some(now()));
     }
 
-    /// Takes what the server has sent.
+    /// Receives from the server.
     fn hear_server(&mut self, number: u32) {
         for _ in 0..TURN {
             let Some(exchange) = self.all.get_mut(&number) else { return };
@@ -423,7 +423,7 @@ impl<'s> Exchanges<'s> {
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
                     return;
                 }
-                // What the network says of a datagram that was sent.
+                // An error of the network about a sent datagram.
                 Err(error) => {
                     if !server.try_another() {
                         exchange.refused(&error, self.shared, self.route);
@@ -437,7 +437,7 @@ impl<'s> Exchanges<'s> {
     fn judge(&mut self, number: u32, error: &io::Error) {
         let Some(exchange) = self.all.get_mut(&number) else { return };
         match error.kind() {
-            // A near gateway that ends a connection cannot say so otherwise.
+            // A near gateway that ends a connection has no other means to report it.
             ErrorKind::ConnectionRefused => {
                 let failed = self.shared.side == GatewaySide::Near;
                 self.end(number, "the other gateway has gone".to_owned(), failed);
@@ -458,7 +458,7 @@ impl<'s> Exchanges<'s> {
 }
 
 impl Exchange {
-    /// Sends what waits. Returns when the next datagram's turn is, if one waits.
+    /// Sends waiting datagrams. Returns the time of the next datagram's turn, if one waits.
     fn send_waiting(&mut self, shared: &Shared, route: usize) -> io::Result<Option<Instant>> {
         let Some(qos) = &self.qos else { return Ok(None) };
         while let Some(datagram) = self.waiting.front() {
@@ -505,7 +505,7 @@ impl Exchange {
         Ok(None)
     }
 
-    /// Returns how long the other gateway has said nothing, if that is too long and something was sent to it. One that was killed and started
+    /// Returns for how long the other gateway has been silent, if that is too long and something was sent to it. One that was killed and started
     /// again knows nothing of the connection, and does not answer.
     fn silence(&mut self, at: Instant) -> Option<Duration> {
         let Some(qos) = &self.qos else {

@@ -21,7 +21,7 @@ pub struct Gateway {
     listeners: Vec<JoinHandle<()>>,
 }
 
-/// A listener, and what goes on there.
+/// A listener, and the traffic of its connections.
 enum Entry {
     NearTcp(TcpListener),
     NearUdp(DatagramServer),
@@ -121,7 +121,7 @@ impl Gateway {
         self.shared.book.document()
     }
 
-    /// Ends all connections. Returns what was delivered.
+    /// Ends all connections. Returns the record of the deliveries.
     pub fn stop(mut self) -> GatewayDocument {
         self.end();
         self.document()
@@ -130,7 +130,7 @@ impl Gateway {
     fn end(&mut self) {
         self.shared.stop.set();
         for listener in self.listeners.drain(..) {
-            // One that has panicked has said so.
+            // A thread that has panicked has reported it.
             let _panicked = listener.join();
         }
         self.shared.wait_for_connections();

@@ -13,7 +13,7 @@ pub enum Greeting {
     Unreachable,
     /// The server has not answered in time.
     Late,
-    /// Something else; the far gateway says what.
+    /// Another failure; the far gateway gives the reason.
     Failed,
 }
 

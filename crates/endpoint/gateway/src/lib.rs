@@ -5,28 +5,28 @@
 //! program ── TCP or UDP ── near gateway ══ QoS connection ══ far gateway ── TCP or UDP ── server
 //! ```
 //!
-//! Each connection of a program is one QoS connection. Streams are relayed byte by byte: what is there is sent at once, as one message, and
+//! Each connection of a program is one QoS connection. Streams are relayed byte by byte: available bytes are sent at once, as one message, and
 //! an end of one direction is carried over. Datagrams are relayed one by one, with their boundaries.
 //!
 //! ```text
-//! plan       what a gateway carries, and how
+//! plan       the connections that a gateway carries, and the way
 //! gateway    one gateway at work: its listeners, its end
 //! shared     state that its threads share
 //! streams    accepting and connecting streams
 //!   relay    one stream: two directions, back-pressure, half-close
-//!   greeting how the far gateway says whether it has reached the server
-//!   pending_streams streams whose other end has not shown that it is a gateway
+//!   greeting report of the far gateway whether it has reached the server
+//!   pending_streams streams whose peer has not shown that it is a gateway
 //! datagrams  accepting and connecting datagrams
 //!   exchange exchanges of datagrams, all served by one thread
 //! networks   whose connection it is
-//! connection_table the connections, counters, what was delivered
-//! record     what was delivered, as lines while it happens
-//! document   what was delivered, as a document at the end
+//! connection_table the connections, and counters of their traffic
+//! record     the traffic, as lines while it happens
+//! document   the traffic, as a document at the end
 //! stop       how all threads learn that the gateway ends
 //! ```
 //!
-//! Each stream has a thread once its other end has shown what it is; one thread serves all datagrams of a route. Everything is bounded:
-//! connections, those of one address, what waits for each, times to connect.
+//! Each stream has a thread once the kind of its peer is known; one thread serves all datagrams of a route. Everything is bounded:
+//! connections, those of one address, the backlog of each, times to connect.
 
 mod connection_table;
 mod datagrams;

@@ -1,4 +1,4 @@
-//! The door of a far gateway: streams that were accepted and have not shown yet that their other end is a near gateway.
+//! The door of a far gateway: streams that were accepted and have not shown yet that their peer is a near gateway.
 //!
 //! They have no thread, no place among the connections, and little time. When there are too many, in all or of one address, the oldest
 //! leaves: a near gateway needs one round trip to negotiate, so silent connections cannot keep it out.
@@ -44,7 +44,7 @@ struct PendingStream {
 pub struct PendingStreams(VecDeque<PendingStream>);
 
 impl PendingStreams {
-    /// Accepts what has come. Returns the system's error if it refuses to.
+    /// Accepts waiting connections. Returns the system's error if it refuses.
     pub fn accept(&mut self, shared: &Shared, route: usize, listener: &QosTcpListener) -> Option<io::Error> {
         for _ in 0..TURN {
             match listener.accept() {
@@ -70,9 +70,9 @@ impl PendingStreams {
         let of = network_of(peer.ip());
         if self.0.iter().filter(|guest| guest.of == of).count() >= MOST_OF_ONE {
             let oldest = self.0.iter().position(|guest| guest.of == of).unwrap_or(0);
-            self.leave(shared, route, oldest, "it says nothing, and others of its address have come");
+            self.leave(shared, route, oldest, "it is silent, and others of its address have come");
         } else if self.0.len() >= MOST {
-            self.leave(shared, route, 0, "it says nothing, and others have come");
+            self.leave(shared, route, 0, "it is silent, and others have come");
         }
         let now = now();
         self.0.push_back(PendingStream { stream, peer, of, since: now, due: now, is_ready: false });
@@ -86,7 +86,7 @@ impl PendingStreams {
         }
     }
 
-    /// Returns the streams whose other ends have negotiated. Those that are no gateways are reset.
+    /// Returns the streams whose peers have negotiated. Those that are no gateways are reset.
     pub fn look(&mut self, shared: &Shared, route: usize) -> Vec<(QosTcpStream, SocketAddr)> {
         let mut proven = Vec::new();
         let at = now();
@@ -101,7 +101,7 @@ impl PendingStreams {
                     proven.push((guest.stream, guest.peer));
                     continue;
                 }
-                Ok(false) => "the other end is no near gateway: it speaks something else".to_owned(),
+                Ok(false) => "the peer is no near gateway: it speaks something else".to_owned(),
                 Err(QosError::System { source, .. })
                     if source.kind() == ErrorKind::WouldBlock
                         && at.saturating_since(guest.since) < NEGOTIATION =>
@@ -111,9 +111,9 @@ impl PendingStreams {
                     continue;
                 }
                 Err(QosError::System { source, .. }) if source.kind() == ErrorKind::WouldBlock => {
-                    "the other end is no near gateway: it has not answered in time".to_owned()
+                    "the peer is no near gateway: it has not answered in time".to_owned()
                 }
-                Err(error) => format!("the other end is no near gateway: {error}"),
+                Err(error) => format!("the peer is no near gateway: {error}"),
             };
             reset(&guest.stream);
             shared.tell_stranger(route, guest.peer, why);
@@ -125,7 +125,7 @@ impl PendingStreams {
     pub fn wait(&mut self, shared: &Shared, listener: &QosTcpListener) {
         let timeout = (!self.0.is_empty()).then_some(LOOK_EVERY);
         let guests = self.0.iter().map(|guest| guest.stream.as_fd());
-        // What an error hides is looked at in its time.
+        // Connections hidden by an error are accepted later.
         let Ok(ready) = shared.stop.poll_all(std::iter::once(listener.as_fd()).chain(guests), timeout) else {
             return;
         };

@@ -112,7 +112,7 @@ impl Plan {
         (!is_proven).then_some(self.limits.of_one_address)
     }
 
-    /// The options: the other end is known to be a gateway, so nothing is sent to find out, and anything else is refused.
+    /// The options: the peer is known to be a gateway, so nothing is sent to find out, and anything else is refused.
     pub(crate) fn qos_options(&self) -> QosOptions {
         self.options.clone().peer(Peer::Speaks)
     }

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// A line of a recording. `kind` says which one it is; times are seconds of the host's monotonic clock.
+/// A line of a recording. `kind` is the kind of line; times are seconds of the host's monotonic clock.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum RecordLine<'l> {

@@ -1,7 +1,7 @@
-//! One stream: what is read at each end is written to the other one.
+//! One stream: bytes read at each end are written to the other one.
 //!
 //! One thread serves both directions, so that an end that fails is closed with a reset at once, and never looks like one that has ended in
-//! order. What has been read and not written is bounded: while an end takes nothing, the other one is not read.
+//! order. The backlog between reading and writing is bounded: while an end takes nothing, the other one is not read.
 
 use crate::greeting::Greeting;
 use crate::stop::Stop;
@@ -106,7 +106,7 @@ impl Pipe {
         self.start < self.end
     }
 
-    /// Reads what is there. Whether something was, or the end.
+    /// Reads available bytes. Returns whether there were any, or the end.
     fn read(&mut self, from: &impl Stream) -> io::Result<bool> {
         if !self.wants_to_read() {
             return Ok(false);
@@ -180,7 +180,7 @@ pub fn relay(
     }
 }
 
-/// Reads and writes what can be, once each.
+/// Reads and writes once each, as far as possible.
 fn step(
     plain: &impl Stream,
     qos: &impl Stream,
@@ -203,7 +203,7 @@ fn step(
     Ok(progress)
 }
 
-/// Waits until an end can go on.
+/// Waits until an end can continue.
 fn wait(plain: &impl Stream, qos: &impl Stream, out: &Pipe, back: &Pipe, stop: &Stop) -> Result<(), Ending> {
     let interest = |reads: &Pipe, writes: &Pipe| {
         let mut flags = PollFlags::empty();
@@ -212,7 +212,7 @@ fn wait(plain: &impl Stream, qos: &impl Stream, out: &Pipe, back: &Pipe, stop: &
         flags
     };
     let (of_plain, of_qos) = (interest(out, back), interest(back, out));
-    // An end of which nothing is wanted is watched for a failure. Where it has got everything, it would be reported as hung up all the time.
+    // An end without pending reads or writes is watched for a failure, unless it has received everything: it would be reported as hung up all the time.
     let found = match (of_plain.is_empty() && back.has_written_all, of_qos.is_empty() && out.has_written_all)
     {
         (true, true) => return Ok(()),
@@ -244,7 +244,7 @@ fn failure(stream: &impl Stream, interest: PollFlags, found: PollFlags) -> io::R
     }
 }
 
-/// Has a stream closed with a reset, so that its other end does not take what came for all there is.
+/// Closes a stream with a reset, so that its peer does not take the received part for the whole.
 pub fn reset(stream: impl AsFd) {
     // Where that is refused, the connection is gone already.
     let _gone = sockopt::set_socket_linger(stream, Some(std::time::Duration::ZERO));

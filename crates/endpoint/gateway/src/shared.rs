@@ -22,7 +22,7 @@ const STACK: usize = 256 << 10;
 const FAREWELL: Duration = Duration::from_secs(15);
 /// Largest number of failures that are reported one by one.
 const MOST_TOLD: usize = 100;
-/// Largest number of strangers that are reported one by one. Any host can cause them, so they do not count as failures.
+/// Largest number of unknown peers that are reported one by one. Any host can cause them, so they do not count as failures.
 const MOST_STRANGERS_TOLD: usize = 10;
 
 /// Receiver of messages for the log.
@@ -69,7 +69,7 @@ impl Shared {
     pub fn tell(&self, what: impl Display) {
         match self.told.fetch_add(1, Ordering::Relaxed) {
             told if told < MOST_TOLD => (self.notify)(&what.to_string()),
-            MOST_TOLD => (self.notify)("further failures are counted, and not told"),
+            MOST_TOLD => (self.notify)("further failures are counted, but not printed"),
             _ => {}
         }
     }
@@ -80,7 +80,7 @@ impl Shared {
         let route = self.book.route(route);
         match self.told_strangers.fetch_add(1, Ordering::Relaxed) {
             told if told < MOST_STRANGERS_TOLD => (self.notify)(&format!("{route}: {peer}: {why}")),
-            MOST_STRANGERS_TOLD => (self.notify)("further strangers are counted, and not told"),
+            MOST_STRANGERS_TOLD => (self.notify)("further unknown peers are counted, but not printed"),
             _ => {}
         }
     }
@@ -114,7 +114,7 @@ impl Shared {
         for (way, standing) in [("send", &reservation.send), ("receive", &reservation.receive)] {
             if let Standing::Failed(refusal) = standing {
                 let route = self.book.route(route);
-                self.tell(format_args!("{route}: {way} goes on as best effort: {refusal}"));
+                self.tell(format_args!("{route}: {way} continues as best effort: {refusal}"));
             }
         }
     }

@@ -35,7 +35,7 @@ impl Stop {
         self.is_set.load(Ordering::Relaxed)
     }
 
-    /// Waits until one of the descriptors is ready, the gateway ends, or the time is over. What each descriptor is ready for.
+    /// Waits until one of the descriptors is ready, the gateway ends, or the time is over. Returns the events of each descriptor.
     pub fn poll<const N: usize>(
         &self,
         descriptors: [(BorrowedFd<'_>, PollFlags); N],

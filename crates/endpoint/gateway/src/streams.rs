@@ -142,7 +142,7 @@ fn carry_far(shared: &Arc<Shared>, route: usize, stream: &QosTcpStream, ticket: 
     }
 }
 
-/// Says how a relay has ended, and closes both ends: with a reset unless both directions have ended in order.
+/// Reports the end of a relay, and closes both ends: with a reset unless both directions have ended in order.
 fn conclude(
     shared: &Shared,
     route: usize,
@@ -157,10 +157,10 @@ fn conclude(
     let is_done = matches!(ending, Ending::Done);
     let (what, failed) = match ending {
         Ending::Done => ("both directions have ended".to_owned(), false),
-        Ending::Plain(error) => (format!("the {who} has broken it off: {error}"), true),
+        Ending::Plain(error) => (format!("the {who} has ended it: {error}"), true),
         Ending::Qos(error) => (format!("the other gateway has broken it off: {error}"), true),
         Ending::Refused(Some(greeting)) => (greeting.meaning().to_owned(), true),
-        Ending::Refused(None) => ("the other end is no far gateway".to_owned(), true),
+        Ending::Refused(None) => ("the peer is no far gateway".to_owned(), true),
         Ending::Stopped => ("the gateway was stopped".to_owned(), false),
     };
     if !is_done {
@@ -173,7 +173,7 @@ fn conclude(
     ticket.close(what, failed);
 }
 
-/// Tells the near gateway why there is no connection, and waits until it has heard.
+/// Sends the reason of a missing connection to the near gateway, and waits until it has arrived.
 fn turn_away(stream: &QosTcpStream, why: Greeting) {
     let heard = stream
         .set_nonblocking(false)

@@ -161,7 +161,7 @@ fn an_exchange_without_datagrams_ends_at_both_ends() {
         let document = near.wait_for_ends(round);
         assert!(document.connections[round - 1].ending.starts_with("no datagram for 400"), "{document:?}");
         far.wait_for_ends(round);
-        // A program that goes on gets a new connection.
+        // A program that continues gets a new connection.
         sleep(Duration::from_millis(1100));
     }
     assert_eq!((near.told.text(), far.told.text()), (String::new(), String::new()));

@@ -1,4 +1,4 @@
-//! Strangers at gateways: those that say nothing, and those that send in others' names. They take no thread and nobody's place.
+//! Unknown hosts at gateways: those that are silent, and those that send in others' names. They take no thread and no other host's place.
 
 use crate::common::{Settings, Watched, echo, is_answered, pair};
 use cutline_gateway::{GatewayRoute, GatewaySide, Limits, ProgramTransport};
@@ -84,7 +84,7 @@ fn silent_connections_have_no_threads_and_no_places_and_keep_nobody_out() {
     }
     let totals = far.gateway.as_ref().unwrap().document().routes[0].totals.clone();
     assert_eq!((totals.accepted, totals.failed, totals.turned_away), (10, 0, 0));
-    far.told.wait_for("further strangers are counted, and not told");
+    far.told.wait_for("further unknown peers are counted, but not printed");
     drop(silent);
 }
 

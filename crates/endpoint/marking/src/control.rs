@@ -16,7 +16,7 @@ const HEADER: usize = WORD + 8;
 
 /// Replaces the code point of every traffic class in control messages, and keeps its ECN bits. Returns how many there were.
 ///
-/// What is not well-formed, and everything behind it, stays as it is: the kernel refuses it.
+/// A malformed part, and everything behind it, is not changed: the kernel refuses it.
 pub fn remark(control: &mut [u8], settings: &MarkSettings) -> usize {
     let mut rest = control;
     let mut found = 0;

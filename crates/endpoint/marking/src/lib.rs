@@ -4,7 +4,7 @@
 //! allocate, take no locks, read no clock and do not panic. The counters are atomics in memory that processes share.
 //!
 //! ```text
-//! settings  what is set on every socket, and its form in the environment
+//! settings  settings of every socket, and its form in the environment
 //! control   the traffic class in a message's control messages
 //! pacer     when a datagram may be sent
 //! table     the counters

@@ -10,7 +10,7 @@ pub const VARIABLE: &str = "CUTLINE_EXEC";
 /// The environment variable that has the path of the table of counters.
 pub const TABLE_VARIABLE: &str = "CUTLINE_EXEC_TABLE";
 
-/// Settings of every socket. What is `None` is left to the program.
+/// Settings of every socket. Settings that are `None` are left to the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MarkSettings {
     /// The code point of every packet.
@@ -52,14 +52,14 @@ impl MarkSettings {
         }
     }
 
-    /// The traffic class octet that is set where the program has asked for `asked`: the code point, with the program's ECN
-    /// bits. A program asks for the default with -1.
+    /// The traffic class octet that is set where the program has requested `asked`: the code point, with the program's ECN
+    /// bits. A program requests the default with -1.
     pub fn traffic_class(&self, asked: i32) -> i32 {
         let octet = if asked < 0 { 0 } else { asked as u8 };
         self.dscp.map_or(asked, |dscp| dscp.in_traffic_class(octet).into())
     }
 
-    /// The pacing rate that is set where the program has asked for `asked`, bytes/s: the lower one.
+    /// The pacing rate that is set where the program has requested `asked`, bytes/s: the lower one.
     pub fn pacing_rate(&self, asked: u64) -> u64 {
         self.rate.map_or(asked, |rate| asked.min(rate.as_bps() / 8))
     }

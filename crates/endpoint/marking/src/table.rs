@@ -1,6 +1,6 @@
 //! The counters that a program, its children and `cutline exec` share: a file of 64-bit numbers, mapped by each process.
 //!
-//! Words 0..32 are the head: what the file is, then totals. After them each socket has a record of 16 words, up to
+//! Words 0..32 are the head: kind of file, then totals. After them each socket has a record of 16 words, up to
 //! [`RECORDS`]; further sockets are in the totals alone. Every word is an atomic, so a process that ends at any moment
 //! leaves a table that can be read.
 
@@ -211,8 +211,8 @@ impl<'m> SocketTable<'m> {
         }
     }
 
-    /// Stores what the kernel has counted of a connection so far; `is_complete` says that nothing will follow. Of a connection with a record,
-    /// only what is new is added to the totals, so two processes that share it count it once.
+    /// Stores the kernel's counters of a connection so far; `is_complete` is true if nothing will follow. Of a connection with a record,
+    /// only the increase is added to the totals, so two processes that share it count it once.
     pub fn sample(self, record: Option<u32>, now: &TcpCounters, is_complete: bool) {
         let counters = [
             (Field::SentBytes, Total::TcpSent, now.sent),
@@ -238,7 +238,7 @@ impl<'m> SocketTable<'m> {
         }
     }
 
-    /// Stores the other end's address.
+    /// Stores the peer's address.
     pub fn peer(self, record: u32, ip: Ipv6Addr, port: u16) {
         let bits = u128::from(ip);
         let halves = [
@@ -278,7 +278,7 @@ pub struct SocketRecord {
     pub rtt: Option<Duration>,
     /// Smallest round-trip time of TCP.
     pub min_rtt: Option<Duration>,
-    /// The other end.
+    /// The peer.
     pub peer: Option<SocketAddr>,
     /// True if a TCP connection's counters were read at its end. They are read when it is closed and when the
     /// process exits.
@@ -371,7 +371,7 @@ mod tests {
         table.peer(tcp.unwrap(), std::net::Ipv4Addr::new(192, 0, 2, 1).to_ipv6_mapped(), 443);
         let mut counters = TcpCounters { sent: 100, received: 5, rtt_micros: 1500, ..TcpCounters::default() };
         table.sample(tcp, &counters, true);
-        // A second process that closes the same socket later adds what is new.
+        // A second process that closes the same socket later adds the increase.
         counters.sent = 140;
         SocketTable::new(&memory).unwrap().sample(tcp, &counters, true);
         let read = snapshot(&memory);

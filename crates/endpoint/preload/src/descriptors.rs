@@ -44,7 +44,7 @@ pub unsafe extern "C-unwind" fn accept4(
 pub unsafe extern "C-unwind" fn connect(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int {
     // SAFETY: libc's function with the caller's arguments.
     let code = unsafe { real::connect(fd, address, length) };
-    // SAFETY: the caller says that `length` bytes are at `address`; a null pointer is refused there.
+    // SAFETY: the caller guarantees that `length` bytes are at `address`; a null pointer is refused there.
     if let Some(address) = unsafe { bytes(address.cast(), length as usize) } {
         socket::connected(fd, address);
     }
@@ -60,7 +60,7 @@ pub unsafe extern "C-unwind" fn setsockopt(
     value: *const c_void,
     length: socklen_t,
 ) -> c_int {
-    // SAFETY: the caller says that `length` bytes are at `value`; a null pointer is refused there.
+    // SAFETY: the caller guarantees that `length` bytes are at `value`; a null pointer is refused there.
     let bytes = unsafe { bytes(value, length as usize) };
     let Some(ours) = bytes.and_then(|bytes| socket::replace_option(level, name, bytes)) else {
         // SAFETY: libc's function with the caller's arguments.
@@ -150,7 +150,7 @@ pub unsafe extern "C-unwind" fn closefrom(first: c_int) {
 /// fclose(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn fclose(stream: *mut FILE) -> c_int {
-    // SAFETY: the caller says that it is an open stream.
+    // SAFETY: the caller guarantees that it is an open stream.
     unsafe { closing_stream(stream) };
     // SAFETY: libc's function with the caller's argument.
     unsafe { real::fclose(stream) }
@@ -163,7 +163,7 @@ pub unsafe extern "C-unwind" fn freopen(
     mode: *const c_char,
     stream: *mut FILE,
 ) -> *mut FILE {
-    // SAFETY: the caller says that it is an open stream.
+    // SAFETY: the caller guarantees that it is an open stream.
     unsafe { closing_stream(stream) };
     // SAFETY: libc's function with the caller's arguments.
     unsafe { real::freopen(path, mode, stream) }
@@ -176,7 +176,7 @@ pub unsafe extern "C-unwind" fn freopen64(
     mode: *const c_char,
     stream: *mut FILE,
 ) -> *mut FILE {
-    // SAFETY: the caller says that it is an open stream.
+    // SAFETY: the caller guarantees that it is an open stream.
     unsafe { closing_stream(stream) };
     // SAFETY: libc's function with the caller's arguments.
     unsafe { real::freopen64(path, mode, stream) }
@@ -193,7 +193,7 @@ pub unsafe extern "C-unwind" fn fdopen(fd: c_int, mode: *const c_char) -> *mut F
     stream
 }
 
-/// The stream's descriptor is about to be closed. What the stream holds is written first, so that it is in the counters.
+/// The stream's descriptor is about to be closed. The stream's buffer is written first, so that it is in the counters.
 ///
 /// # Safety
 /// It must be an open stream.
@@ -202,10 +202,10 @@ unsafe fn closing_stream(stream: *mut FILE) {
         return;
     }
     let errno = state::Errno::save();
-    // SAFETY: what the caller says. It is -1 for a stream without a descriptor.
+    // SAFETY: as the caller guarantees. It is -1 for a stream without a descriptor.
     let fd = unsafe { libc::fileno(stream) };
     if matches!(state::file(fd), File::Socket(..) | File::Inherited) {
-        // SAFETY: what the caller says. If it fails, so does libc's function, which returns the error.
+        // SAFETY: as the caller guarantees. If it fails, so does libc's function, which returns the error.
         unsafe { libc::fflush(stream) };
         socket::closing(fd);
     }
@@ -247,7 +247,7 @@ pub unsafe extern "C-unwind" fn recvmmsg(
 /// # Safety
 /// The message must be filled in by the kernel.
 unsafe fn note_passed(message: *const msghdr) {
-    // SAFETY: what the caller says; the macros of cmsg(3) stay within the message's control buffer.
+    // SAFETY: as the caller guarantees; the macros of cmsg(3) stay within the message's control buffer.
     unsafe {
         let mut header = libc::CMSG_FIRSTHDR(message);
         while let Some(control) = header.as_ref() {

@@ -1,4 +1,4 @@
-//! Libc's own functions, which stand behind ours.
+//! Libc's own functions behind ours.
 //!
 //! All are looked up when the library is loaded (`dlsym` with `RTLD_NEXT`), since `dlsym` may not be called in a signal
 //! handler. Where a function is not found the system call is made directly.
@@ -40,7 +40,7 @@ macro_rules! system_calls {
                 let function = unsafe {
                     transmute::<*mut c_void, unsafe extern "C-unwind" fn($($type),*) -> $result>(function)
                 };
-                // SAFETY: what the caller says.
+                // SAFETY: as the caller guarantees.
                 unsafe { function($($argument),*) }
             }
         )*

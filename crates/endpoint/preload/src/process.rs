@@ -138,7 +138,7 @@ unsafe fn restricting(is_filter: bool, filter: *const libc::sock_fprog) {
     // Afterwards they may not be readable.
     state::sample_all(false);
     if is_filter {
-        // SAFETY: what the caller says.
+        // SAFETY: as the caller guarantees.
         unsafe { sandbox::filtered(filter) };
     } else {
         sandbox::strict();

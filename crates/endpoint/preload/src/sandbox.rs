@@ -40,13 +40,13 @@ pub(crate) fn strict() {
 /// # Safety
 /// The pointer must be that of a complete program, or null.
 pub(crate) unsafe fn filtered(program: *const libc::sock_fprog) {
-    // SAFETY: what the caller says.
+    // SAFETY: as the caller guarantees.
     let Some(program) = (unsafe { program.as_ref() }) else { return };
     if program.filter.is_null() {
         return;
     }
     let first: *const Instruction = program.filter.cast();
-    // SAFETY: the caller's program says how many instructions there are, whose layout is that of `Instruction`.
+    // SAFETY: the caller's program gives the number of instructions, whose layout is that of `Instruction`.
     let filter = unsafe { from_raw_parts(first, program.len.into()) };
     for (group, calls) in [(Group::Options, OPTIONS), (Group::Process, PROCESS), (Group::Waiting, WAITING)] {
         let is_harmless = |&(number, second, third): &(c_long, c_int, c_int)| {

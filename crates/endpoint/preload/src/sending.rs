@@ -69,7 +69,7 @@ pub unsafe extern "C-unwind" fn write(fd: c_int, data: *const c_void, length: si
 pub unsafe extern "C-unwind" fn writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
     let sender = socket::Sender::of_any_file(fd);
     if sender.is_paced() {
-        // SAFETY: the caller says that there are `count` parts.
+        // SAFETY: the caller guarantees that there are `count` parts.
         let length = unsafe { total_length(parts, usize::try_from(count).unwrap_or(0)) };
         socket::wait(sender, fd, length, 0);
     }
@@ -83,10 +83,10 @@ pub unsafe extern "C-unwind" fn writev(fd: c_int, parts: *const iovec, count: c_
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
     let sender = socket::Sender::of(fd);
-    // SAFETY: the caller says that a message header is there, if the pointer is not null; it is only read.
+    // SAFETY: the caller guarantees that a message header is there, if the pointer is not null; it is only read.
     let header = unsafe { message.as_ref() };
     if let Some(header) = header.filter(|_| sender.is_paced()) {
-        // SAFETY: the caller's header says how many parts there are.
+        // SAFETY: the caller's header gives the number of parts.
         let length = unsafe { total_length(header.msg_iov, header.msg_iovlen) };
         socket::wait(sender, fd, length, flags);
     }
@@ -112,7 +112,7 @@ pub unsafe extern "C-unwind" fn sendmmsg(
     if messages.is_null() || (!sender.is_paced() && !state::marks()) {
         // SAFETY: libc's function with the caller's arguments.
         let sent = unsafe { real::sendmmsg(fd, messages, count, flags) };
-        // SAFETY: the caller says that so many messages are there, and libc has filled in the lengths of those sent.
+        // SAFETY: the caller guarantees that so many messages are there, and libc has filled in the lengths of those sent.
         unsafe { count_messages(sender, messages, sent) };
         return sent;
     }
@@ -121,7 +121,7 @@ pub unsafe extern "C-unwind" fn sendmmsg(
     let mut done = 0;
     while done < count {
         let some = (count - done).min(batch);
-        // SAFETY: `done` is below the number of messages that the caller says are there.
+        // SAFETY: `done` is below the number of messages that the caller guarantees.
         let first = unsafe { messages.add(done as usize) };
         // SAFETY: there are `some` messages from there on.
         let sent = unsafe { send_batch(sender, fd, first, some, flags) };
@@ -187,7 +187,7 @@ pub unsafe extern "C-unwind" fn pwritev2(
 ) -> ssize_t {
     let sender = socket::Sender::of_any_file(fd);
     if sender.is_paced() {
-        // SAFETY: the caller says that there are `count` parts.
+        // SAFETY: the caller guarantees that there are `count` parts.
         let length = unsafe { total_length(parts, usize::try_from(count).unwrap_or(0)) };
         socket::wait(sender, fd, length, 0);
     }
@@ -349,7 +349,7 @@ mod dprintf {
 unsafe fn remarked(header: &msghdr, room: &mut Control) -> Option<msghdr> {
     let settings = state::settings().filter(|settings| settings.dscp.is_some())?;
     let length = header.msg_controllen;
-    // SAFETY: the caller's header says how long its control messages are.
+    // SAFETY: the caller's header gives the length of its control messages.
     let theirs = unsafe { bytes(header.msg_control, length) }.filter(|bytes| !bytes.is_empty())?;
     let Some(copy) = room.0.get_mut(..length) else {
         state::add(Total::Unreplaced, 1);
@@ -367,7 +367,7 @@ unsafe fn total_length(parts: *const iovec, count: usize) -> usize {
     if parts.is_null() {
         return 0;
     }
-    // SAFETY: what the caller says.
+    // SAFETY: as the caller guarantees.
     let parts = unsafe { from_raw_parts(parts, count) };
     parts.iter().fold(0, |sum: usize, part| sum.saturating_add(part.iov_len))
 }

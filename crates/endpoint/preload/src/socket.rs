@@ -118,7 +118,7 @@ fn kind(fd: c_int) -> SocketKind {
     }
 }
 
-/// Sets what the settings say, after the program has set what it wants.
+/// Applies the settings, after the program has set its own options.
 fn set(fd: c_int, is_v6: bool, settings: &MarkSettings) {
     if settings.dscp.is_some() {
         let level =
@@ -171,7 +171,7 @@ fn option<T: Copy + Default>(fd: c_int, level: c_int, name: c_int) -> Option<T> 
     let mut value = T::default();
     let mut length = size_of::<T>() as socklen_t;
     let errno = Errno::save();
-    // SAFETY: there is room for as many bytes as `length` says; any bits are an integer.
+    // SAFETY: there is room for `length` bytes; any bits are an integer.
     let code = unsafe { libc::getsockopt(fd, level, name, (&raw mut value).cast(), &raw mut length) };
     errno.restore();
     (code == 0).then_some(value)
@@ -215,7 +215,7 @@ pub(crate) fn replace_option(level: c_int, name: c_int, value: &[u8]) -> Option<
     }
 }
 
-/// Counts that an option of the program was replaced, and sets what the kernel has changed along with it.
+/// Counts that an option of the program was replaced, and sets the options again that the kernel has changed with it.
 pub(crate) fn mark_replaced(fd: c_int) {
     let Some(settings) = state::settings() else { return };
     let errno = Errno::save();
@@ -347,7 +347,7 @@ pub(crate) fn written_by_libc(fd: c_int) {
     errno.restore();
 }
 
-/// Reads what the kernel has counted of a socket. `is_complete` says that it is counted to its end.
+/// Reads the kernel's counters of a socket. `is_complete` is true if it is counted to its end.
 pub(crate) fn sample(fd: c_int, is_complete: bool) {
     let File::Socket(kind, record) = state::file(fd) else { return };
     let Some(table) = state::table() else { return };
@@ -356,7 +356,7 @@ pub(crate) fn sample(fd: c_int, is_complete: bool) {
         let mut info = [0_u8; TCP_INFO_ROOM];
         let mut length = info.len() as socklen_t;
         let to: *mut c_void = info.as_mut_ptr().cast();
-        // SAFETY: there is room for as many bytes as `length` says.
+        // SAFETY: there is room for `length` bytes.
         let code = unsafe { libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, to, &raw mut length) };
         if let Some(info) = info.get(..length as usize).filter(|_| code == 0) {
             table.sample(record, &TcpCounters::from_tcp_info(info), is_complete);
@@ -365,7 +365,7 @@ pub(crate) fn sample(fd: c_int, is_complete: bool) {
     errno.restore();
 }
 
-/// Marks a socket that was accepted, and notes its other end.
+/// Marks a socket that was accepted, and notes its peer.
 pub(crate) fn accepted(fd: c_int) {
     if fd < 0 || state::settings().is_none() {
         return;
@@ -385,7 +385,7 @@ pub(crate) fn accepted(fd: c_int) {
     errno.restore();
 }
 
-/// Notes the other end of a socket, an address as the kernel reads it.
+/// Notes the peer of a socket, an address as the kernel reads it.
 pub(crate) fn connected(fd: c_int, address: &[u8]) {
     if let File::Socket(_, Some(record)) = state::file(fd)
         && let (Some(table), Some((ip, port))) = (state::table(), peer(address))

@@ -88,7 +88,7 @@ extern "C" fn end() {
     sample_all(true);
 }
 
-/// Reads the counters of all TCP connections. `is_complete` says that the process, or its program, ends now.
+/// Reads the counters of all TCP connections. `is_complete` is true if the process, or its program, ends now.
 pub(crate) fn sample_all(is_complete: bool) {
     if STAGE.load(Ordering::Acquire) != ACTIVE {
         return;
@@ -186,7 +186,7 @@ pub(crate) fn add(total: Total, count: u64) {
     }
 }
 
-/// Returns what a file descriptor is.
+/// Returns the kind of a file descriptor.
 pub(crate) fn file(fd: c_int) -> File {
     let Some(word) = entry(fd).map(|entry| entry.load(Ordering::Relaxed)) else { return File::Other };
     match (word, SocketKind::from_number(word >> KIND_SHIFT)) {
@@ -197,7 +197,7 @@ pub(crate) fn file(fd: c_int) -> File {
     }
 }
 
-/// Notes what a file descriptor is.
+/// Notes the kind of a file descriptor.
 pub(crate) fn set_file(fd: c_int, file: File) {
     let word = match file {
         File::Unknown => 0,

@@ -1,4 +1,4 @@
-//! A flow, and what it sends and receives.
+//! A flow, and its traffic in both directions.
 
 use cutline_flow::TrafficSpec;
 use cutline_translate::PlannedReservation;

@@ -23,13 +23,13 @@ pub enum Direction {
 /// State of a direction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Standing {
-    /// Nothing was asked for.
+    /// Nothing was requested.
     #[default]
     NotAsked,
     /// Not decided yet.
     Pending,
-    /// Reserved with this token bucket. A confirmation does not say how much: then this is what was asked
-    /// for.
+    /// Reserved with this token bucket. A confirmation does not say how much: then this is the requested
+    /// bucket.
     Reserved(TrafficSpec),
     /// Refused or lost; the reservation comes back by itself if the network can have it again.
     Failed(Refusal),
@@ -42,7 +42,7 @@ pub enum GrantEvent {
     Granted(Direction, TrafficSpec),
     /// The reservation of a direction has changed.
     Changed(Direction, TrafficSpec),
-    /// A direction is reserved along the whole path, as this node says.
+    /// A direction is reserved along the whole path, as this node reports.
     Confirmed(Direction, IpAddr),
     /// A direction is refused, or lost.
     Lost(Direction, Refusal),
@@ -80,7 +80,7 @@ impl Grant {
         }
     }
 
-    /// A grant that `cutlined` was asked for over this connection; `asked` has what is sent and what is received.
+    /// A grant that was requested from `cutlined` over this connection; `asked` has the traffic in both directions.
     pub(crate) fn asked(
         service: &'static str,
         client: DaemonClient,
@@ -105,7 +105,7 @@ impl Grant {
         self.standings.iter().all(|standing| matches!(standing, Standing::Reserved(_) | Standing::NotAsked))
     }
 
-    /// Reads what the agent has said, without waiting. Events stay.
+    /// Reads the agent's messages, without waiting. Events stay.
     pub fn refresh(&mut self) {
         self.read(Duration::ZERO);
     }
@@ -116,7 +116,7 @@ impl Grant {
         self.events.pop_front()
     }
 
-    /// Waits until all that was asked for is reserved, or something is refused.
+    /// Waits until all that was requested is reserved, or something is refused.
     ///
     /// # Errors
     /// The refusal, or the absence of an answer in time. The request remains until the grant is dropped.
@@ -144,7 +144,7 @@ impl Grant {
         self.client.as_ref().map(|client| client.as_fd())
     }
 
-    /// Reads what the agent has said, and waits at most so long for the first of it.
+    /// Reads the agent's messages, and waits at most so long for the first one.
     fn read(&mut self, time: Duration) {
         let Some(client) = &mut self.client else { return };
         let mut wait = time;
@@ -166,7 +166,7 @@ impl Grant {
         }
     }
 
-    /// The agent has gone, and with it what it gave.
+    /// The connection to the agent is lost, and its grants with it.
     fn fail(&mut self, error: &JsonLineError) {
         let refusal = Refusal::new(Reason::NoAgent(error.to_string()));
         for direction in [Direction::Send, Direction::Receive] {
@@ -179,7 +179,7 @@ impl Grant {
     }
 }
 
-/// Notes what the agent says.
+/// Handles a message of the agent.
 fn take(
     asked: &[Option<TrafficSpec>; 2],
     standings: &mut [Standing; 2],
@@ -208,7 +208,7 @@ fn take(
             events.push_back(GrantEvent::Lost(direction, refusal));
         }
         Reply::Confirmed { node, .. } => {
-            // A confirmation does not say how much: it is for what was asked for.
+            // A confirmation does not say how much: it is for the request.
             let Some(bucket) = asked[direction as usize] else { return };
             if !matches!(standing, Standing::Reserved(_)) {
                 *standing = Standing::Reserved(bucket);

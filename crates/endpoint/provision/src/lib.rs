@@ -1,16 +1,16 @@
 //! Services of the network for a flow: one interface, several services.
 //!
-//! An application, or a QoS socket for it, says what a flow sends and receives at most ([`Demand`]) and asks a [`Provisioner`] for it.
-//! What it gets is a [`Grant`], which ends when it is dropped, or a [`Refusal`] with the reason and what would be granted.
+//! An application, or a QoS socket for it, gives the limits of a flow's traffic in both directions ([`Demand`]) to a [`Provisioner`].
+//! The result is a [`Grant`], which ends when it is dropped, or a [`Refusal`] with the reason and the traffic that would be granted.
 //!
-//! | service | what it does | who does it |
+//! | service | effect | implemented by |
 //! | --- | --- | --- |
 //! | `mark` | nothing is reserved: the packets carry a hint, which the socket sets | the sender |
-//! | `local` | a class of this host's traffic control for what the flow sends | `cutlined` on this host |
+//! | `local` | a class of this host's traffic control for the flow's sent traffic | `cutlined` on this host |
 //! | `rsvp` | a reservation along the path, for both directions | `cutlined` on each host and router |
 //!
-//! [`register`] adds others. `local` and `rsvp` need no privilege: `cutlined` listens at a local socket, and the permissions of its file say
-//! who may ask. What a client has asked for ends with its connection, so a killed application leaves nothing behind.
+//! [`register`] adds others. `local` and `rsvp` need no privilege: `cutlined` listens at a local socket, and the permissions of its file define
+//! which users may ask. Requests of a client end with its connection, so a killed application leaves nothing behind.
 //!
 //! ```no_run
 //! use cutline_provision::{Access, Demand, Flow, Transport, open};
@@ -36,10 +36,10 @@
 //! ```
 //!
 //! ```text
-//! demand     a flow, and what it sends and receives
-//! grant      what is given, its events, and why something is refused
+//! demand     a flow, and its traffic in both directions
+//! grant      grants, their events, and refusals
 //! services   the services, and the table of their names
-//! protocol   what clients and cutlined say to each other
+//! protocol   messages between clients and cutlined
 //! client     a client's connection to cutlined
 //! status     the status of cutlined, as a document
 //! ```

@@ -11,8 +11,8 @@
 //!                                            {"reply":"withdrawn","id":1}
 //! ```
 //!
-//! A client numbers its requests. Replies and later notices have that number. A line is at most [`LONGEST_LINE`] bytes. What cannot be
-//! understood is answered with `error`, and then the connection is closed. All that a client has asked for ends with its connection.
+//! A client numbers its requests. Replies and later notices have that number. A line is at most [`LONGEST_LINE`] bytes. A line that cannot be
+//! understood is answered with `error`, and then the connection is closed. All that a client has requested ends with its connection.
 
 use crate::demand::Flow;
 use crate::refusal::Refusal;
@@ -60,7 +60,7 @@ pub enum Request {
         /// The version of the protocol that the client has.
         version: u32,
     },
-    /// Announces what this host sends, so that receivers can reserve for it: a Path message.
+    /// Announces this host's traffic, so that receivers can reserve for it: a Path message.
     Announce {
         /// The client's number for it.
         id: u64,
@@ -69,7 +69,7 @@ pub enum Request {
         /// Token bucket of the packets.
         bucket: TrafficSpec,
     },
-    /// Reserves for what this host receives: a Resv message, as soon as the sender has announced itself.
+    /// Reserves for traffic that this host receives: a Resv message, as soon as the sender has announced itself.
     Reserve {
         /// The client's number for it.
         id: u64,
@@ -85,7 +85,7 @@ pub enum Request {
         /// True if the client requests a confirmation that the whole path has reserved.
         confirm: bool,
     },
-    /// Reserves at this host's own interface for what it sends. No other node is involved.
+    /// Reserves at this host's own interface for its sent traffic. No other node is involved.
     Shape {
         /// The client's number for it.
         id: u64,
@@ -94,12 +94,12 @@ pub enum Request {
         /// Token bucket of the packets.
         bucket: TrafficSpec,
     },
-    /// Ends what has this number.
+    /// Ends the request with this number.
     Withdraw {
         /// The client's number for it.
         id: u64,
     },
-    /// Asks what this host's agent holds.
+    /// Requests the state of this host's agent.
     Status {},
 }
 
@@ -142,18 +142,18 @@ pub enum Reply {
     Reserved {
         /// The client's number.
         id: u64,
-        /// The reservation; `null` if there is none any more.
+        /// The reservation; `null` if it has ended.
         bucket: Option<TrafficSpec>,
     },
     /// The reservation is probably there along the whole path.
     Confirmed {
         /// The client's number.
         id: u64,
-        /// The node that says so.
+        /// The node that reports it.
         #[cfg_attr(feature = "schema", schemars(with = "String"))]
         node: IpAddr,
     },
-    /// A request was refused, or what it had is lost.
+    /// A request was refused, or its grant is lost.
     Failed {
         /// The client's number.
         id: u64,

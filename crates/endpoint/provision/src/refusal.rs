@@ -44,8 +44,8 @@ impl fmt::Display for Reason {
             Self::NoPath => f.write_str("there is no path"),
             Self::Conflict => f.write_str("another reservation for these packets has another style or ports"),
             Self::Preempted => f.write_str("it was given to another one"),
-            Self::Ended => f.write_str("the network does not have it any more"),
-            Self::Unanswered => f.write_str("nobody has answered in time"),
+            Self::Ended => f.write_str("the network no longer has it"),
+            Self::Unanswered => f.write_str("there was no answer in time"),
             Self::NoAgent(why) => write!(f, "cutlined cannot be reached: {}", Printable(why)),
             Self::Invalid(what) | Self::Other(what) => write!(f, "{}", Printable(what)),
         }

@@ -37,7 +37,7 @@ fn main() {
             std::thread::yield_now();
         }
         let begun = now();
-        let mut turn = publisher.turn().unwrap().expect("the other end has read everything");
+        let mut turn = publisher.turn().unwrap().expect("the peer has read everything");
         for row in &rows {
             turn.put(RowKind::Socket, row.socket, row);
         }

@@ -1,8 +1,8 @@
-//! Publication: a process tells the monitor of its host what its sockets deliver.
+//! Publication: a process reports the traffic of its sockets to the monitor of its host.
 //!
 //! The monitor listens at a local socket, [`DEFAULT_SOCKET`], to which every user may write. A process that has QoS sockets
 //! connects to it and sends [rows](SocketRow): one for each socket, at most once a second, and only those that have changed. The
-//! kernel says which process and which user a connection belongs to. When the process ends, however it ends, its connection is
+//! kernel reports the process and the user of a connection. When the process ends, however it ends, its connection is
 //! closed and its rows are gone.
 //!
 //! Publication costs nothing for each message: rows are made from counters that exist anyway. Without a monitor a process tries to
@@ -40,7 +40,7 @@ pub const VERSION: u32 = 1;
 /// The longest line of the protocol without its end, bytes.
 pub const LONGEST_LINE: usize = 256 << 10;
 
-/// Returns the path of the monitor's socket, as the environment of this process says; `None` if it publishes nothing. A program that runs
+/// Returns the path of the monitor's socket, from the environment of this process; `None` if it publishes nothing. A program that runs
 /// as another user than its caller ignores the environment, which is the caller's.
 pub fn socket_path() -> Option<PathBuf> {
     let has_own_rights = getuid() == geteuid() && getgid() == getegid();

@@ -111,7 +111,7 @@ impl Publisher {
         Ok(Some(Turn(self)))
     }
 
-    /// Reads what the monitor has sent, into `to`. Returns the number of bytes; 0 if there is nothing now.
+    /// Reads data from the monitor into `to`. Returns the number of bytes; 0 if there is nothing now.
     ///
     /// # Errors
     /// When the connection has ended.
@@ -136,7 +136,7 @@ impl Publisher {
         self.pending.push(b'\n');
     }
 
-    /// Sends what waits, as far as the kernel takes it. Returns whether nothing waits any more; otherwise the descriptor becomes
+    /// Sends waiting data, as far as the kernel takes it. Returns whether all was sent; otherwise the descriptor becomes
     /// writable when the monitor has read some of it.
     ///
     /// # Errors
@@ -160,7 +160,7 @@ impl Publisher {
 impl Drop for Publisher {
     fn drop(&mut self) {
         if self.check().is_err() {
-            // The number belongs to somebody else by now, who closes it.
+            // The number belongs to another owner by now, who closes it.
             let _number = self.stream.take().map(IntoRawFd::into_raw_fd);
         }
     }
@@ -300,7 +300,7 @@ mod tests {
             assert!(publisher.pending.len() < 200 * 1000, "{} bytes wait", publisher.pending.len());
         }
         assert!(turns < 100, "{turns} turns");
-        // What was put comes whole, and the next turn is begun when it was read.
+        // Rows arrive complete, and the next turn begins when they were read.
         let mut read = lines(&mut monitor).len();
         while publisher.turn().unwrap().is_none() {
             read += lines(&mut monitor).len();

@@ -38,9 +38,9 @@ record! {
         socket: u64, label, "Number of the socket in its process.";
         transport: String, label, "The transport: `tcp`, `udp` or `direct`.", shown("transport");
         local: String, label, "Local address and port.", shown("local");
-        peer: String, label, "Address and port of the other end.", shown("peer");
+        peer: String, label, "Address and port of the peer.", shown("peer");
         opened_unix_s: f64, gauge("s"), "Time at which the socket was connected, since 1970.";
-        state: String, label, "State of the connection: `joining` before the ends have agreed, `agreed`, `alone` if the other end takes no part, or `reconnecting`.", shown("state");
+        state: String, label, "State of the connection: `joining` before the ends have agreed, `agreed`, `alone` if the peer takes no part, or `reconnecting`.", shown("state");
         #[serde(skip_serializing_if = "Option::is_none")]
         hint: Option<u16>, gauge("level"), "Delay hint of the packets that this end sends; null if they have none.", shown("hint");
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,19 +59,19 @@ record! {
         reserved_bps: Option<u64>, gauge("bit/s"), "Rate that the network has reserved for the traffic sent; null without a reservation.";
         #[serde(skip_serializing_if = "Option::is_none")]
         refusal: Option<String>, label, "Reason why the reservation was refused; null if it was not.";
-        managed: bool, label, "True if managers of the host may ask for weaker limits.";
-        send: DirectionRow, part, "The direction in which this end sends, as the other end reports it.";
+        managed: bool, label, "True if managers of the host may request weaker limits.";
+        send: DirectionRow, part, "The direction in which this end sends, as the peer reports it.";
         receive: DirectionRow, part, "The direction in which this end receives.";
     }
 
-    /// A direction of a QoS socket: what was asked for, and what is delivered.
+    /// A direction of a QoS socket: the request, and the delivery.
     #[derive(Deserialize)]
     #[serde(default)]
     pub struct DirectionRow {
         #[serde(skip_serializing_if = "String::is_empty")]
         offered: String, label, "Specification of this end. Empty if it demands nothing.";
         #[serde(skip_serializing_if = "String::is_empty")]
-        requested: String, label, "Specification of the other end. Empty if it demands nothing, or has not stated it.";
+        requested: String, label, "Specification of the peer. Empty if it demands nothing, or has not stated it.";
         #[serde(skip_serializing_if = "String::is_empty")]
         effective: String, label, "The specification that holds. Empty if nothing is demanded.";
         sent_messages: u64, counter("messages"), "Messages sent.";
@@ -96,13 +96,13 @@ record! {
         #[serde(skip_serializing_if = "Option::is_none")]
         last_jitter: Option<SpreadRow>, part, "Jitters of the last interval; null without any.";
         #[serde(skip_serializing_if = "Option::is_none")]
-        delay: Option<SpreadRow>, part, "One-way delays since the beginning; null where the other end receives.";
+        delay: Option<SpreadRow>, part, "One-way delays since the beginning; null where the peer receives.";
         #[serde(skip_serializing_if = "Option::is_none")]
-        jitter: Option<SpreadRow>, part, "Jitters since the beginning; null where the other end receives.";
+        jitter: Option<SpreadRow>, part, "Jitters since the beginning; null where the peer receives.";
         #[serde(skip_serializing_if = "Option::is_none")]
-        delay_buckets_ms: Option<BucketCounts>, histogram("ms"), "Messages by their one-way delay since the beginning. Bounds are exact to 3 %. Null before the first delay, and where the other end receives.";
+        delay_buckets_ms: Option<BucketCounts>, histogram("ms"), "Messages by their one-way delay since the beginning. Bounds are exact to 3 %. Null before the first delay, and where the peer receives.";
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        limits: Vec<LimitRow>, part, "The measures that have limits: the region of operation, and what was measured in it.";
+        limits: Vec<LimitRow>, part, "The measures that have limits: the region of operation, and the measurements in it.";
         #[serde(skip_serializing_if = "Vec::is_empty")]
         violations: Vec<ViolationRow>, part, "The violations under way.";
         violations_begun: u64, counter("violations"), "Number of violations since the beginning, of all measures.";

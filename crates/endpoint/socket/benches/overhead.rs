@@ -5,12 +5,12 @@
 //! ones are received before the next one is sent, as on an idle one. The kinds of socket take turns, so that the machine is the same for all; a ratio
 //! is the median over all turns, with its 97 % confidence interval (order statistics of the binomial distribution).
 //!
-//! Both are compared with a third program, too. It has plain sockets and does what anybody must do who wants to know losses and delays: it puts
+//! Both are compared with a third program, too. It has plain sockets and does the same as any program that measures losses and delays: it puts
 //! a number and a time in front of each message, and takes the kernel's time of arrival of datagrams from `recvmsg`. In a stream, whose
 //! messages the kernel does not tell apart, it puts the length there as well, and takes the time itself.
 //!
 //! The rows `tfrc` have datagrams with TFRC in the place of QoS, and QoS without it in the place of the third program. Messages do not wait for
-//! their turn ([`Pacing::Count`]), which is another matter than what they cost.
+//! their turn ([`Pacing::Count`]), which is separate from their cost.
 //!
 //! With the word `once` each program runs once, for counting the instructions of `exchange_datagrams` and `exchange_streams` (callgrind): those of
 //! the programs, without the kernel's. `RUSTFLAGS="--cfg rustix_use_libc"` builds a program that valgrind understands.
@@ -244,7 +244,7 @@ fn exchange_measured(mut from: &TcpStream, mut to: &TcpStream, bytes: &mut [u8],
     assert!(delay > 0);
 }
 
-/// The word that asks for one turn.
+/// The word that requests one turn.
 const ONCE: &str = "once";
 
 fn words() -> impl Iterator<Item = String> {

@@ -1,4 +1,4 @@
-//! Protection of a receiver beside other work of its processor: what helps, and what it costs.
+//! Protection of a receiver beside other work of its processor: remedies, and their cost.
 //!
 //! A sender with priority on one processor, a receiver on another one beside threads that compute without end. Each row is a way of
 //! receiving; rows take turns, so that the rest of the machine disturbs them alike. `cargo bench -p cutline-socket --bench protection --
@@ -27,7 +27,7 @@ const SILENCE: time::Duration = time::Duration::from_millis(200);
 enum Way {
     Plain,
     LargeBuffer,
-    /// The thread asks for messages all the time.
+    /// The thread requests messages all the time.
     Polling,
     Raised(RaisedPriority),
     /// Raised, with the large buffer.
@@ -107,7 +107,7 @@ fn measure(way: Way, mbps: u32, competitors: u32, [sending, receiving]: [usize; 
         let sent = thread::spawn(move || {
             pin(sending);
             set_realtime();
-            send(&QosUdpSocket::connect(to, &options()).expect("the other end listens"), mbps)
+            send(&QosUdpSocket::connect(to, &options()).expect("the peer listens"), mbps)
         });
         let sent = sent.join().expect("the sender works");
         let (mut delays, time) = receiver.join().expect("the receiver works");
@@ -137,7 +137,7 @@ fn send(socket: &QosUdpSocket, mbps: u32) -> u64 {
     sent
 }
 
-/// Receives until nothing comes any more. Returns the delays, and the processor time of the thread.
+/// Receives until nothing more arrives. Returns the delays, and the processor time of the thread.
 fn receive(listener: &QosUdpListener, way: Way) -> (Vec<Duration>, Duration) {
     let protected = match way {
         Way::Raised(priority) | Way::Both(priority) => {
@@ -145,7 +145,7 @@ fn receive(listener: &QosUdpListener, way: Way) -> (Vec<Duration>, Duration) {
         }
         Way::Plain | Way::LargeBuffer | Way::Polling => None,
     };
-    let (socket, _) = listener.accept().expect("the other end connects");
+    let (socket, _) = listener.accept().expect("the peer connects");
     if matches!(way, Way::LargeBuffer | Way::Both(_)) {
         sockopt::set_socket_recv_buffer_size_force(&socket, LARGE_BUFFER).expect("the process may have it");
     }

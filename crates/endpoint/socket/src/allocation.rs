@@ -121,7 +121,7 @@ pub enum PacketKind {
 pub struct Allocator {
     options: AllocationOptions,
     transport: PacketKind,
-    /// Addresses of this end and of the other end.
+    /// Addresses of this end and of the peer.
     addresses: [SocketAddr; 2],
     /// The connection, once the service thread serves it.
     holder: OnceLock<Weak<dyn FlowHolder>>,
@@ -291,7 +291,7 @@ fn in_words(cause: cutline_manager::resources::AllocationCause) -> &'static str 
         AllocationCause::Capacity => "the capacities of the host have shrunk",
         AllocationCause::Path => "the path is overloaded",
         AllocationCause::Lease => "it was not renewed in time",
-        AllocationCause::Request => "another rate was asked for",
+        AllocationCause::Request => "another rate was requested",
     }
 }
 

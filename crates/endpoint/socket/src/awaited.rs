@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 /// Waits until both ends have a violation of this origin, and then sets `is_over`. A violation of another origin may come
-/// first: the machine may stand still when a test begins.
+/// first: the machine may pause when a test begins.
 pub(crate) fn both_ends_know(
     origin: ViolationOrigin,
     sending: &Connection,

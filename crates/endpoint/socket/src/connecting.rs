@@ -1,7 +1,7 @@
 //! Connecting without waiting, to any of the addresses of a name.
 //!
-//! Streams try the addresses as RFC 8305 says: in turns of IPv6 and IPv4, the next one when an attempt has failed or is late, and the first
-//! that is connected is taken. Datagrams tell nothing of an address where nobody listens, so they try one after the other: an address where
+//! Streams try the addresses as in RFC 8305: in turns of IPv6 and IPv4, the next one when an attempt has failed or is late, and the first
+//! that is connected is taken. Datagrams reveal nothing about an address without a listener, so they try one after the other: an address where
 //! a QoS socket answers is taken, or else the first one that the network has not refused.
 
 use crate::error::QosError;
@@ -51,7 +51,7 @@ pub trait Attempt: Sized {
     /// Begins to connect to an address.
     fn begin(address: SocketAddr, options: &QosOptions) -> Result<Self, QosError>;
 
-    /// Goes on with it.
+    /// Continues the attempt.
     fn advance(&mut self, options: &QosOptions) -> Result<ConnectProgress<Self::Socket>, QosError>;
 
     /// Returns the descriptor and the readiness that the attempt waits for.
@@ -122,7 +122,7 @@ impl<S: Connect> Connecting<S> {
         Self { options, addresses, attempts, next: now, deadline, due: now, silent: None, failure: None }
     }
 
-    /// Does what can be done now. Returns the socket, or why there is none; `None` while that is unknown. It does not wait.
+    /// Takes the next steps, without waiting. Returns the socket, or the reason of a failure; `None` while that is unknown.
     pub fn advance(&mut self) -> Option<Result<S, QosError>> {
         loop {
             let now = now();
@@ -183,7 +183,7 @@ impl<S: Connect> Connecting<S> {
         time::Duration::from_nanos(self.due.saturating_since(now()).as_nanos())
     }
 
-    /// Goes on with all attempts. Returns a socket that is connected.
+    /// Continues all attempts. Returns a socket that is connected.
     fn advance_attempts(&mut self) -> Option<S> {
         self.due = if self.addresses.is_empty() { self.deadline } else { self.deadline.min(self.next) };
         for (address, mut attempt) in std::mem::take(&mut self.attempts) {
@@ -209,7 +209,7 @@ impl<S: Connect> Connecting<S> {
         None
     }
 
-    /// Keeps the error that says most: that of an end that has answered, or else the last.
+    /// Keeps the most informative error: that of an end that has answered, or else the last.
     fn note(&mut self, error: QosError) {
         let says_less = matches!(error, QosError::System { .. });
         if !says_less || matches!(self.failure, None | Some(QosError::System { .. })) {

@@ -136,7 +136,7 @@ impl Connection {
         self.managed.is_some()
     }
 
-    /// Returns what this end should demand after a request of a manager; `None` if the request is not allowed, or changes nothing.
+    /// Returns this end's specification after a request of a manager; `None` if the request is not allowed, or changes nothing.
     pub fn managed_specification(&self, request: &ManagerRequest) -> Option<ConnectionSpecification> {
         let original = self.managed.as_deref()?;
         let present = lock(&self.session).specification();
@@ -153,7 +153,7 @@ impl Connection {
         (wanted != present).then_some(wanted)
     }
 
-    /// Returns counters that tell whether much of the MIB has changed.
+    /// Returns counters of changes in the MIB.
     pub fn activity(&self) -> Activity {
         lock(&self.session).activity(&self.outbound(), &self.inbound())
     }
@@ -184,7 +184,7 @@ impl Connection {
         lock(&self.inbound)
     }
 
-    /// Has the thread that serves connections serve this one from now on, unless it does.
+    /// Registers the connection with the thread that serves connections, unless it is registered.
     pub fn keep(&self, service: Weak<dyn KeptConnection>) -> Result<(), QosError> {
         if self.kept.get().is_some() {
             return Ok(());
@@ -202,8 +202,8 @@ impl Connection {
         }
     }
 
-    /// Notes the time since which data have waited for the application, which does not read; `None` without data: what seemed to wait
-    /// was a control message.
+    /// Notes the time since which data have waited for the application, which does not read; `None` without data: the waiting bytes
+    /// were a control message.
     pub fn note_unread(&self, since: Option<Instant>) {
         match since {
             Some(since) if !self.is_unread.swap(true, Ordering::Relaxed) => self.inbound().on_unread(since),
@@ -233,7 +233,7 @@ impl Connection {
         control.push_back(message.to_vec());
     }
 
-    /// Goes on with another session, over a connection that was made again after so long.
+    /// Continues with another session, over a connection that was made again after so long.
     /// Its socket may have another address now.
     pub fn replace(&self, candidate: Candidate, after: Duration, local: io::Result<SocketAddr>) {
         let Candidate { session, out, inbound, events } = candidate;
@@ -265,15 +265,15 @@ impl Connection {
         self.allocate_again();
     }
 
-    /// Asks the network for what both ends have agreed on.
+    /// Requests a reservation for the agreement from the network.
     fn reserve(&self, agreed: Option<&Agreed>) {
         if let (Some(reserver), Some(agreed)) = (&self.reserver, agreed) {
-            // What was agreed on can be translated: the ends have done so with it before.
+            // The agreement can be translated: the ends have done so with it before.
             let _translated = reserver.on_agreed(&agreed.send.effective, &agreed.receive.effective);
         }
     }
 
-    /// Tells the application what has happened.
+    /// Queues an event for the application.
     pub fn tell(&self, new: impl IntoIterator<Item = Event>) {
         let mut events = lock(&self.events);
         for event in new {
@@ -295,7 +295,7 @@ impl Connection {
         std::mem::take(&mut lock(&self.control))
     }
 
-    /// Notes what the layers below say.
+    /// Notes feedback of the layers below.
     pub fn feed_back(&self, note: impl FnOnce(&mut LocalFeedback)) {
         note(&mut lock(&self.feedback));
     }
@@ -373,14 +373,14 @@ impl Connection {
         }
     }
 
-    /// Returns the traffic that the other end has reported of the last interval; `None` before the first report.
+    /// Returns the traffic that the peer has reported of the last interval; `None` before the first report.
     pub fn delivered(&self) -> Option<Delivery> {
         lock(&self.session).delivered().copied()
     }
 
     /// Sets the handler of events, which is called first with those that were not taken.
     pub fn set_handler(&self, service: Weak<dyn KeptConnection>, handler: Handler) {
-        // An earlier one may be running, and may want the events.
+        // An earlier one may be running, and may need the events.
         self.handling.remove();
         let events = lock(&self.events);
         self.handling.set(service, handler, events.iter().cloned());
@@ -396,7 +396,7 @@ impl Connection {
         self.handling.call();
     }
 
-    /// Returns whether the address of the other end has not answered.
+    /// Returns whether the address of the peer has not answered.
     pub fn was_silent(&self) -> bool {
         lock(&self.events).iter().any(|event| matches!(event, Event::OneSided(OneSidedReason::NoAnswer)))
     }
@@ -430,7 +430,7 @@ impl Connection {
         }
     }
 
-    /// Returns the network's answer, if it was asked for something; `None` before there is one.
+    /// Returns the network's answer, if a reservation was requested; `None` before there is one.
     pub fn settled(&self) -> Option<Result<(), QosError>> {
         match self.reserver.as_ref().map_or(Some(Ok(())), Reserver::settled) {
             Some(Ok(())) => {}
@@ -445,7 +445,7 @@ impl Connection {
         self.reserver.as_ref().map(Reserver::status)
     }
 
-    /// All that is known of the connection over this socket.
+    /// Returns the state of the connection over this socket.
     pub fn mib(
         &self,
         socket: impl AsFd,

@@ -20,7 +20,7 @@ use std::time;
 
 /// Parts of the shared calls that differ between the kinds of socket.
 pub trait SharedCalls: KeptConnection {
-    /// Returns what every kind of socket has.
+    /// Returns the connection, which every kind of socket has.
     fn connection(&self) -> &Connection;
 
     /// Returns the name of the transport: `tcp` or `udp`.
@@ -32,7 +32,7 @@ pub trait SharedCalls: KeptConnection {
     /// Returns all that is known of the connection.
     fn mib(&self) -> Mib;
 
-    /// Asks the other end for something else.
+    /// Requests another specification from the peer.
     fn renegotiate(&self, specification: ConnectionSpecification);
 
     /// Returns whether the connection is being made again.
@@ -87,7 +87,7 @@ impl ConnectionHandle {
         self.0.connection().wait_for_event(duration(time))
     }
 
-    /// Has a handler called with each event from now on, and first with those that were not taken yet. Events can be taken as before,
+    /// Sets a handler that is called with each event from now on, and first with the events that were not taken yet. Events can be taken as before,
     /// too. An earlier handler is replaced.
     ///
     /// The thread that serves all connections calls it, and holds no lock then: the handler may call everything of the socket, but
@@ -99,12 +99,12 @@ impl ConnectionHandle {
         self.0.connection().set_handler(service, Box::new(handler));
     }
 
-    /// Removes the handler of events. When this returns it is not called any more, unless this is called by the handler itself.
+    /// Removes the handler of events. After the return it is no longer called, unless this is called by the handler itself.
     pub fn remove_handler(&self) {
         self.0.connection().remove_handler();
     }
 
-    /// All that is known of the connection.
+    /// Returns the state of the connection.
     pub fn mib(&self) -> Mib {
         self.0.mib()
     }
@@ -147,7 +147,7 @@ impl ConnectionHandle {
         Some(self.0.connection().allocator.as_ref()?.gate()?.stats())
     }
 
-    /// Asks the other end for something else. The outcome is an [`Event`]. Until then, what was agreed on holds.
+    /// Requests another specification from the peer. The outcome is an [`Event`]. Until then, the agreement holds.
     pub fn renegotiate(&self, specification: ConnectionSpecification) {
         if !self.0.connection().is_inherited() {
             self.0.renegotiate(specification);
@@ -155,7 +155,7 @@ impl ConnectionHandle {
     }
 
     /// Returns whether the connection is broken and is being made again ([`QosOptions::reconnect`](crate::QosOptions::reconnect)).
-    /// Meanwhile the descriptor says nothing of use: a socket that does not wait has to wait for [`Event::Recovered`] or
+    /// Meanwhile the descriptor has no useful state: a socket that does not wait has to wait for [`Event::Recovered`] or
     /// [`Event::GaveUp`].
     pub fn is_reconnecting(&self) -> bool {
         self.0.is_reconnecting()

@@ -7,28 +7,26 @@ use cutline_signal::session::Cause;
 use cutline_units::Duration;
 use std::io;
 
-/// Reason why a call has not made a connection, or has none any more.
+/// Reason of a call's failure: no connection was made, or it is lost.
 #[derive(Debug, thiserror::Error)]
 pub enum QosError {
     /// An option is not allowed.
     #[error(transparent)]
     Option(#[from] ParameterError),
     /// The ends do not agree, and the parameters on which they do not may not be weakened.
-    #[error("the other end does not agree: {}", named(send.as_ref(), receive.as_ref()))]
+    #[error("the peer does not agree: {}", named(send.as_ref(), receive.as_ref()))]
     Refused {
         /// Conflicts about the traffic that this end sends.
         send: Option<Conflicts>,
         /// Conflicts about the traffic that this end receives.
         receive: Option<Conflicts>,
     },
-    /// The other end takes no part, although it was said to.
-    #[error("the other end is no QoS socket, or has another key: {}", because(*.0))]
+    /// The peer takes no part, although it was expected to.
+    #[error("the peer is no QoS socket, or has another key: {}", because(*.0))]
     NoPeer(OneSidedReason),
     /// The connection was lost, and is being made again or was made again. A call fails so once in each direction after each loss: it was not
     /// carried out, and a message that was under way is not whole.
-    #[error(
-        "the connection was lost and what was under way is not whole; it is made again, and the next call uses it: {0}"
-    )]
+    #[error("the connection was lost with data under way; it is made again, and the next call uses it: {0}")]
     Lost(Cause),
     /// The connection was lost, and was not made again within the time that the specification gives for it.
     #[error("the connection was lost and could not be made again in {after}: {cause}")]
@@ -38,12 +36,12 @@ pub enum QosError {
         /// Cause of the last attempt's failure.
         cause: Cause,
     },
-    /// Nothing has been heard of the other end of datagrams for so long, although it reports: a call that receives waits no longer.
-    #[error("nothing was heard of the other end for {0}: it is gone, or the path is broken")]
+    /// The peer of a datagram socket has been silent for this time, although it reports: a call that receives waits no longer.
+    #[error("the peer has been silent for {0}: it is gone, or the path is broken")]
     Silent(Duration),
-    /// The other end of datagrams has begun another connection from the same address and port, as a program does that is started again. A
+    /// The peer of a datagram socket has begun another connection from the same address and port, as a program does that is started again. A
     /// listener accepts that one in the place of this one.
-    #[error("the other end has begun another connection from the same address")]
+    #[error("the peer has begun another connection from the same address")]
     Replaced,
     /// This process is a copy by fork(2) of the one that has made the socket, whose threads serve it. A child makes its own connections, and
     /// listens itself for datagrams.
@@ -51,7 +49,7 @@ pub enum QosError {
         "the socket is of the process that has made it, not of its child by fork: let the child connect or listen by itself"
     )]
     Inherited,
-    /// The network has refused a reservation, which was said to be an error.
+    /// The network has refused a reservation, which the options make an error.
     #[error("the reservation is refused: {0}")]
     Reservation(cutline_provision::Refusal),
     /// The resource manager of this host has refused a share, and the options make that an error.
@@ -84,7 +82,7 @@ fn because(reason: OneSidedReason) -> String {
 }
 
 impl QosError {
-    /// Returns a function that converts a system's error; `doing` says what could not be done.
+    /// Returns a function that converts a system's error; `doing` describes the failed action.
     pub(crate) fn system<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E) -> Self {
         move |error| Self::System { doing, source: error.into() }
     }

@@ -38,7 +38,7 @@ struct State {
 }
 
 impl Handling {
-    /// Removes the handler. When this returns it is not called any more, unless it is the handler that does this.
+    /// Removes the handler. After the return it is no longer called, unless it is the handler that does this.
     pub fn remove(&self) {
         let mut state = lock(&self.state);
         state.changes += 1;
@@ -49,7 +49,7 @@ impl Handling {
             state = self.returned.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         drop(state);
-        // What the application has put into it may do anything when it goes.
+        // The destructors of the application's values may do anything.
         drop(before);
     }
 
@@ -71,7 +71,7 @@ impl Handling {
         drop(before);
     }
 
-    /// Has the handler called with an event.
+    /// Calls the handler with an event.
     pub fn add(&self, event: &Event) {
         let mut state = lock(&self.state);
         if state.service.is_some() {
@@ -92,7 +92,7 @@ impl Handling {
             state.is_called = true;
             let changes = state.changes;
             drop(state);
-            // The default hook has printed what it says.
+            // The default hook has printed its message.
             let _panicked = catch_unwind(AssertUnwindSafe(|| handler(event)));
             let mut state = lock(&self.state);
             state.is_called = false;

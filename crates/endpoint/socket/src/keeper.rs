@@ -1,5 +1,5 @@
 //! The thread that serves connections while the application does something else: it sends reports, closes intervals of
-//! measurement, and answers the other end.
+//! measurement, and answers the peer.
 //!
 //! There is one for all connections of a process, from the first one on. It holds no connection: one that the application
 //! drops is forgotten. A copy of the process by fork has none of its threads, and starts its own with its first connection.
@@ -17,18 +17,18 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
 /// A connection that the service thread serves.
 pub trait KeptConnection: Send + Sync {
-    /// Does what is due and returns when something is due again.
+    /// Handles due deadlines, and returns the next one.
     fn serve(&self, now: Instant) -> Instant;
 
     /// Calls the application's handler of events with those that it has not seen.
     fn call_handler(&self) {}
 
-    /// Returns what is seen of the connection without making its row; `None` if it is not published.
+    /// Returns a brief view of the connection without making its row; `None` if it is not published.
     fn glance(&self) -> Option<ConnectionGlance> {
         None
     }
 
-    /// Returns the row that is published of the connection under this number; `None` if it has no address any more. `texts` are those of
+    /// Returns the row that is published of the connection under this number; `None` if it no longer has an address. `texts` are those of
     /// its last row.
     fn row(&self, _number: u64, _texts: &mut RowTexts) -> Option<SocketRow> {
         None
@@ -108,7 +108,7 @@ pub fn wake() {
     keeper().earlier.notify_one();
 }
 
-/// Has the thread call the handler of a connection that is served.
+/// Wakes the thread to call the handler of a served connection.
 pub fn call_soon(service: Weak<dyn KeptConnection>) {
     keeper().lock().calls.push_back(service);
     keeper().earlier.notify_one();
@@ -146,7 +146,7 @@ impl Agenda {
         self.entries.insert((due, number), service);
     }
 
-    /// Takes the connection that is due first, and says how long until another one is, if there is none yet.
+    /// Takes the connection that is due first, and returns the time until another one is, if there is none yet.
     fn take(&mut self, now: Instant) -> Result<(u64, Weak<dyn KeptConnection>), Duration> {
         let Some(entry) = self.entries.first_entry() else { return Err(LONGEST_REST) };
         let (due, number) = *entry.key();
@@ -213,7 +213,7 @@ impl Keeper {
         IS_KEEPER.set(true);
         let (mut search, mut priority) = (Search::new(), ServicePriority::default());
         loop {
-            // Nobody waits for the agenda while a connection is served.
+            // No thread waits for the agenda while a connection is served.
             let (number, weak) = match self.next_due(&mut priority) {
                 Due::Serve(number, weak) => (number, weak),
                 Due::Call(weak) => {

@@ -1,8 +1,8 @@
-//! QoS sockets: an application states its requirements on a connection, and learns what is delivered (QoSockets, QUANTA).
+//! QoS sockets: an application states its requirements on a connection, and gets measurements of the delivery (QoSockets, QUANTA).
 //!
-//! Each socket is like the one of the standard library, with the same calls. It also negotiates with the other end, keeps the
-//! application within what was agreed on, marks packets with a delay hint, measures what is delivered at both ends, and says when
-//! it is not what was agreed on.
+//! Each socket is like the one of the standard library, with the same calls. It also negotiates with the peer, keeps the
+//! application within the agreement, marks packets with a delay hint, measures the delivery at both ends, and reports when
+//! it violates the agreement.
 //!
 //! ```no_run
 //! use cutline_quality::spec::Preset;
@@ -20,7 +20,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! An end that listens, receives until the other end closes, and closes:
+//! An end that listens, receives until the peer closes, and closes:
 //!
 //! ```
 //! use cutline_socket::{Preset, QosOptions, QosTcpListener, QosTcpStream};
@@ -32,8 +32,8 @@
 //! let sending = std::thread::spawn(move || -> Result<(), cutline_socket::QosError> {
 //!     let options = QosOptions::sending(Preset::File.specification());
 //!     let mut stream = QosTcpStream::connect(to, &options)?;
-//!     stream.write_all(b"a file").expect("the other end reads");
-//!     // Dropping it closes it, and what was written is delivered.
+//!     stream.write_all(b"a file").expect("the peer reads");
+//!     // Dropping it closes it, and written data is delivered.
 //!     Ok(())
 //! });
 //! let (mut stream, _from) = listener.accept()?;
@@ -45,7 +45,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! With an end that is no QoS socket it is a plain socket on the wire, and measures what one end can see.
+//! With an end that is no QoS socket it is a plain socket on the wire, and measures at one end alone.
 //!
 //! The protocol is the object [`Session`](cutline_signal::session::Session), which does no IO. This crate connects it to the
 //! kernel:
@@ -58,7 +58,7 @@
 //! hint_mark   the delay hint as the mark of packets
 //! patience    timeouts of calls that receive
 //! connecting  the addresses of a name, one after the other or together
-//! connection  what every kind of socket has: the session, its events, its MIB
+//! connection  the common part of all sockets: the session, its events, its MIB
 //! connection_handle  a connection of either kind: the calls that streams and datagram sockets share
 //! udp         datagrams, of UDP and in frames below IP
 //! tcp         streams

@@ -1,10 +1,10 @@
-//! All that is known of a connection.
+//! State of a connection.
 
 use crate::reservation::ReservationStatus;
 use cutline_signal::mib;
 use std::ops::Deref;
 
-/// All that is known of a connection: what its session knows, whose fields can be read directly, and what the network has reserved.
+/// The state of a connection: the MIB of its session, whose fields can be read directly, and the network's reservations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mib {
     /// Management information of the session.

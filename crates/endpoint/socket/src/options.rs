@@ -17,11 +17,11 @@ use cutline_translate::Path;
 use cutline_units::{Dscp, Duration, Hint};
 use std::net::SocketAddr;
 
-/// Expectation about the other end.
+/// Expectation about the peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Peer {
-    /// Nothing: find out whether it is a QoS socket. One that is not is served as by a plain socket, and only what this end
-    /// can see is measured.
+    /// Nothing: find out whether it is a QoS socket. A plain end is served as by a plain socket, and only values that this end
+    /// can see are measured.
     #[default]
     Detect,
     /// A QoS socket is expected; another peer is an error. Nothing is sent to find out, which saves a round
@@ -34,7 +34,7 @@ pub enum Peer {
 /// Treatment of a UDP socket's messages beyond the agreed rate. TCP is paced by the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pacing {
-    /// A call waits until the message may be sent; a socket that does not block says [`std::io::ErrorKind::WouldBlock`].
+    /// A call waits until the message may be sent; a socket that does not block returns [`std::io::ErrorKind::WouldBlock`].
     #[default]
     Block,
     /// The call fails with [`std::io::ErrorKind::WouldBlock`] and sends nothing.
@@ -55,7 +55,7 @@ pub enum Marking {
     Fixed(Hint),
     /// With one code point, which need be none of a hint.
     Dscp(Dscp),
-    /// With the hint that gives the best quality, judged for this class of application by what the other end reports. Without
+    /// With the hint that gives the best quality, judged for this class of application by the peer's reports. Without
     /// reports it stays at its first value.
     Adaptive(Class, HintParams),
 }
@@ -82,7 +82,7 @@ pub struct QosOptions {
     pub(crate) key: Option<Key>,
     pub(crate) operation: Option<OperationParams>,
     pub(crate) alternatives: Option<Alternatives>,
-    /// Time to ask whether the other end is a QoS socket; `None` if it follows from the path.
+    /// Time to ask whether the peer is a QoS socket; `None` if it follows from the path.
     detection: Option<Duration>,
     pub(crate) negotiation: NegotiationParams,
     pub(crate) monitor: MonitorParams,
@@ -103,15 +103,15 @@ pub struct QosOptions {
 /// Purpose of the keys of QoS sockets.
 const PURPOSE: &[u8] = b"cutline QoS socket";
 
-/// Shortest time after which a silent other end counts as a plain socket. Most round-trip times are below a
+/// Shortest time after which a silent peer counts as a plain socket. Most round-trip times are below a
 /// third of it.
 const DETECTION: Duration = Duration::from_millis(300);
 /// The same in round-trip times of a path whose round-trip time is known: an answer may have to wait in queues, and an offer may get lost.
 const DETECTION_ROUND_TRIPS: u64 = 3;
 
-/// Longest silence of the other end of datagrams before a call that receives ends, without a recovery time.
+/// Longest silence of the peer of a datagram socket before a call that receives ends, without a recovery time.
 const LONGEST_SILENCE: Duration = Duration::from_secs(30);
-/// Default time for which a closed stream waits for the other end to acknowledge something more.
+/// Default time for which a closed stream waits for the peer to acknowledge something more.
 const LINGER: Duration = Duration::from_secs(60);
 
 /// The parts of the time of detection between offers.
@@ -125,12 +125,12 @@ impl QosOptions {
         Self { specification, ..Self::default() }
     }
 
-    /// Returns the options of an end that needs something of what it sends.
+    /// Returns the options of an end with requirements on the traffic that it sends.
     pub fn sending(send: Specification) -> Self {
         Self::new(ConnectionSpecification { send, ..ConnectionSpecification::default() })
     }
 
-    /// Returns the options of an end that needs something of what it receives.
+    /// Returns the options of an end with requirements on the traffic that it receives.
     pub fn receiving(receive: Specification) -> Self {
         Self::new(ConnectionSpecification { receive, ..ConnectionSpecification::default() })
     }
@@ -140,83 +140,83 @@ impl QosOptions {
         Self::new(ConnectionSpecification { send: each.clone(), receive: each, profile: None })
     }
 
-    /// Says what is known of the other end.
+    /// Sets the knowledge of the peer.
     #[must_use]
     pub fn peer(self, peer: Peer) -> Self {
         Self { peer, ..self }
     }
 
-    /// Says what a UDP socket does when the application sends too fast.
+    /// Sets the behaviour of a UDP socket when the application sends too fast.
     #[must_use]
     pub fn pacing(self, pacing: Pacing) -> Self {
         Self { pacing, ..self }
     }
 
-    /// Says whether a UDP socket keeps to a rate that is fair to TCP, beside what was agreed on ([`RateControl::Tfrc`]). Sending too
+    /// Sets whether a UDP socket keeps to a rate that is fair to TCP, beside the agreement ([`RateControl::Tfrc`]). Sending too
     /// fast for it is as sending too fast for the agreement ([`Pacing`]). It needs feedback, so another end that is a plain
-    /// socket is an error, as with a key. The other end needs no option. For streams it is an error: TCP controls its rate.
+    /// socket is an error, as with a key. The peer needs no option. For streams it is an error: TCP controls its rate.
     #[must_use]
     pub fn rate_control(self, rate_control: RateControl) -> Self {
         Self { rate_control, ..self }
     }
 
-    /// Says how packets are marked.
+    /// Sets the marking of packets.
     #[must_use]
     pub fn marking(self, marking: Marking) -> Self {
         Self { marking, ..self }
     }
 
-    /// Demands that the other end shows that it has this key, of 32 to 4096 bytes. One that does not is refused.
+    /// Demands that the peer shows that it has this key, of 32 to 4096 bytes. One that does not is refused.
     ///
     /// # Errors
-    /// When the key is shorter or longer; the error says what is allowed.
+    /// When the key is shorter or longer; the error gives the allowed lengths.
     pub fn key(self, content: &[u8]) -> Result<Self, String> {
         let key = Key::new(content, PURPOSE).map_err(|allowed| format!("key: {allowed}"))?;
         Ok(Self { key: Some(key), ..self })
     }
 
-    /// Returns whether the other end has to show a key.
+    /// Returns whether the peer has to show a key.
     pub const fn has_key(&self) -> bool {
         self.key.is_some()
     }
 
-    /// Says what is known of the path, which decides buffers and marks.
+    /// Sets the known properties of the path, which decide buffers and marks.
     #[must_use]
     pub fn path(self, path: Path) -> Self {
         Self { path, ..self }
     }
 
-    /// Lets the rate move inside the region of operation: [`Event::Rate`](crate::Event::Rate) says at which the application
+    /// Lets the rate move inside the region of operation: [`Event::Rate`](crate::Event::Rate) gives the rate at which the application
     /// should send, and a faster one is held back.
     #[must_use]
     pub fn adapt_rate(self, operation: OperationParams) -> Self {
         Self { operation: Some(operation), ..self }
     }
 
-    /// Says what else is acceptable, best first. When a limit stays violated and nothing else helps, the socket asks the other end for the
-    /// next of these, and for the better one when that can be had again: [`Event::Asked`](crate::Event::Asked), then
-    /// [`Event::Agreed`](crate::Event::Agreed) with what holds.
+    /// Sets the acceptable alternatives, best first. When a limit stays violated and nothing else helps, the socket asks the peer for the
+    /// next of these, and for the better one when that is possible again: [`Event::Asked`](crate::Event::Asked), then
+    /// [`Event::Agreed`](crate::Event::Agreed) with the specification that holds.
     #[must_use]
     pub fn alternatives(self, alternatives: Alternatives) -> Self {
         Self { alternatives: Some(alternatives), ..self }
     }
 
-    /// Sets how long an end that connects asks whether the other end is a QoS socket, with [`Peer::Detect`]. Unless set, it asks for 300 ms,
-    /// or for three round trips of the [`path`](Self::path) if that is longer. It asks three times. Where the system of the other end says
-    /// that nobody answers, it takes one round trip. An answer that comes later changes nothing: over a path whose round trip, queues
+    /// Sets how long an end that connects asks whether the peer is a QoS socket, with [`Peer::Detect`]. Unless set, it does so for 300 ms,
+    /// or for three round trips of the [`path`](Self::path) if that is longer. It asks three times. Where the system of the peer reports
+    /// that no process listens, it takes one round trip. An answer that comes later changes nothing: over a path whose round trip, queues
     /// included, may take longer, set this, the path, or [`Peer::Speaks`]. With a key the time is that of the negotiation.
     #[must_use]
     pub fn detection(self, time: std::time::Duration) -> Self {
         Self { detection: Some(crate::time::duration(time)), ..self }
     }
 
-    /// Returns the time for which a connecting end asks whether the other end is a QoS socket.
+    /// Returns the time for which a connecting end asks whether the peer is a QoS socket.
     pub(crate) fn detection_time(&self) -> Duration {
         let of_path = self.path.rtt.map_or(Duration::ZERO, |rtt| rtt * DETECTION_ROUND_TRIPS);
         self.detection.unwrap_or_else(|| of_path.max(DETECTION))
     }
 
-    /// Returns whether an end that takes no part is an error: it was said to take part, has to show that it
+    /// Returns whether an end that takes no part is an error: it was expected to take part, has to show that it
     /// has the key, or has to send feedback.
     pub(crate) const fn demands_peer(&self) -> bool {
         matches!(self.peer, Peer::Speaks) || self.key.is_some() || self.rate_control.needs_feedback()
@@ -233,15 +233,15 @@ impl QosOptions {
         NegotiationParams { first_timeout: first_timeout.min(share.max(SHORTEST)), give_up }
     }
 
-    /// Says whether a connection that breaks is made again, within the shorter `recovery` time of the specification's directions: the one
-    /// that the kernel says is broken, or the one of datagrams whose other end has not been heard for too long. [`Event::Lost`] says how
+    /// Sets whether a broken connection is made again, within the shorter `recovery` time of the specification's directions: the one
+    /// that the kernel reports as broken, or the one of datagrams whose peer has been silent for too long. [`Event::Lost`] has how
     /// many messages have arrived for certain, [`Event::Recovered`](crate::Event::Recovered) and [`Event::GaveUp`](crate::Event::GaveUp) how
     /// it ends.
     ///
     /// After a loss the next call of each direction fails once, with [`io::ErrorKind::ConnectionAborted`](std::io::ErrorKind) and
     /// [`QosError::Lost`](crate::QosError::Lost) in the error, since a message that was under way is not whole. Later calls wait for the
     /// new connection, and use it. Only the end that has connected can do this: for a listener it is an error, and so it is without a
-    /// `recovery` time. A stream that the other end closes in order is not broken.
+    /// `recovery` time. A stream that the peer closes in order is not broken.
     ///
     /// [`Event::Lost`]: crate::Event::Lost
     #[must_use]
@@ -252,7 +252,7 @@ impl QosOptions {
     /// Returns the time for which a broken connection is tried to be made again; `None` for not at all.
     ///
     /// # Errors
-    /// When the specification says no time.
+    /// When the specification gives no time.
     pub(crate) fn recovery(&self) -> Result<Option<Duration>, ParameterError> {
         if !self.reconnect {
             return Ok(None);
@@ -264,9 +264,9 @@ impl QosOptions {
         times.min().map(Some).ok_or_else(|| ParameterError::new("reconnect", true, without))
     }
 
-    /// Sets how long connecting takes at most: all addresses of a name, finding out whether the other end is a QoS socket, connecting,
+    /// Sets how long connecting takes at most: all addresses of a name, finding out whether the peer is a QoS socket, connecting,
     /// negotiating, and the answer of the network. Then it fails with [`io::ErrorKind::TimedOut`](std::io::ErrorKind). Unless set, it takes as long
-    /// as the system tries, which is over two minutes with an address where nobody answers. The look-up of a name is not counted.
+    /// as the system tries, which is over two minutes with an address that does not answer. The look-up of a name is not counted.
     #[must_use]
     pub fn connect_timeout(self, time: std::time::Duration) -> Self {
         Self { connect_timeout: Some(crate::time::duration(time)), ..self }
@@ -283,11 +283,11 @@ impl QosOptions {
         Some(Reserver::new(reservation, self.path.clone(), transport, addresses))
     }
 
-    /// Sets how long a stream that the application has closed waits for the other end to acknowledge something more: 60 s unless set.
+    /// Sets how long a stream that the application has closed waits for the peer to acknowledge something more: 60 s unless set.
     ///
-    /// Closing a stream delivers what was written before. The call does not wait; a thread of the library keeps the descriptor until the other
-    /// end's system has everything, or until it has acknowledged nothing more for this time. After that, a report of the other end may reset the
-    /// connection, and what it has not received is lost. When the process ends by `exit` or by returning from `main`, its end waits in the same
+    /// Closing a stream delivers data written before. The call does not wait; a thread of the library keeps the descriptor until the other
+    /// end's system has everything, or until it has acknowledged nothing more for this time. After that, a report of the peer may reset the
+    /// connection, and data that it has not received is lost. When the process ends by `exit` or by returning from `main`, its end waits in the same
     /// way. A process that is killed, or ends by `_exit` or `abort`, delivers nothing more. At most a quarter of the
     /// descriptors that the process may have, and 4096, are kept for closed streams; of more, the oldest are given up.
     #[must_use]
@@ -300,7 +300,7 @@ impl QosOptions {
         self.linger.unwrap_or(LINGER)
     }
 
-    /// Returns the longest silence of the other end of datagrams before a call that receives ends.
+    /// Returns the longest silence of the peer of a datagram socket before a call that receives ends.
     pub(crate) fn longest_silence(&self) -> Duration {
         let ConnectionSpecification { send, receive, .. } = &self.specification;
         [send.recovery, receive.recovery].into_iter().flatten().min().unwrap_or(LONGEST_SILENCE)
@@ -309,25 +309,25 @@ impl QosOptions {
     /// Checks that a listener may have these options.
     ///
     /// # Errors
-    /// When its connections are to be made again, which only the other ends can do.
+    /// When its connections are to be made again, which only the peers can do.
     pub(crate) fn check_listener(&self) -> Result<(), ParameterError> {
         let never = "false at the end that listens: only the end that connects can connect again";
         if self.reconnect { Err(ParameterError::new("reconnect", true, never)) } else { Ok(()) }
     }
 
-    /// Sets how long to wait for the other end.
+    /// Sets how long to wait for the peer.
     #[must_use]
     pub fn negotiation(self, negotiation: NegotiationParams) -> Self {
         Self { negotiation, ..self }
     }
 
-    /// Sets how what is delivered is judged.
+    /// Sets the rules by which the delivery is judged.
     #[must_use]
     pub fn monitor(self, monitor: MonitorParams) -> Self {
         Self { monitor, ..self }
     }
 
-    /// Has the sessions of these sockets write all that they are given, and all that they do, so that it can be seen later why one has
+    /// Sets a trace into which the sessions of these sockets write their inputs and outputs, so that it can be seen later why one has
     /// decided as it has. The simulator repeats it (`cutline_sim::qos::replay`). It takes memory without end, and has a copy of each
     /// datagram that was received.
     #[must_use]
@@ -343,7 +343,7 @@ impl QosOptions {
     }
 
     /// Sets whether managers of this host may request weaker limits, and a new negotiation of the first specification, through
-    /// the monitor (SNMP). The default is no. A weaker limit is negotiated with the other end as
+    /// the monitor (SNMP). The default is no. A weaker limit is negotiated with the peer as
     /// [`renegotiate`](crate::ConnectionHandle::renegotiate) does it, so the application gets the same events.
     #[must_use]
     pub fn managed(self, managed: bool) -> Self {
@@ -366,8 +366,8 @@ impl QosOptions {
         Some(Allocator::new(self.allocation.clone()?, transport, addresses))
     }
 
-    /// Asks a service of the network for what both ends agree on: `mark`, `local`, `rsvp`, or one that was registered
-    /// ([`cutline_provision`]). Connecting then waits until the network has answered. The other end should ask the same service.
+    /// Requests a reservation for the agreement from a service of the network: `mark`, `local`, `rsvp`, or one that was registered
+    /// ([`cutline_provision`]). Connecting then waits until the network has answered. The peer should use the same service.
     ///
     /// # Errors
     /// When there is no such service; the error lists the existing ones.
@@ -376,7 +376,7 @@ impl QosOptions {
         Ok(Self { reservation: Some(reservation), ..self })
     }
 
-    /// Says whether a direction that has acknowledgements alone is reserved, too. Nothing happens without a service.
+    /// Sets whether a direction with acknowledgements alone is reserved, too. Nothing happens without a service.
     #[must_use]
     pub fn ack_path(self, ack_path: AckPath) -> Self {
         self.reservation_with(|reservation| reservation.ack_path = ack_path)

@@ -1,6 +1,6 @@
 //! Protection of receiving threads against other work of the processor (QUANTA section 4.2).
 //!
-//! A receiver that waits for the processor is late, and loses what its buffer cannot hold meanwhile. A protected thread runs before normal
+//! A receiver that waits for the processor is late, and loses data that its buffer cannot hold meanwhile. A protected thread runs before normal
 //! threads, and so does the thread that serves connections while one is protected.
 
 use crate::keeper;
@@ -66,7 +66,7 @@ impl ProtectedThread {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        // A copy of the process by fork has none of its other threads, and counts anew.
+        // A copy of the process by fork has none of its other threads, and counts from zero.
         let less = |count: usize| Some(count.saturating_sub(1));
         let _counted = PROTECTED.get().fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
         keeper::wake();

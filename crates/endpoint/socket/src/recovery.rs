@@ -6,7 +6,7 @@
 //!                                               `--------------------------- time is over ---> over
 //! ```
 //!
-//! Nothing here waits but calls of the application: [`Recovery::serve`] does what can be done at once, and is called by the thread
+//! Nothing here waits but calls of the application: [`Recovery::serve`] takes the steps that are possible at once, and is called by the thread
 //! that serves connections.
 
 use crate::error::QosError;
@@ -44,20 +44,20 @@ pub trait Reconnect {
     /// An attempt to connect.
     type Attempt;
 
-    /// Keeps what has been received, tells the application of the loss, and gives the socket's connection up. Returns whether it has:
+    /// Keeps received data, reports the loss to the application, and gives the socket's connection up. Returns whether it has:
     /// it does nothing while a call is in the kernel.
     fn take_down(&self, cause: &Cause) -> bool;
 
     /// Begins to connect again.
     fn attempt(&self, options: &QosOptions) -> Result<Self::Attempt, QosError>;
 
-    /// Goes on with it. Returns what has become of it; `None` while it is under way.
+    /// Continues the attempt. Returns its result; `None` while it is under way.
     fn advance(&self, attempt: &mut Self::Attempt, options: &QosOptions) -> Option<Result<(), QosError>>;
 
-    /// Goes on with the new connection, after so long without one. Returns it while a call looks whether there is one.
+    /// Continues with the new connection, after so long without one. Returns it while a call looks whether there is one.
     fn take_up(&self, attempt: Self::Attempt, after: Duration) -> Result<(), Self::Attempt>;
 
-    /// Tells the application something.
+    /// Queues an event for the application.
     fn tell(&self, event: Event);
 }
 
@@ -121,7 +121,7 @@ impl Candidate {
         Ok(Self { session, out, inbound, events: Vec::new() })
     }
 
-    /// Lets the session do something.
+    /// Runs a call on the session.
     pub fn act(&mut self, act: impl FnOnce(&mut Session, &mut Outbound, &mut Inbound)) {
         act(&mut self.session, &mut self.out, &mut self.inbound);
     }
@@ -152,7 +152,7 @@ impl<A> Recovery<A> {
     /// Returns the recovery of a connection with these options; `None` if they request none.
     ///
     /// # Errors
-    /// When the specification says no time.
+    /// When the specification gives no time.
     pub fn of(options: &QosOptions) -> Result<Option<Self>, QosError> {
         let Some(within) = options.recovery()? else { return Ok(None) };
         let state = State { options: options.clone(), phase: Phase::Up, unreported: [false; 2], cause: None };
@@ -198,7 +198,7 @@ impl<A> Recovery<A> {
         self.lock().options.specification = specification.clone();
     }
 
-    /// Does something while no attempt is made.
+    /// Runs a call while no attempt is made.
     pub fn between_attempts<T>(&self, act: impl FnOnce() -> T) -> T {
         let _state = self.lock();
         act()
@@ -211,7 +211,7 @@ impl<A> Recovery<A> {
     /// Returns the permission of a call of a direction.
     ///
     /// # Errors
-    /// Once after each loss: what was under way is not whole. Always when the connection was given up.
+    /// Once after each loss: data under way is incomplete. Always when the connection was given up.
     pub fn admit(&self, direction: Direction) -> io::Result<Admission> {
         let mut state = self.lock();
         if let Phase::Over { after, cause } = &state.phase {
@@ -259,7 +259,7 @@ impl<A> Recovery<A> {
         }
     }
 
-    /// Does what is due of a connection that is broken. Returns when something is due again; `None` if the connection is whole.
+    /// Handles due deadlines of a broken connection. Returns the next one; `None` if the connection is whole.
     pub fn serve(&self, link: &impl Reconnect<Attempt = A>) -> Option<Instant> {
         if self.is_up() {
             return None;

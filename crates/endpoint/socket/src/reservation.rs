@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 /// Reservation of a direction that carries acknowledgements alone. In QoSockets section IV, an unreserved
-/// reverse path cost a reserved TCP its rate. Both ends have to say the same.
+/// reverse path cost a reserved TCP its rate. Both ends need the same value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AckPath {
     /// Reserved, by the rate of the data.
@@ -28,11 +28,10 @@ pub enum AckPath {
 /// Treatment of a connection whose reservation is refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IfRefused {
-    /// The connection continues as best effort, and [`ReservationStatus`] has the reason, also if nobody has
-    /// answered.
+    /// The connection continues as best effort, and [`ReservationStatus`] has the reason, also without an answer.
     #[default]
     BestEffort,
-    /// Connecting is an error with the reason. An end that accepts goes on as best effort.
+    /// Connecting is an error with the reason. An end that accepts continues as best effort.
     Fail,
 }
 
@@ -90,7 +89,7 @@ struct State {
     /// Refusal at once, or an impossible request.
     refused: Option<Refusal>,
     grant: Option<Grant>,
-    /// The events of what was refused at once.
+    /// The events of immediate refusals.
     events: VecDeque<GrantEvent>,
     /// Time of the request to the network.
     asked: Option<Instant>,
@@ -177,7 +176,7 @@ impl Reserver {
                 }
             }
             (None, Some(refusal)) => Err(refusal.clone()),
-            // The other end takes no part, so nothing was asked for.
+            // The peer takes no part, so nothing was requested.
             (None, None) => Ok(()),
         };
         Some(match outcome {

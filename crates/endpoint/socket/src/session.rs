@@ -14,7 +14,7 @@ pub enum Role {
     Initiator,
     /// The end that answers.
     Responder,
-    /// The other end is a plain socket.
+    /// The peer is a plain socket.
     Alone,
 }
 

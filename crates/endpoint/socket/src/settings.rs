@@ -1,4 +1,4 @@
-//! The settings of a socket that follow from what the application needs ([`cutline_translate`]).
+//! The settings of a socket that follow from the application's needs ([`cutline_translate`]).
 
 use crate::error::QosError;
 use crate::hint_mark::mark;
@@ -139,7 +139,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Sets what only a TCP socket has, before it is connected or listens.
+    /// Sets the options that only a TCP socket has, before it is connected or listens.
     pub fn apply_tcp(&self, socket: impl AsFd) -> Result<(), QosError> {
         let failed = QosError::system("cannot set the socket's options of TCP");
         self.tcp(&socket).map_err(failed)

@@ -1,6 +1,6 @@
 //! Signals in calls that wait.
 //!
-//! A call that waits goes on waiting when a signal handler has run, as calls of the standard library do. A language with handlers of its
+//! A call that waits continues waiting when a signal handler has run, as calls of the standard library do. A language with handlers of its
 //! own, which run between its calls, needs it to return: [`Interruptible`].
 
 use cutline_sys::now;
@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 /// The longest wait until a call returns that looks for signals.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The longest wait for what another thread notes.
+/// The longest wait for a note of another thread.
 const LONGEST_WAIT: Duration = Duration::from_millis(500);
 
 /// A call that returns [`io::ErrorKind::Interrupted`] when a signal handler has run, or may have run, while it has waited. It has then done
@@ -28,7 +28,7 @@ const LONGEST_WAIT: Duration = Duration::from_millis(500);
 /// let call = Interruptible::new();
 /// let outcome = loop {
 ///     match call.run(|| listener.accept()) {
-///         // The time that the call may take goes on when it is repeated.
+///         // The time that the call may take continues when it is repeated.
 ///         Err(error) if error.kind() == ErrorKind::Interrupted => match handle_signals() {
 ///             Ok(()) => {}
 ///             Err(error) => break Err(error),
@@ -130,7 +130,7 @@ pub fn longest_look(longest: Duration) -> Duration {
     if looks() { longest.min(LOOK) } else { longest }
 }
 
-/// A call has waited in vain.
+/// A call has waited without success.
 ///
 /// # Errors
 /// [`io::ErrorKind::Interrupted`] when a signal may have come before it waited.

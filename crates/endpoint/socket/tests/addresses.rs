@@ -1,4 +1,4 @@
-//! Servers on all addresses of a host answer from the one that was asked, and nobody shares their ports.
+//! Servers on all addresses of a host answer from the one in the question, and their ports are not shared.
 
 use cutline_signal::presence::{is_answer, question};
 use cutline_socket::{Marking, Peer, QosOptions, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket};
@@ -18,7 +18,7 @@ fn at(ip: &str, of: SocketAddr) -> SocketAddr {
 }
 
 /// A plain client that is connected to a server. It does not hear answers from another address. One of IPv4 sends from 127.0.0.1, from where
-/// a server would answer to it without being told otherwise.
+/// a server would answer to it without an explicit address.
 fn plain(to: SocketAddr) -> UdpSocket {
     let client = UdpSocket::bind(if to.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" }).unwrap();
     client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();

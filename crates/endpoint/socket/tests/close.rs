@@ -1,4 +1,4 @@
-//! A stream that is closed delivers what it has accepted, although reports of the other end were not read, or come later.
+//! A stream that is closed delivers accepted data, although reports of the peer were not read, or come later.
 
 use cutline_quality::spec::{Preset, Specification};
 use cutline_signal::monitor::MonitorParams;
@@ -22,7 +22,7 @@ fn file() -> Specification {
     Preset::File.specification()
 }
 
-/// Options of an end that reports often, so that reports come while the other end closes.
+/// Options of an end that reports often, so that reports come while the peer closes.
 fn talkative(options: QosOptions) -> QosOptions {
     let interval = Duration::from_millis(20);
     options.monitor(MonitorParams { interval, ..MonitorParams::default() })
@@ -50,7 +50,7 @@ fn content(size: usize) -> Vec<u8> {
     (0..size).map(|place| (place * 31 + place / 251) as u8).collect()
 }
 
-/// Reads all, slowly at first so that much waits at the other end. Returns what has come, or how it has ended.
+/// Reads all, slowly at first so that much waits at the peer. Returns the received data, or the error at the end.
 fn read_slowly(mut stream: impl Read, rest: time::Duration) -> Result<Vec<u8>, String> {
     let (mut all, mut piece, mut pauses) = (Vec::new(), vec![0; 1 << 16], 40);
     loop {
@@ -143,7 +143,7 @@ fn with_a_plain_socket_at_the_other_end_a_stream_that_is_dropped_delivers_all() 
         let (done, outcome) = channel();
         thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
-            // What the application at the other end never reads.
+            // What the application at the peer never reads.
             stream.write_all(&vec![7; 100_000]).unwrap();
             let _gone = done.send(read_slowly(stream, time::Duration::from_millis(20)));
         });

@@ -33,7 +33,7 @@ fn silent_place() -> (SocketAddr, OwnedFd, Vec<TcpStream>) {
     (at, place, waiting)
 }
 
-/// A place where nobody listens.
+/// An address without a listener.
 fn refusing_place(ip: &str) -> SocketAddr {
     UdpSocket::bind((ip, 0)).unwrap().local_addr().unwrap()
 }
@@ -222,7 +222,7 @@ fn a_frozen_end_of_datagrams_ends_a_call_that_receives() {
     let behind = server.local_addr().unwrap();
     let back = UdpSocket::bind("127.0.0.1:0").unwrap();
     back.connect(behind).unwrap();
-    // A path that goes silent when it is told to, in both directions, and goes on.
+    // A path that falls silent on request, in both directions, and recovers.
     let is_cut = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let cut = is_cut.clone();
     thread::spawn(move || {
@@ -258,7 +258,7 @@ fn a_frozen_end_of_datagrams_ends_a_call_that_receives() {
         thread::spawn(move || done.send(receives.recv(&mut [0; 9])));
         let error = outcome.recv_timeout(PATIENCE).expect("it waits for ever").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
-        assert!(error.to_string().contains("nothing was heard of the other end for"), "{error}");
+        assert!(error.to_string().contains("the peer has been silent for"), "{error}");
     }
     let gave_up = |event: &Event| matches!(event, Event::GaveUp { cause: Cause::Silence(_), .. });
     assert_eq!(ours.events().filter(gave_up).count(), 1);

@@ -1,4 +1,4 @@
-//! A program with QoS sockets does not build what it has no use for.
+//! A program with QoS sockets does not build unused crates.
 
 use std::process::Command;
 

@@ -23,7 +23,7 @@ const EACCES: i32 = 13;
 const EHOSTUNREACH: i32 = 113;
 const ECONNREFUSED: i32 = 111;
 
-/// Options of a socket whose other end is none: nothing is sent but the test's messages.
+/// Options of a socket whose peer is none: nothing is sent but the test's messages.
 fn alone() -> QosOptions {
     QosOptions::default().peer(Peer::Plain).marking(Marking::None)
 }
@@ -62,7 +62,7 @@ fn a_full_queue_of_the_interface_is_told_and_counted() {
             // So that nothing but the test sends.
             namespace.set("net.ipv6.conf.all.disable_ipv6", "1").unwrap();
         }
-        // The other end's address is known, so that nobody asks for it.
+        // The peer's address is known, so that no neighbour is asked for it.
         namespace
             .ip_batch(&format!(
                 "link add eth9 type veth peer name eth8\nlink set eth8 up\nlink set eth9 up\naddress add {local} dev eth9 nodad\n\
@@ -101,7 +101,7 @@ fn a_full_queue_of_the_interface_is_told_and_counted() {
                         (refused as usize, sent as usize)
                     );
                 }
-                // A plain socket is not told.
+                // A plain socket gets no feedback.
                 let (before, _) = counted("eth9");
                 let plain = UdpSocket::bind(if is_v4 { "0.0.0.0:0" } else { "[::]:0" }).unwrap();
                 plain.connect(peer).unwrap();
@@ -120,7 +120,7 @@ fn exchange(
 ) -> Option<i32> {
     let begun = Instant::now();
     while !is_over() {
-        assert!(begun.elapsed() < time::Duration::from_secs(20), "no message of ICMP has come");
+        assert!(begun.elapsed() < time::Duration::from_secs(60), "no message of ICMP has come");
         if let Err(error) = send() {
             return error.raw_os_error();
         }
@@ -194,7 +194,7 @@ fn a_socket_shows_the_errors_that_a_plain_one_shows() {
             let found =
                 exchange(|| socket.send(b"message"), || socket.recv(&mut [0; 9]), || unreachable() > 0);
             assert_eq!((found, unreachable() > 0), (shown, shown.is_none()), "to {peer}");
-            // What was judged leaves nothing behind that makes the descriptor ready.
+            // Judged errors leave nothing behind that makes the descriptor ready.
             thread::sleep(time::Duration::from_millis(50));
             let _late = socket.recv(&mut [0; 9]);
             let mut ready = [PollFd::new(&socket, PollFlags::IN)];

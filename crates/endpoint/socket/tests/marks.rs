@@ -81,7 +81,7 @@ fn wait_for_reports(both: &Barrier, received: impl Fn() -> u64) {
     both.wait();
 }
 
-/// Two streams, one of which is closed by the end that has connected first, and one by the other end.
+/// Two streams, one of which is closed by the end that has connected first, and one by the peer.
 fn streams((listen, ip): (IpAddr, IpAddr), asks: &QosOptions, asked: &QosOptions) -> u16 {
     let listener = QosTcpListener::bind(own_port(listen), asked).unwrap();
     let to = at(ip, listener.local_addr().unwrap());
@@ -257,7 +257,7 @@ fn what_goes_to_ends_that_do_not_agree_or_take_part_is_marked_too() {
     assert!(plain.iter().all(|port| packets.iter().any(|it| !it.is_tcp && it.ports[1] == *port)));
 }
 
-/// A socket resets with its own mark. Where there is no socket any more the kernel resets, and copies the mark of what it answers.
+/// A socket resets with its own mark. Without a socket, the kernel resets, and copies the mark of the packet that it answers.
 #[test]
 fn a_reset_of_the_kernel_has_the_mark_of_what_it_answers() {
     let [asks, asked] = [6, 11].map(|level| QosOptions::default().marking(hint(level)).peer(Peer::Speaks));
@@ -280,7 +280,7 @@ fn a_reset_of_the_kernel_has_the_mark_of_what_it_answers() {
             set_socket_linger(&ours, Some(time::Duration::ZERO)).unwrap();
             drop(ours);
             drop((theirs, listener));
-            // Nobody listens any more.
+            // There is no longer a listener.
             QosTcpStream::connect(to, &asks).map(drop).unwrap_err();
         }
     });
@@ -355,7 +355,7 @@ fn every_packet_of_a_connection_that_was_made_again_has_the_hint_of_its_end() {
             });
             ours.push(socket.local_addr().unwrap().port());
             drop((theirs, listener));
-            // Nobody listens meanwhile.
+            // There is no listener meanwhile.
             thread::sleep(time::Duration::from_millis(100));
             let listener = QosUdpListener::bind(to, &asked).unwrap();
             let (next, _) = listener.accept().unwrap();
@@ -369,7 +369,7 @@ fn every_packet_of_a_connection_that_was_made_again_has_the_hint_of_its_end() {
         }
     });
     let Some(packets) = packets else { return };
-    // To a segment of a connection that it does not know any more, the kernel answers with its mark.
+    // To a segment of a connection that it no longer knows, the kernel answers with its mark.
     let (theirs, sent): (Vec<_>, Vec<_>) =
         packets.iter().copied().partition(|packet| listening.contains(&packet.ports[0]));
     let theirs: Vec<_> = theirs.into_iter().filter(|packet| packet.tcp_flags & RST == 0).collect();

@@ -103,7 +103,7 @@ fn a_manager_weakens_a_limit_where_the_owner_allows_it() {
     let row = monitor.row_with(|row| row.managed && row.state == "agreed" && rate(row).is_some());
     let (number, least) = (row.socket, rate(&row).unwrap());
     let other = monitor.row_with(|row| row.socket != number);
-    assert!(!other.managed, "the other end has not allowed it");
+    assert!(!other.managed, "the peer has not allowed it");
     let mut ask = |request: ManagerRequest| {
         std::io::Write::write_all(monitor.lines.get_mut(), request.line().as_bytes()).unwrap();
     };
@@ -159,7 +159,7 @@ fn both_ends_publish_what_they_have_agreed_on_and_what_is_delivered() {
     let since = Instant::now();
     drop(process.stdin.take());
     while monitor.next().is_some() {}
-    assert!(since.elapsed() < Duration::from_secs(30), "{:?}", since.elapsed());
+    assert!(since.elapsed() < Duration::from_secs(60), "{:?}", since.elapsed());
     process.wait().unwrap();
 }
 

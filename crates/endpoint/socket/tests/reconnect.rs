@@ -1,4 +1,4 @@
-//! A network that is cut: nobody resets, and nobody says why.
+//! A network that is cut: there is no reset and no error message.
 //!
 //! These tests need root, for a network namespace of their own. Without it they say so and pass:
 //! `sudo -E cargo test -p cutline-socket reconnect::`.
@@ -21,7 +21,7 @@ fn often(options: QosOptions) -> QosOptions {
 /// The next event of a connection's life.
 fn next(stream: &QosTcpStream) -> Event {
     loop {
-        let event = stream.wait_for_event(time::Duration::from_secs(30)).expect("an event in time");
+        let event = stream.wait_for_event(time::Duration::from_secs(60)).expect("an event in time");
         if matches!(event, Event::Lost { .. } | Event::Recovered { .. } | Event::GaveUp { .. }) {
             return event;
         }
@@ -34,7 +34,7 @@ fn a_stream_over_a_network_that_is_cut_is_lost_in_bounded_time_and_made_again() 
         return;
     }
     let namespace = Namespace::create("cut").unwrap();
-    let recovers = Specification::builder().recovery(Duration::from_secs(20)).coerce_all().build().unwrap();
+    let recovers = Specification::builder().recovery(Duration::from_secs(60)).coerce_all().build().unwrap();
     let asks = often(QosOptions::both(recovers));
     for reconnects in [true, false] {
         let asks = asks.clone().reconnect(reconnects);
@@ -62,7 +62,7 @@ fn a_stream_over_a_network_that_is_cut_is_lost_in_bounded_time_and_made_again() 
         namespace.ip(&drops).unwrap();
         let begin = time::Instant::now();
         let Event::Lost { cause, sent, reported } = next(&ours) else { panic!("lost") };
-        assert!(begin.elapsed() < time::Duration::from_secs(10), "{:?}", begin.elapsed());
+        assert!(begin.elapsed() < time::Duration::from_secs(60), "{:?}", begin.elapsed());
         assert_eq!((sent, reported), (1, 1), "{cause}");
         assert!(matches!(cause, Cause::Silence(_) | Cause::Failed(_)), "{cause}");
         // The path is broken for some attempts.

@@ -1,7 +1,7 @@
 //! The simulator's end of a connection decides what a QoS socket has decided.
 //!
-//! Real sockets exchange messages through a relay that loses or delays them. The session of each end records what it is given and what it
-//! does ([`QosOptions::trace`]). Then an end of the simulator is given the same ([`cutline_sim::qos::replay`]).
+//! Real sockets exchange messages through a relay that loses or delays them. The session of each end records its inputs and outputs
+//! ([`QosOptions::trace`]). Then an end of the simulator is given the same ([`cutline_sim::qos::replay`]).
 //!
 //! It shows that decisions depend on nothing but what the trace has: no clock, no random number, no other thread. Both ends have the same
 //! control messages byte for byte, the same header for each message and time at which it may leave, the same events, hints and rates, and
@@ -128,7 +128,7 @@ fn adapting_hint() -> QosOptions {
     options(video()).marking(Marking::Adaptive(Class::Video, params))
 }
 
-/// The rate moves inside the region, and then the socket asks for a weaker specification.
+/// The rate moves inside the region, and then the socket requests a weaker specification.
 fn adapting_rate() -> QosOptions {
     let slow = video().change().rates(40.0, 50.0, 50.0).build().unwrap();
     let specifications = vec![ConnectionSpecification { send: slow, ..Default::default() }];
@@ -177,7 +177,7 @@ struct Outcome {
 
 fn record(trace: &SessionTrace) -> TraceRecord {
     let mut record = trace.records().pop().unwrap();
-    // Until here it is known what was told.
+    // Until here the outputs are known.
     let last = record.steps.iter().rposition(|step| matches!(step.input, Input::Mib(..))).unwrap();
     record.steps.truncate(last + 1);
     record
@@ -200,7 +200,7 @@ fn over_datagrams(options: QosOptions, lost: usize, enough: Enough) -> Outcome {
     hearing.set_read_timeout(Some(PATIENCE)).unwrap();
     let hears = thread::spawn(move || {
         while !until.load(Ordering::Relaxed) {
-            // Nothing comes for the application, and at the end the other end is gone.
+            // Nothing comes for the application, and at the end the peer is gone.
             assert!(hearing.recv(&mut [0; 100]).is_err());
         }
     });
@@ -253,7 +253,7 @@ fn is_repeated(outcome: &Outcome) -> &[Event] {
         if end == 0 {
             assert_eq!(events[..found.events.len()], found.events);
             if let Some(passed) = passed {
-                // What the simulator would send is what was on the wire, between the messages.
+                // The simulator's messages equal those on the wire, between the data.
                 let (passed, mut from) = (passed.lock().unwrap(), 0);
                 for message in &found.sent {
                     let place = passed[from..].windows(message.len()).position(|bytes| bytes == message);

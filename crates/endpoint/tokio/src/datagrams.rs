@@ -14,7 +14,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::net::ToSocketAddrs;
 use tokio::time::{sleep, timeout};
 
-/// A datagram socket with quality of service, connected to one other end. Tasks can share it: each call takes `&self`.
+/// A datagram socket with quality of service, connected to one peer. Tasks can share it: each call takes `&self`.
 pub struct QosUdpSocket(Watched<cutline_socket::QosUdpSocket>);
 
 impl QosUdpSocket {
@@ -36,7 +36,7 @@ impl QosUdpSocket {
         Watched::new(socket).map(Self)
     }
 
-    /// Sends a message. If the application sends faster than was agreed on, [`Pacing`] says what happens; waiting is a timer of the
+    /// Sends a message. If the application sends faster than was agreed on, [`Pacing`] gives the behaviour; waiting is a timer of the
     /// runtime. Safe to cancel: then the message was not sent.
     ///
     /// # Errors
@@ -51,13 +51,13 @@ impl QosUdpSocket {
         }
     }
 
-    /// Receives a message. What does not fit in the buffer is lost. Returns its length in the buffer. Safe to cancel: then no message
+    /// Receives a message. Bytes that do not fit in the buffer are lost. Returns its length in the buffer. Safe to cancel: then no message
     /// was taken.
     ///
     /// # Errors
     /// As [`cutline_socket::QosUdpSocket::recv`].
     pub async fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        // What was received already, the descriptor does not show.
+        // The descriptor does not report data that was received already.
         self.0.call(Interest::READABLE, |socket| socket.recv(buffer)).await
     }
 
@@ -71,7 +71,7 @@ impl QosUdpSocket {
         self.0.try_event()
     }
 
-    /// All that is known of the connection.
+    /// Returns the state of the connection.
     pub fn mib(&self) -> Mib {
         self.0.socket().mib()
     }
@@ -81,17 +81,17 @@ impl QosUdpSocket {
         self.0.socket().reservation_event()
     }
 
-    /// Asks the other end for something else. The outcome is an [`Event`].
+    /// Requests another specification from the peer. The outcome is an [`Event`].
     pub fn renegotiate(&self, specification: ConnectionSpecification) {
         self.0.socket().renegotiate(specification);
     }
 
-    /// Returns whether the other end is a QoS socket.
+    /// Returns whether the peer is a QoS socket.
     pub fn has_qos_peer(&self) -> bool {
         self.0.socket().has_qos_peer()
     }
 
-    /// The address of the other end.
+    /// The address of the peer.
     pub fn peer_addr(&self) -> SocketAddr {
         self.0.socket().peer_addr()
     }

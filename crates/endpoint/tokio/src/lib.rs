@@ -17,7 +17,7 @@
 //! # }
 //! ```
 //!
-//! An end that listens, receives until the other end closes, and closes:
+//! An end that listens, receives until the peer closes, and closes:
 //!
 //! ```
 //! use cutline_tokio::{Preset, QosOptions, QosTcpListener, QosTcpStream};
@@ -50,7 +50,7 @@
 //! enabled. Connecting negotiates, which takes round trips; no thread waits for that, and dropping the future ends it. With a
 //! service ([`QosOptions::service`]), the call of the local agent is made in the task.
 //!
-//! What is safe to cancel is said of each call. In short: a future of one call that is dropped has done nothing, or all.
+//! The documentation of each call states whether it is safe to cancel. In short: a future of one call that is dropped has done nothing, or all.
 
 mod datagrams;
 mod stream;

@@ -23,11 +23,11 @@ pub struct QosTcpStream {
     writing: Pause,
 }
 
-/// Interval of checks whether the other end has begun, or the connection is there again. The other end's
+/// Interval of checks whether the peer has begun, or the connection is there again. The peer's
 /// first message is read by the thread that serves connections.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// A pause while the other end has not begun, or the connection is being made again: the descriptor says nothing of either.
+/// A pause while the peer has not begun, or the connection is being made again: the descriptor reports neither.
 #[derive(Default)]
 struct Pause(Option<Pin<Box<Sleep>>>);
 
@@ -57,7 +57,7 @@ fn poll_read(
         Ok(())
     };
     loop {
-        // What was received already, the descriptor does not show.
+        // The descriptor does not report data that was received already.
         match read(buffer) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -107,7 +107,7 @@ fn poll_write(
 
 fn poll_shutdown(stream: &Inner) -> Poll<io::Result<()>> {
     match stream.socket().shutdown(Shutdown::Write) {
-        // The other end has closed.
+        // The peer has closed.
         Err(error) if error.kind() == io::ErrorKind::NotConnected => Poll::Ready(Ok(())),
         outcome => Poll::Ready(outcome),
     }
@@ -143,7 +143,7 @@ impl QosTcpStream {
         self.stream.try_event()
     }
 
-    /// All that is known of the connection.
+    /// Returns the state of the connection.
     pub fn mib(&self) -> Mib {
         self.stream.socket().mib()
     }
@@ -153,12 +153,12 @@ impl QosTcpStream {
         self.stream.socket().reservation_event()
     }
 
-    /// Asks the other end for something else. The outcome is an [`Event`].
+    /// Requests another specification from the peer. The outcome is an [`Event`].
     pub fn renegotiate(&self, specification: ConnectionSpecification) {
         self.stream.socket().renegotiate(specification);
     }
 
-    /// The address of the other end.
+    /// The address of the peer.
     pub fn peer_addr(&self) -> SocketAddr {
         self.stream.socket().peer_addr()
     }
@@ -209,7 +209,7 @@ impl OwnedReadHalf {
         self.0.event().await
     }
 
-    /// All that is known of the connection.
+    /// Returns the state of the connection.
     pub fn mib(&self) -> Mib {
         self.0.socket().mib()
     }
@@ -240,7 +240,7 @@ macro_rules! reads {
 macro_rules! writes {
     ($writer:ty, $stream:tt, $pause:tt) => {
         /// A write that is dropped has sent nothing; `write_all` may have sent a part. A message that the kernel has begun to take
-        /// goes on with what is written next.
+        /// continues with the data of the next call.
         impl AsyncWrite for $writer {
             fn poll_write(
                 self: Pin<&mut Self>,
@@ -296,7 +296,7 @@ impl QosTcpListener {
         watched.map(Self).map_err(|error| system("cannot watch the socket", error))
     }
 
-    /// Waits for the next stream. Whether its other end is a QoS socket is found out with what is read or written first. Safe to
+    /// Waits for the next stream. Whether its peer is a QoS socket is found out with the first read or write. Safe to
     /// cancel: then no stream was taken.
     ///
     /// # Errors

@@ -28,7 +28,7 @@ impl<T: AsFd> AsRawFd for Descriptor<T> {
     }
 }
 
-/// Has the runtime watch a socket.
+/// Registers a socket with the runtime.
 #[expect(
     deprecated,
     reason = "its successor is unsafe, as a type may give away another descriptor each time; these own the one they give"
@@ -37,7 +37,7 @@ pub fn watch<T: AsFd>(socket: T) -> io::Result<AsyncFd<Descriptor<T>>> {
     AsyncFd::new(Descriptor(socket))
 }
 
-/// Has the runtime watch a descriptor for one interest.
+/// Registers a descriptor with the runtime for one interest.
 #[expect(deprecated, reason = "as above")]
 fn watch_for(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::with_interest(fd, interest)
@@ -150,7 +150,7 @@ impl<T: Connected> Watched<T> {
             });
             if let Some(guard) = guard.await {
                 let mut guard = guard?;
-                // Only the kernel's refusal ends what the descriptor has said.
+                // Only the kernel's refusal resets the descriptor's readiness.
                 match call(&self.socket) {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => guard.clear_ready(),
                     outcome => return outcome,
@@ -167,7 +167,7 @@ impl<T: Connected> Watched<T> {
     pub async fn event(&self) -> Event {
         loop {
             if let Some(event) = self.socket().event() {
-                // Somebody else may wait for another one.
+                // Another task may wait for another one.
                 self.signs.has_event.notify_one();
                 return event;
             }
@@ -211,7 +211,7 @@ pub async fn connected<S: Connect>(mut connecting: Connecting<S>) -> Result<S, Q
             };
             if awaited.iter().any(is_ready) { Poll::Ready(()) } else { Poll::Pending }
         });
-        // When the time is over, it goes on as well.
+        // When the time is over, it continues as well.
         let _ready = timeout(connecting.time_left(), any_is_ready).await;
     }
 }

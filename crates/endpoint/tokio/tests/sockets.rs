@@ -33,7 +33,7 @@ async fn datagrams(asks: &QosOptions, asked: &QosOptions) -> (QosUdpSocket, QosU
     (connected.unwrap(), accepted.unwrap().0)
 }
 
-/// Runs `work` beside a task that wakes up each 5 ms. Returns what it returns, how long it took, and how often the task woke up.
+/// Runs `work` beside a task that wakes up each 5 ms. Returns its result, its duration, and how often the task woke up.
 async fn beside_a_clock<T>(work: impl Future<Output = T>) -> (T, Duration, usize) {
     let ticks = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&ticks);
@@ -225,7 +225,7 @@ async fn waiting_for_its_turn_blocks_no_other_task() {
         }
     };
     let ((), took, ticks) = beside_a_clock(sends).await;
-    // Seven of them wait for 50 ms each, while the clock goes on.
+    // Seven of them wait for 50 ms each, while the clock continues.
     assert!(took >= ms(349) && ticks >= 20, "{took:?}, {ticks}");
     let options = QosOptions::sending(slow).pacing(Pacing::Refuse);
     let (ours, _theirs) = datagrams(&options, &QosOptions::default()).await;
@@ -277,7 +277,7 @@ async fn a_call_that_is_cancelled_has_done_nothing() {
     }
     assert_eq!((sent, ours.mib().send.sent.messages), (2, 2));
 
-    // A stream that nobody reads for a while, and whose reads and writes are cancelled all the time.
+    // A stream that is not read for a while, and whose reads and writes are cancelled all the time.
     let options = QosOptions::default().peer(Peer::Speaks);
     let (mut ours, mut theirs) = streams(LOOPBACK[0], &options).await;
     let length = 3_000_000;
@@ -349,7 +349,7 @@ async fn a_stream_that_breaks_is_made_again_without_blocking_another_task() {
                 break;
             }
         }
-        // It waits once more, on the new connection.
+        // It waits again, on the new connection.
         reads.read_exact(&mut buffer[..4]).await.unwrap();
         reads
     });
@@ -364,7 +364,7 @@ async fn a_stream_that_breaks_is_made_again_without_blocking_another_task() {
         };
         assert_eq!(error.kind(), std::io::ErrorKind::ConnectionAborted, "{error}");
         let accepts = async {
-            // Nobody accepts for longer than between two attempts.
+            // No connection is accepted for longer than between two attempts.
             sleep(ms(300)).await;
             listener.accept().await
         };

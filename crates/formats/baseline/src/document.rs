@@ -87,7 +87,7 @@ record! {
         protocols: Vec<String>, label, "The protocols.";
         rates_bps: Vec<u64>, label("bit/s"), "Loads, beside those that are chosen for the host.";
         blocks: Vec<u64>, label("B"), "Sizes of blocks: what an application passes to one write.";
-        shares_percent: Vec<u32>, label("%"), "Loads that are chosen for the host, relative to what a protocol carried without a limit.";
+        shares_percent: Vec<u32>, label("%"), "Loads that are chosen for the host, relative to a protocol's rate without a limit.";
         margins_percent: Vec<u32>, label("%"), "Requested bandwidths, relative to the load with its headers.";
         duration_ms: u64, label("ms"), "Least duration of a measurement.";
         least_blocks: u32, label("blocks"), "Least number of blocks of a measurement with a fixed load: it lasts longer if the duration has fewer.";
@@ -105,9 +105,9 @@ record! {
     pub struct BaselineRow {
         protocol: String, label, "The protocol: `tcp`, `udp` or `direct`.", shown("protocol");
         queue: QueueSize, label, "The buffers: `default` or `large`.", shown("buffers");
-        block: u64, label("B"), "Size of a block: what the application passed to one write.", shown("block B");
+        block: u64, label("B"), "Size of a block: the data of one write of the application.", shown("block B");
         load_bps: Option<u64>, label("bit/s"), "Payload rate of the application; null if it wrote as fast as its socket took the blocks.", shown("load Mbit/s", 1e-6);
-        requested_percent: Option<u32>, label("%"), "Rate below the application that limited what it sent, relative to the load with its headers; null without such a limit.", shown("requested %");
+        requested_percent: Option<u32>, label("%"), "Rate limit below the application, relative to the load with its headers; null without such a limit.", shown("requested %");
         duration_s: f64, gauge("s"), "Duration of sending.";
         blocks: u64, counter("blocks"), "Blocks that the application wrote.";
         throughput_bps: f64, gauge("bit/s"), "Payload received, until the last byte arrived.", shown("received Mbit/s", 1e-6);
@@ -126,8 +126,8 @@ record! {
         kernel_rtt_ms: Option<f64>, gauge("ms"), "TCP's own smoothed round-trip time at the end; null for UDP.";
         sender_cpu: Option<f64>, gauge("0..1"), "Processor time of the thread that sent, over the duration.", shown("CPU % sent", 100.0);
         receiver_cpu: Option<f64>, gauge("0..1"), "Processor time of the thread that received, over the duration.", shown("received", 100.0);
-        sender_busy: Option<f64>, gauge("0..1"), "Share of all processors' time of the sender's host that was used by anybody.";
-        receiver_busy: Option<f64>, gauge("0..1"), "Share of all processors' time of the receiver's host that was used by anybody.";
+        sender_busy: Option<f64>, gauge("0..1"), "Share of all processors' time of the sender's host that was used by all programs.";
+        receiver_busy: Option<f64>, gauge("0..1"), "Share of all processors' time of the receiver's host that was used by all programs.";
         receive_buffer: Option<u64>, gauge("B"), "Receive buffer of datagrams that the kernel gave, as it counts.";
         clock_error_ms: f64, gauge("ms"), "The largest possible error of the delay from the clocks of both ends.";
         late_p99_ms: Option<f64>, gauge("ms"), "99th percentile of how late the application wrote its blocks; null without a fixed load.";

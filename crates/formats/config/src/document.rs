@@ -5,9 +5,8 @@
 
 use crate::json;
 use crate::located::Located;
-use crate::path::{self, Setting};
-use crate::problem::{Errors, Location, Problem};
-use crate::reader::shorten;
+use crate::path::{self, ChangeRule, Setting};
+use crate::problem::{Errors, Location, Problem, shorten};
 use crate::span::{Source, Span};
 use crate::value::{Node, Table, Value};
 use std::fmt::Write as _;
@@ -17,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 
-/// Returns what to do about a table whose header is there a second time, if that is at `span`.
+/// Returns advice on a table whose header is there a second time, if that is at `span`.
 fn twice(text: &str, span: &Span) -> Option<String> {
     let line = text.get(..span.bytes.start).unwrap_or_default().rfind('\n').map_or(0, |newline| newline + 1);
     let header = text[line..].trim_start().strip_prefix('[')?;
@@ -42,9 +41,6 @@ pub struct Document {
     rule: ChangeRule,
 }
 
-/// Effect of a new value on the other keys of its table. It is called before the change, with the table, the key and the value.
-pub type ChangeRule = fn(&mut Table, &str, &Node);
-
 /// The rule by which a change of a key changes nothing else.
 const NO_RULE: ChangeRule = |_, _, _| ();
 
@@ -61,7 +57,7 @@ impl Document {
     /// The document in the file at `path`, which is JSON if the name ends with `.json`, else TOML.
     ///
     /// # Errors
-    /// When the file cannot be read, or is not what its name says.
+    /// When the file cannot be read, or does not have the format of its name.
     pub fn load_toml_or_json(path: &Path) -> Result<Self, Errors> {
         let (name, text) = load(path)?;
         let is_json = path.extension().is_some_and(|extension| extension == "json");
@@ -161,7 +157,7 @@ impl Document {
 
     /// Sets the key at a path such as `flow.audio.hint` or `dumbbell.queue.limit`, making the tables on the way. `true`
     /// leaves a table that is there as it is, so that a sweep can switch it off (`false`) and on (`true`). Another `aqm` takes away
-    /// what the file says of the queue and the new AQM does not have. `key` is where the path was written.
+    /// those keys of the queue in the file that the new AQM does not have. `key` is where the path was written.
     ///
     /// # Errors
     /// When the path names no place for a key: the reason.
@@ -179,7 +175,7 @@ impl Document {
         self.sources[span.source].text.get(span.bytes.clone()).unwrap_or_default()
     }
 
-    /// Returns where a span begins, as messages say it: the file's name, line and column.
+    /// Returns where a span begins, as in messages: the file's name, line and column.
     pub fn position(&self, span: &Span) -> String {
         Location::new(&self.sources, span).to_string()
     }
@@ -209,7 +205,7 @@ impl Document {
     }
 }
 
-/// The longest document, bytes. The longest that people write by hand have some ten thousand. What never ends, as
+/// The longest document, bytes. The longest documents written by hand have some ten thousand. An endless file, such as
 /// `/dev/zero`, is refused there.
 const LONGEST: u64 = 16 << 20;
 

@@ -12,7 +12,7 @@ pub struct ValueKind<T> {
     read: Reading<T>,
 }
 
-/// Converts a value. An error is a reason to add to what is expected; it may be empty.
+/// Converts a value. An error is a reason to add to the description of the expected value; it may be empty.
 type Reading<T> = Box<dyn Fn(&Node) -> Result<T, String>>;
 
 impl<T: 'static> ValueKind<T> {
@@ -41,7 +41,7 @@ impl<T: 'static> ValueKind<T> {
         let expected = format!("{} or {}", self.expected, other.expected);
         Self::new(expected, move |node| {
             (self.read)(node).or_else(|first| {
-                // Without a reason what is expected says enough: the value has the form of the first kind, and is out of its range.
+                // Without a reason, the description of the expected value is enough: the value has the form of the first kind, and is out of its range.
                 (other.read)(node)
                     .map_err(|second| if second.is_empty() || first.is_empty() { first } else { second })
             })
@@ -51,7 +51,7 @@ impl<T: 'static> ValueKind<T> {
     /// Converts a value of the file.
     ///
     /// # Errors
-    /// When it is not allowed: a reason to add to what is expected, which may be empty.
+    /// When it is not allowed: a reason to add to the description of the expected value, which may be empty.
     pub fn read(&self, node: &Node) -> Result<T, String> {
         (self.read)(node)
     }

@@ -1,4 +1,4 @@
-//! Strict TOML documents: a slip is a message with file, line, key, value and what is allowed, never a default.
+//! Strict TOML documents: a mistake is an error with file, line, key, value and the allowed values, never a default.
 //!
 //! Scenarios, studies and the files of daemons are read with it. A [`Document`] is the tree of a file in which every key and
 //! value knows its [`Span`]. It can be changed by overrides before it is read. [`read`] hands out a [`TableReader`], which
@@ -37,7 +37,7 @@ mod span;
 mod suggestion;
 mod value;
 
-pub use document::{ChangeRule, Document};
+pub use document::Document;
 pub use kind::ValueKind;
 pub use located::Located;
 pub use problem::{Errors, Location, Problem};

@@ -87,7 +87,7 @@ pub fn kind_of(parameter: &Parameter) -> ValueKind<ParameterValue> {
 /// quotes; a plain number has the parameter's unit, and a list needs no brackets.
 ///
 /// # Errors
-/// When it is not allowed: what is.
+/// When it is not allowed: the allowed values.
 pub fn parse(parameter: &Parameter, text: &str) -> Result<ParameterValue, String> {
     let kind = kind_of(parameter);
     let with_unit = || kind.read(&Node::from_text(&format!("{text} {}", parameter.unit)));

@@ -2,11 +2,13 @@
 //!
 //! In the lists of tables that a document names, such as `[[flow]]`, a path chooses a member by its name.
 
-use crate::document::ChangeRule;
 use crate::span::Span;
 use crate::suggestion::suggestion;
 use crate::value::{Node, Table, TableEntry, Value};
 use std::iter::Peekable;
+
+/// Effect of a new value on the other keys of its table. It is called before the change, with the table, the key and the value.
+pub type ChangeRule = fn(&mut Table, &str, &Node);
 
 /// A new value of a key.
 pub struct Setting<'k> {

@@ -140,7 +140,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Returns a text with its tabs and lines, without what a terminal would obey.
+/// Returns a text with its tabs and lines, without control characters for terminals.
 fn excerpt(text: &str) -> Cow<'_, str> {
     Screen { styles: &[] }.escaped(text)
 }
@@ -193,6 +193,15 @@ impl fmt::Display for Errors {
 }
 
 impl std::error::Error for Errors {}
+
+/// At most 40 characters of one line of the written value.
+pub(crate) fn shorten(written: &str) -> String {
+    let line = written.lines().next().unwrap_or_default();
+    if line.chars().count() <= 40 && line.len() == written.len() {
+        return line.to_owned();
+    }
+    format!("{}...", line.chars().take(37).collect::<String>())
+}
 
 #[cfg(test)]
 mod tests {

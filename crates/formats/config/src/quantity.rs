@@ -1,9 +1,9 @@
 //! Quantities as people write them: `"15 Mbit/s"`, `"50 ms"`, `"1000 B"`, `"800 packets"`, `"5 %"`, `"170 Hz"`.
 //!
 //! A quantity is a decimal number and a unit, with or without a space between them. The arithmetic is in
-//! integers, so `"0.1 s"` is 100,000,000 ns and not nearly so; what is finer than the smallest unit (1 ns,
+//! integers, so `"0.1 s"` is 100,000,000 ns exactly; a number that is finer than the smallest unit (1 ns,
 //! 1 bit/s, 1 B) is refused instead of rounded. Decimal prefixes are powers of 1000 (`KB`, `MB`), binary ones
-//! of 1024 (`KiB`, `MiB`). `MB/s` is refused because half of those who write it mean bits.
+//! of 1024 (`KiB`, `MiB`). `MB/s` is refused because half of its writers mean bits.
 //!
 //! Numbers with an exponent and numbers without a unit are not quantities.
 
@@ -18,7 +18,7 @@ pub struct Dimension {
     pub noun: &'static str,
     /// A value as one would write it.
     pub example: &'static str,
-    /// The units worth naming in a message; empty when the example says it all.
+    /// The units worth naming in a message; empty when the example is enough.
     pub units: &'static str,
     /// Every spelling that is understood, and its size in the smallest unit.
     spellings: &'static [(&'static str, u64)],
@@ -28,8 +28,7 @@ pub struct Dimension {
     refused: &'static [(&'static str, &'static str)],
 }
 
-const BYTES_OR_BITS: &str =
-    "half of those who write it mean bits: write Mbit/s (and 8 times the number for bytes)";
+const BYTES_OR_BITS: &str = "half of its writers mean bits: write Mbit/s (and 8 times the number for bytes)";
 
 /// Bits per second.
 pub const RATE: Dimension = Dimension {
@@ -293,7 +292,7 @@ fn decimal(number: &str) -> Result<Decimal, QuantityError> {
         return Err(QuantityError::Number);
     }
     let fraction = fraction.trim_end_matches('0');
-    // 38 digits fit u128; what is longer than 25 cannot be a sensible quantity in any unit.
+    // 38 digits fit u128; more than 25 cannot be a sensible quantity in any unit.
     if whole.len() + fraction.len() > 25 {
         return Err(QuantityError::TooLarge);
     }

@@ -1,14 +1,13 @@
-//! Reads a table key by key, strictly: a key that the reader does not ask for is unknown, and is an error.
+//! Reads a table key by key, strictly: a key that the reader does not request is unknown, and is an error.
 //!
-//! A [`TableReader`] returns values of a [`ValueKind`] and remembers which keys were asked for. [`TableReader::finish`] then
+//! A [`TableReader`] returns values of a [`ValueKind`] and remembers which keys were requested. [`TableReader::finish`] then
 //! reports the missing keys, and the unknown ones with the nearest right name. Problems are collected, so that one reading
 //! finds them all.
 
 use crate::document::Document;
 use crate::kind::ValueKind;
 use crate::located::Located;
-use crate::problem::MISSING;
-use crate::problem::{Errors, Problem};
+use crate::problem::{Errors, MISSING, Problem, shorten};
 use crate::span::Span;
 use crate::value::{Node, Table, Value};
 use cutline_params::nearest;
@@ -59,7 +58,7 @@ impl<'a> TableReader<'a> {
         Self { context, table, span, path, asked: RefCell::default(), missing: RefCell::default() }
     }
 
-    /// A reader of `table` in the place of this one: the table with some values replaced, such as names by what they stand
+    /// A reader of `table` in the place of this one: the table with some values replaced, such as names by the values that they stand
     /// for. Problems are reported under this table's path, once if several such tables have the same.
     pub fn replaced_by<'t>(&self, table: &'t Table) -> TableReader<'t>
     where
@@ -236,7 +235,7 @@ impl<'a> TableReader<'a> {
         self.table.0.iter().map(|(key, entry)| (key.as_str(), &entry.node))
     }
 
-    /// Reports a value that is not what was expected.
+    /// Reports an unexpected value.
     pub fn wrong(&self, key: &str, node: &Node, expected: &str, reason: &str) {
         let shown = shorten(self.shown(node));
         let reason = if reason.is_empty() { String::new() } else { format!("; {reason}") };
@@ -279,7 +278,7 @@ impl<'a> TableReader<'a> {
         let asked = self.asked.borrow();
         let mut suggested = BTreeSet::new();
         for (key, entry) in self.table.0.iter().filter(|(key, _)| !asked.contains(*key)) {
-            // What a file has already was not meant again; an override may well mean it.
+            // A key that is already in the file is not suggested; an override may mean it.
             let may_be_meant = |name: &&str| !entry.key.is_of_file() || !self.has(name);
             let free = asked.iter().map(String::as_str).filter(may_be_meant);
             if let Some(why) = explain(key) {
@@ -309,15 +308,6 @@ impl<'a> TableReader<'a> {
 
 fn list(names: &BTreeSet<String>) -> String {
     names.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
-}
-
-/// At most 40 characters of one line of what was written.
-pub(crate) fn shorten(written: &str) -> String {
-    let line = written.lines().next().unwrap_or_default();
-    if line.chars().count() <= 40 && line.len() == written.len() {
-        return line.to_owned();
-    }
-    format!("{}...", line.chars().take(37).collect::<String>())
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! Creation of output files. A command may run as root in a folder of another user, so no output is written through a
-//! symbolic link, whether it leads to a file or nowhere, and nothing that exists is replaced unless the user asks for it.
+//! symbolic link, whether it leads to a file or nowhere, and nothing that exists is replaced unless the user requests it.
 //!
 //! ```text
 //! create      a result in a file that the user names
@@ -18,7 +18,7 @@ use std::path::Path;
 /// Treatment of an existing file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
-    /// Keep it. An empty file is used, because that is what work that failed has left.
+    /// Keep it. An empty file is replaced, because interrupted work leaves empty files.
     Keep,
     /// Replace its contents.
     Replace,
@@ -35,7 +35,7 @@ pub enum CreateError {
     System(io::Error),
 }
 
-/// Files that stand for streams of the process. Some are symbolic links to what the process has open already.
+/// Names of the process's streams. Some are symbolic links to open files of the process.
 const STREAMS: [&str; 4] = ["/dev/stdout", "/dev/stderr", "/dev/null", "/dev/tty"];
 /// The folders of such files.
 const STREAM_FOLDERS: [&str; 2] = ["/dev/fd", "/proc/self/fd"];
@@ -71,7 +71,7 @@ pub fn create(path: &Path, existing: Existing) -> Result<File, CreateError> {
     Err(CreateError::System(io::Error::other("the file appears and disappears")))
 }
 
-/// Creates a file that gets its name when it is complete. What an interrupted process has left in its place is removed.
+/// Creates a file that gets its name when it is complete. The remains of an interrupted process are removed.
 ///
 /// # Errors
 /// When the system refuses it.

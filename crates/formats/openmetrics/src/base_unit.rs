@@ -4,7 +4,7 @@
 struct Unit {
     /// The unit as fields state it.
     of_field: &'static str,
-    /// Endings of names that say the unit.
+    /// Endings of names with the unit.
     endings: &'static [&'static str],
     /// The ending of a metric's name.
     base: &'static str,
@@ -22,7 +22,7 @@ const UNITS: [Unit; 7] = [
     Unit { of_field: "0..1", endings: &[], base: "_ratio", divisor: 1.0 },
 ];
 
-/// A name in base units, and what converts values.
+/// A name in base units, and the factor that converts values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BaseUnit {
     /// The word at the end of the name, or nothing.

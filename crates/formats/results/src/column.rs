@@ -118,7 +118,7 @@ impl<R> Column<R> {
 pub trait Row: Clone + Default + Send + 'static {
     /// The name of the table's file.
     const FILE: &'static str;
-    /// The thing that one row describes.
+    /// The subject of one row.
     const ONE_PER: &'static str;
     /// Returns the columns in order.
     fn columns() -> Vec<Column<Self>>;

@@ -18,7 +18,7 @@ pub(crate) const RECORD: &str = "digests.json";
 pub(crate) type Digests = BTreeMap<String, String>;
 
 /// Error of a file that is not as it was written.
-pub(crate) const CHANGED: &str = "its content is not what was stored (another SHA-256 digest)";
+pub(crate) const CHANGED: &str = "its content differs from the stored one (another SHA-256 digest)";
 /// Error of a file without a digest, although the others have one.
 pub(crate) const UNLISTED: &str = "no digest of it was stored";
 

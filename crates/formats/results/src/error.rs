@@ -36,7 +36,7 @@ pub enum StoreError {
         /// The problem of the column.
         problem: &'static str,
     },
-    /// A file is not what was stored.
+    /// A file differs from the stored one.
     #[error("{path} is damaged: {problem}", path = Printable(path.display()))]
     Damaged {
         /// The file.
@@ -111,7 +111,7 @@ fn taken(folder: &Path, stored: &Summary, asked: &Summary) -> String {
 }
 
 impl StoreError {
-    /// Returns whether stored results are not what was stored. Running them again helps.
+    /// Returns whether stored results are damaged. Running them again repairs them.
     pub fn is_damage(&self) -> bool {
         match self {
             Self::Damaged { .. } | Self::Parquet { .. } | Self::Column { .. } | Self::Json { .. } => true,

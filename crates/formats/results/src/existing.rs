@@ -77,7 +77,7 @@ pub(crate) fn check(
     let (stored, is_intact) = store.load_summary()?;
     let stored = Box::new(stored);
     if !is_intact && stored.origin != planned.summary.origin {
-        // What these results are is not known for certain. Of the same origin they are all the same, whatever is damaged.
+        // The damage may concern the origin of these results. With the same origin they may be replaced, whatever is damaged.
         store.read_any_summary()?;
     }
     if is_empty && stored.finished.is_empty() {

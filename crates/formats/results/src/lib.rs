@@ -1,4 +1,4 @@
-//! Results of experiments: tables of plain rows in Parquet files, and a summary of what made them.
+//! Results of experiments: tables of plain rows in Parquet files, and a summary of their origin.
 //!
 //! A [`RunResult`] has the rows of one run. A [`RunStore`] stores each finished run in a folder, completely or not at all,
 //! and joins the runs to one file per table. A [`Store`] reads these files. Results are identified by their [`origin`], and

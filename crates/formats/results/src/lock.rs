@@ -1,7 +1,7 @@
 //! The lock on a folder of results: one process at a time stores there.
 //!
 //! It is an advisory lock of the operating system on the file `.lock`, so that of a process that was killed is gone with it.
-//! The file says which process has the lock, for the message to others. It is removed when the lock is given up, and so is the
+//! The file names the process that has the lock, for the message to others. It is removed when the lock is given up, and so is the
 //! folder if nothing else is in it.
 
 use crate::error::StoreError;
@@ -69,7 +69,7 @@ impl Lock {
 impl Drop for Lock {
     fn drop(&mut self) {
         if is_at(&self.file, &self.path) {
-            // A file that stays is in nobody's way.
+            // A file that stays does no harm.
             let _ = fs::remove_file(&self.path);
             // Only an empty folder can be removed.
             let _ = fs::remove_dir(&self.folder);

@@ -4,7 +4,7 @@
 //! length of a list, for which it loops even beyond the end of the file. This module checks every length against the bytes
 //! of the file. A header is a struct of Thrift's compact protocol. Only the fields with sizes are relevant:
 //!
-//! | field | type | what |
+//! | field | type | content |
 //! | --- | --- | --- |
 //! | 2 | i32 | uncompressed size of the page, bytes |
 //! | 3 | i32 | size of the page in the file, header not included, bytes |

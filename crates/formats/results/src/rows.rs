@@ -1,6 +1,6 @@
 //! The tables: one row per flow, per queue, per interval of either, per bucket of a distribution, per swept key.
 //!
-//! Values are measured between `warm-up` and `measure-until`, unless their meaning says otherwise. The series cover the
+//! Values are measured between `warm-up` and `measure-until`, unless their meaning states otherwise. The series cover the
 //! whole run. A cell is null if there was nothing to measure: a flow without a packet has no delay.
 
 use crate::column::{Row, row};

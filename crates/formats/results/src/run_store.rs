@@ -3,7 +3,7 @@
 //! A run's folder is written under another name and renamed when it is complete. A folder with a run's name is therefore a
 //! complete run, even after Ctrl-C, a crash or a full disk. When every run of the experiment is stored, the tables hold all
 //! of them and the folders of the single runs are removed. A run that is stored again has a folder again, which takes
-//! precedence over its rows in the tables until they are joined anew.
+//! precedence over its rows in the tables until they are joined again.
 
 use crate::column::Row;
 use crate::digest::{Digests, read_record, read_verified, write_record};
@@ -45,7 +45,7 @@ pub struct RunStore {
 pub struct Damage {
     /// The run; none if it is the summary, or a joined table, with all runs in it.
     pub run: Option<String>,
-    /// The file, and what is wrong with it.
+    /// The file and its fault.
     pub error: StoreError,
 }
 
@@ -125,7 +125,7 @@ impl RunStore {
         self.store.write_summary(&Summary { finished, files, ..planned.summary.clone() }).map(drop)
     }
 
-    /// Returns what was found damaged when the folder was opened.
+    /// Returns the damage that was found when the folder was opened.
     pub fn damage(&self) -> &[Damage] {
         &self.damage
     }
@@ -387,7 +387,7 @@ fn read_run<R: Row>(folder: &Path) -> Result<Vec<R>, StoreError> {
     parse_table(&path, read_verified(folder, R::FILE, &read_record(folder)?)?)
 }
 
-/// Checks that a run's tables are what was stored.
+/// Checks that a run's tables are undamaged.
 fn check_run(folder: &Path) -> Result<(), StoreError> {
     read_run::<FlowRow>(folder)?;
     read_run::<QueueRow>(folder)?;
@@ -408,7 +408,7 @@ fn folders(runs: &Path) -> BTreeSet<String> {
 }
 
 /// Removes the results of a folder, and nothing else that lies there. The summary goes last: as long as anything is left,
-/// it says what that is.
+/// it describes the rest.
 fn remove(root: &Path) -> Result<(), StoreError> {
     discard_runs(root)?;
     // Tables that the summary does not describe yet are gone: they were settled.

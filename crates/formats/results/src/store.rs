@@ -32,7 +32,7 @@ impl Store {
         &self.root
     }
 
-    /// Returns a table. It is what was stored: its digest is the one in the summary.
+    /// Returns a table, after checking that its digest is the one in the summary.
     ///
     /// # Errors
     /// When it does not exist or is damaged.
@@ -105,7 +105,7 @@ impl Store {
         self.root.join(format!("{file}{NEW}"))
     }
 
-    /// Gives the tables that the summary describes their names, and removes those that it does not. What was interrupted
+    /// Gives the tables that the summary describes their names, and removes those that it does not. An operation that was interrupted
     /// while results were stored is completed or undone.
     pub(crate) fn settle_tables(&self, files: &[&str]) -> Result<(), StoreError> {
         let stored = self.load_summary().map(|(summary, _)| summary.files).unwrap_or_default();
@@ -136,7 +136,7 @@ impl Store {
         self.describes::<FlowRow>()
     }
 
-    /// Returns whether there is a table, or the summary says that there is one.
+    /// Returns whether there is a table, or the summary lists it.
     pub(crate) fn describes<R: Row>(&self) -> bool {
         let is_listed = || self.load_summary().is_ok_and(|(summary, _)| summary.files.contains_key(R::FILE));
         has_table::<R>(&self.root) || is_listed()
@@ -169,7 +169,7 @@ impl Store {
         Err(StoreError::Damaged { path: self.summary(), problem: CHANGED })
     }
 
-    /// Reads `summary.json`, and says whether it is what was stored.
+    /// Reads `summary.json`, and returns whether it is undamaged.
     pub(crate) fn load_summary(&self) -> Result<(Summary, bool), StoreError> {
         let path = self.summary();
         let text = fs::read_to_string(&path).map_err(|error| StoreError::io(&path, error))?;

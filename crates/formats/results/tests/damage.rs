@@ -1,4 +1,4 @@
-//! Damaged results: every changed bit is noticed, the file is named, and resuming makes again what was lost.
+//! Damaged results: every changed bit is noticed, the file is named, and resuming repeats lost runs.
 
 use crate::common;
 
@@ -177,7 +177,7 @@ fn damaged_tables_are_made_again() {
     let points = folder.path().join(PointRow::FILE);
     flip(&points, bits(&points) / 2);
     assert_eq!(resumed(folder.path(), ExistingResults::Resume, &expected).0, [true; 3]);
-    // A repetition replaces what is damaged.
+    // A repetition replaces damaged results.
     let flows = folder.path().join(FlowRow::FILE);
     flip(&flows, 77);
     resumed(folder.path(), ExistingResults::Repeat, &expected);
@@ -219,7 +219,7 @@ fn files_without_digests_are_damaged() {
     let (done, damage) = resumed(folder.path(), ExistingResults::Resume, &expected);
     assert!(done == [false; 3] && damage[0].contains("summary.json"), "{damage:?}");
 
-    // A run of which nobody knows whether it is whole is made again.
+    // A run that may be incomplete is made again.
     let folder = half();
     fs::remove_file(folder.path().join("runs/a/digests.json")).unwrap();
     let (done, damage) = resumed(folder.path(), ExistingResults::Resume, &expected);

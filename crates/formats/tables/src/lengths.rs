@@ -89,7 +89,7 @@ impl AqmConfig {
             .map_or_else(|| Ok(aqm.clone()), |below| aqm.clone().with_below(below.at_rate(rate)?))
     }
 
-    /// The mean size of a packet, bytes: what is set, or else the AQM's default.
+    /// The mean size of a packet, bytes: the value that is set, or else the AQM's default.
     fn mean_packet(&self) -> Result<u64, ParameterError> {
         let given = self.values.iter().filter(|(name, _)| *name == MEAN_PACKET).cloned();
         let spec = AqmSpec::from_values(self.name, given)?.values();

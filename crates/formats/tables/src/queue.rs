@@ -219,7 +219,7 @@ fn limit() -> ValueKind<Limit> {
         let limit = match quantity::packets(text) {
             Ok(packets) => Limit::Packets(packets.try_into().unwrap_or(u32::MAX)),
             Err(QuantityError::Unit(..)) => {
-                // The unit may be one of packets or of bytes, so what is wrong with it as bytes says too little.
+                // The unit may be one of packets or of bytes, so the error for bytes alone says too little.
                 Limit::Bytes(quantity::size(text).map_err(|_| String::new())?.get())
             }
             Err(error) => return Err(error.to_string()),

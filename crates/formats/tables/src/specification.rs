@@ -1,4 +1,4 @@
-//! QoS specifications: what the two directions of a connection need.
+//! QoS specifications: the requirements of a connection's two directions.
 //!
 //! ```toml
 //! class = "video"              # where both directions start; without a class they demand nothing
@@ -151,7 +151,7 @@ fn coerced() -> ValueKind<Coerced> {
     all.or(some)
 }
 
-/// The parameters of one direction that are set, as people write them: what [`specification`] reads.
+/// The parameters of one direction that are set, as people write them, and as [`specification`] reads them.
 pub fn written(spec: &Specification) -> Vec<(&'static str, String)> {
     let values = Specification::describe().into_iter().zip(spec.values());
     let set = values.filter(|(_, (_, value))| *value != ParameterValue::Off);

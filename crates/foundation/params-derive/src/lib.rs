@@ -1,4 +1,4 @@
-//! The derives of `cutline-params`; its documentation says how they are used.
+//! The derives of `cutline-params`; its documentation describes their use.
 
 mod choice;
 mod parameters;

@@ -70,7 +70,7 @@ fn check(input: &DeriveInput) -> Result<Option<Path>> {
     Ok(function)
 }
 
-/// A field and what its attribute says.
+/// A field and its attribute.
 struct Entry<'a> {
     field: &'a Field,
     role: Role,

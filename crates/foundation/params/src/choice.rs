@@ -1,7 +1,7 @@
 //! A parameter that is one of several names.
 
 /// An enum without data whose variants have names. Derive it: a variant's name is its identifier in kebab-case, or
-/// what `#[choice("...")]` says.
+/// the name in `#[choice("...")]`.
 ///
 /// ```
 /// use cutline_params::Choice;

@@ -1,11 +1,11 @@
-//! Registered things, and what their parameters are set to.
+//! Registered entries with the values of their parameters.
 
 use crate::{Parameter, ParameterError, ParameterValue, Parameters, Registry, RegistryError, complete};
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// Description of a thing in a [`Registry`]. It never changes. It always says the same.
+/// Description of an entry of a [`Registry`]. It never changes.
 pub trait Registered: fmt::Debug + Send + Sync {
     /// The name that it is chosen by.
     fn name(&self) -> &'static str;
@@ -26,7 +26,7 @@ pub trait Registered: fmt::Debug + Send + Sync {
     }
 }
 
-/// A registered thing that is a Rust type `A` with parameters `P`. Its parameters and their checks are those of `P`.
+/// A registered entry that is a Rust type `A` with parameters `P`. Its parameters and their checks are those of `P`.
 pub struct RegisteredType<A, P> {
     name: &'static str,
     types: PhantomData<fn() -> (A, P)>,
@@ -67,19 +67,19 @@ impl<A, P: Parameters> Registered for RegisteredType<A, P> {
     }
 }
 
-/// A registered thing with what its parameters are set to. Copies share the values.
+/// A registered entry with the values of its parameters. Copies share the values.
 pub struct Configured<T: ?Sized + 'static> {
     thing: &'static T,
     values: Arc<[(&'static str, ParameterValue)]>,
 }
 
 impl<T: Registered + ?Sized> Configured<T> {
-    /// The registered thing.
+    /// The registered entry.
     pub const fn thing(&self) -> &'static T {
         self.thing
     }
 
-    /// Every parameter with what it is set to.
+    /// Every parameter with its value.
     pub fn values(&self) -> &[(&'static str, ParameterValue)] {
         &self.values
     }
@@ -91,7 +91,7 @@ impl<T: ?Sized> Clone for Configured<T> {
     }
 }
 
-/// A name is that of one thing for as long as the process runs.
+/// A name belongs to one entry for as long as the process runs.
 impl<T: Registered + ?Sized> PartialEq for Configured<T> {
     fn eq(&self, other: &Self) -> bool {
         (self.thing.name(), &self.values) == (other.thing.name(), &other.values)
@@ -105,7 +105,7 @@ impl<T: Registered + ?Sized> fmt::Debug for Configured<T> {
 }
 
 impl<T: Registered + ?Sized> Registry<T> {
-    /// Adds a thing under the name that it says, for as long as the process runs.
+    /// Adds an entry under the name in its description, for as long as the process runs.
     ///
     /// # Errors
     /// When the name is taken or not in kebab-case, or the parameters are not sound.
@@ -114,11 +114,11 @@ impl<T: Registered + ?Sized> Registry<T> {
         self.add(name, &parameters, thing)
     }
 
-    /// The registered thing of that name with its defaults, changed by `values`. `key` is what chooses a name, for the
+    /// The registered entry of that name with its defaults, changed by `values`. `key` is the key that chooses a name, for the
     /// error.
     ///
     /// # Errors
-    /// When there is no such thing or parameter, a value is not allowed or a required one is missing.
+    /// When there is no such entry or parameter, a value is not allowed or a required one is missing.
     pub fn configure<'v>(
         &self,
         key: &str,

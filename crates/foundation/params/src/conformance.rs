@@ -1,14 +1,14 @@
-//! Checks of a description: what everything that has parameters must keep to, whatever it is.
+//! Checks of a description: rules for everything that has parameters.
 //!
-//! The conformance suites of the crates with registries call these; each check panics with what is wrong.
+//! The conformance suites of the crates with registries call these; each check panics with the fault.
 
 use crate::{Parameter, ParameterError, ParameterKind, ParameterValue};
 use cutline_units::{Distribution, Duration};
 
-/// The values of all parameters of a thing that was made, or why it was not.
+/// The values of all parameters of a created object, or the reason of a failure.
 pub type Made = Result<Vec<(&'static str, ParameterValue)>, ParameterError>;
 
-/// Makes a thing of these values.
+/// Creates an object with these values.
 pub type Make<'a> = &'a dyn Fn(&[(&str, ParameterValue)]) -> Made;
 
 /// Every parameter has a name in kebab-case, a text, and a source for its default.
@@ -51,7 +51,7 @@ pub fn defaults_are_what_the_description_says(name: &str, parameters: &[&Paramet
     }
 }
 
-/// A value that is out of range or of another kind is refused with the parameter's name, the value and what is allowed;
+/// A value that is out of range or of another kind is refused with the parameter's name, the value and the allowed values;
 /// an unknown name is refused, too.
 ///
 /// # Panics

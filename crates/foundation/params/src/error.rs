@@ -4,10 +4,10 @@ use crate::Parameter;
 use crate::nearest::nearest;
 use std::fmt;
 
-/// A parameter value that is not allowed: the parameter, the value, and what is allowed instead.
+/// A parameter value that is not allowed: the parameter, the value, and the allowed values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParameterError {
-    /// The parameter's name, or what was given for one.
+    /// The parameter's name, or the unknown name that was given.
     pub parameter: String,
     /// The value given; empty where none was.
     pub value: String,

@@ -1,13 +1,13 @@
-//! Parameters as data: what can be set of an algorithm, described once, beside the field that holds it.
+//! Parameters as data: the settings of an algorithm, described once, beside the field that holds it.
 //!
-//! A struct of parameters derives [`Parameters`]; each field says in its attribute what it defaults to, which values
+//! A struct of parameters derives [`Parameters`]; the attribute of each field gives its default, which values
 //! are allowed and where the default comes from, and its documentation comment is the parameter's documentation:
 //!
 //! ```
 //! use cutline_params::{Parameters, ParameterValue};
 //! use cutline_units::Duration;
 //!
-//! /// What can be set.
+//! /// The settings.
 //! #[derive(Debug, Parameters)]
 //! pub struct ControllerParams {
 //!     /// The queuing delay to hold.
@@ -31,11 +31,11 @@
 //! | attribute of a field | meaning |
 //! | --- | --- |
 //! | `default = EXPR` | the default; this or `example` is there |
-//! | `example = EXPR` | the parameter has no default and must be set; this is an example, and what the struct's `Default` has |
+//! | `example = EXPR` | the parameter has no default and must be set; this is an example, and the value in the struct's `Default` |
 //! | `range = (LEAST, MOST)` | the allowed values, ends included; there for numbers, counts, times and distributions |
 //! | `source = "..."` | where the default comes from; there with every default |
 //! | `unit = "..."` | the unit of a number or count (`packets`, `B`, `bit/s` are written with the unit in files) |
-//! | `on = EXPR` | what `true` means for a parameter that can be switched off |
+//! | `on = EXPR` | the value of `true` for a parameter that can be switched off |
 //! | `hertz` | the number is a frequency |
 //! | `name = "..."` | the parameter's name, where it is not the field's with `-` for `_` |
 //! | `skip` | the field is no parameter: it has only a default |
@@ -49,7 +49,7 @@
 //! `#[parameters(check = FUNCTION)]` on the struct names a function that checks parameters that are allowed each by
 //! itself together: `fn(&Self) -> Result<(), ParameterError>`.
 //!
-//! What is absent: reading files. `cutline-config` reads a value from a document or a text as its parameter asks.
+//! Not included: reading files. `cutline-config` reads a value from a document or a text as its parameter asks.
 
 mod choice;
 mod configured;

@@ -1,4 +1,4 @@
-//! The name that somebody probably meant.
+//! The nearest name to a misspelt one.
 
 /// The known name nearest to `given`, if one is near enough to be worth suggesting.
 ///

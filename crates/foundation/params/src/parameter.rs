@@ -8,7 +8,7 @@ use crate::{ParameterError, ParameterKind, ParameterValue};
 pub struct Parameter {
     /// The name, in kebab-case.
     pub name: &'static str,
-    /// The unit of a number or count, such as `packets`; empty where there is none or the kind says it.
+    /// The unit of a number or count, such as `packets`; empty where there is none or the kind implies it.
     pub unit: &'static str,
     /// The allowed values.
     pub kind: ParameterKind,

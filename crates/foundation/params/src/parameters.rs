@@ -72,7 +72,7 @@ pub trait Parameters: Default + 'static {
         self.check_together()
     }
 
-    /// Every parameter with what it is set to.
+    /// Every parameter with its value.
     fn values(&self) -> Vec<(&'static str, ParameterValue)> {
         Self::fields().iter().map(|field| (field.about.name, field.get(self))).collect()
     }

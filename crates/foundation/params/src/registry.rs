@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{PoisonError, RwLock};
 
-/// A table of things by name: those that other crates add to the ones that a crate has itself.
+/// A table of entries by name: those that other crates add to the ones that a crate has itself.
 ///
-/// A crate has one `static` table for each kind of thing, such as AQMs or sources of traffic, and a trait that is the `T`
-/// of its entries: how a thing is described and built. What the crate has itself stays in an enum of its own, for speed;
+/// A crate has one `static` table for each kind of entry, such as AQMs or sources of traffic, and a trait that is the `T`
+/// of its entries: how an entry is described and built. The crate's own entries stay in an enum, for speed;
 /// the table only knows the names.
 ///
-/// The table is the process's, like a driver table: a program registers what it brings along before it reads its first
+/// The table is the process's, like a driver table: a program registers its own entries before it reads its first
 /// file. Entries are never changed or removed. So a name that has been read means the same for as long as the process
 /// runs, whatever its threads do. [`Registry::all`] lists by name, not in the order of registration.
 ///
@@ -43,13 +43,13 @@ pub struct Registry<T: ?Sized + 'static> {
 /// Reason why a registration is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RegistryError {
-    /// A name, of the thing or of a parameter, is not in kebab-case.
+    /// A name, of the entry or of a parameter, is not in kebab-case.
     NotKebabCase(String),
-    /// There is such a thing already.
+    /// There is such an entry already.
     Taken(String),
     /// Two parameters have this name.
     ParameterTwice(String),
-    /// A parameter has the name of a key that stands beside it in files.
+    /// A parameter has the name of a key that is beside it in files.
     Key(String),
     /// The default of a parameter is not allowed.
     Default(ParameterError),
@@ -57,12 +57,12 @@ pub enum RegistryError {
 
 impl<T: ?Sized + Sync> Registry<T> {
     /// An empty table. Nothing can be registered under the names in `taken`, and no parameter can have a name in `keys`:
-    /// what else a file says where it sets the parameters.
+    /// the other keys of a file beside the parameters.
     pub const fn new(taken: &'static [&'static str], keys: &'static [&'static str]) -> Self {
         Self { taken, keys, entries: RwLock::new(BTreeMap::new()) }
     }
 
-    /// Adds a thing with these parameters for as long as the process runs.
+    /// Adds an entry with these parameters for as long as the process runs.
     ///
     /// # Errors
     /// When the name is taken or not in kebab-case, or the parameters are not sound.
@@ -83,7 +83,7 @@ impl<T: ?Sized + Sync> Registry<T> {
         Ok(())
     }
 
-    /// The thing that was registered under this name.
+    /// The entry that was registered under this name.
     pub fn get(&self, name: &str) -> Option<&'static T> {
         self.entries.read().unwrap_or_else(PoisonError::into_inner).get(name).copied()
     }

@@ -20,7 +20,7 @@ impl BucketCounts {
         self.counts.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// Returns the values that have come since an earlier reading. A reading of other buckets, or of a counter that has begun anew, counts
+    /// Returns the values counted since an earlier reading. A reading of other buckets, or of a counter that has restarted, counts
     /// as empty.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {

@@ -7,7 +7,7 @@ use serde_json::{Number, Value};
 /// Kind of a field's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldKind {
-    /// A number that only grows from the start of what is counted: a difference of two readings is that of an interval.
+    /// A number that only grows from the start of counting: a difference of two readings is that of an interval.
     Counter,
     /// A number as it is at the time of reading.
     Gauge,
@@ -74,8 +74,8 @@ impl<R> Field<R> {
         (self.read)(record)
     }
 
-    /// The numbers in the value, each with its path below the field: none for a number itself, `packets` and `bytes` for what
-    /// is counted in both. What was not measured has none.
+    /// The numbers in the value, each with its path below the field: none for a number itself, `packets` and `bytes` for a field that
+    /// is counted in both. A value that was not measured has none.
     pub fn numbers(&self, record: &R) -> Vec<(Vec<String>, Number)> {
         let mut found = Vec::new();
         collect(&self.value(record), &mut Vec::new(), &mut found);

@@ -4,7 +4,7 @@
 //! title, or shows letters in another order. A text that Cutline did not write may hold them: a name in a file, the refusal
 //! of another host, a path. Such a text is *foreign*. Where it becomes part of a message it is wrapped in [`Printable`].
 //!
-//! | characters | what they do | shown as |
+//! | characters | effect | shown as |
 //! | --- | --- | --- |
 //! | U+0000 to U+001F, U+007F to U+009F | control the terminal | `\n`, `\r`, `\t`, otherwise `\u{1b}` |
 //! | U+2028, U+2029 | end a line | `\u{2028}` |
@@ -23,7 +23,7 @@
 use std::borrow::Cow;
 use std::fmt::{self, Display, Write};
 
-/// A foreign text on one line: its `Display` escapes what a terminal would obey, line ends too.
+/// A foreign text on one line: its `Display` escapes control characters for terminals, line ends too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Printable<T>(pub T);
 
@@ -33,7 +33,7 @@ impl<T: Display> Display for Printable<T> {
     }
 }
 
-/// A writer that escapes what a terminal would obey.
+/// A writer that escapes control characters for terminals.
 struct Escaping<'a, 'f>(&'a mut fmt::Formatter<'f>);
 
 impl Write for Escaping<'_, '_> {
@@ -53,7 +53,7 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// Returns the text without what a terminal would obey, other than line ends, tabs and the styles.
+    /// Returns the text without control characters for terminals, other than line ends, tabs and the styles.
     pub fn escaped<'t>(&self, text: &'t str) -> Cow<'t, str> {
         if !text.contains(is_unexpected) {
             return Cow::Borrowed(text);

@@ -1,6 +1,6 @@
 //! A delay hint as a budget that consecutive routers spend together.
 //!
-//! RED-Worcester (section 5) leaves to the future that "cascaded routers" tell each other how long a packet has waited
+//! RED-Worcester (section 5) leaves to the future that "cascaded routers" inform each other how long a packet has waited
 //! already. Here a router subtracts the time that a packet has waited from the packet's hint. A hint of level d stands for
 //! a delay of d times `step` (RED-Worcester's hints are delays; 5 ms a level is its experiments' 80 ms at level 16), and
 //!

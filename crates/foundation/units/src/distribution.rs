@@ -9,7 +9,7 @@ use std::fmt;
 /// The largest standard deviation of a lognormal's logarithm: beyond it draws are zero or without bounds.
 const MOST_SIGMA: f64 = 10.0;
 
-/// A distribution of positive numbers: bytes, seconds or counts, as its owner says.
+/// A distribution of positive numbers: bytes, seconds or counts, as defined by its owner.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Distribution {
     /// Always the same.
@@ -43,7 +43,7 @@ impl Distribution {
         Self::Pareto { minimum: mean * (shape - 1.0) / shape, shape, maximum: None }
     }
 
-    /// The parameters that are in the unit of what is drawn: all but shapes.
+    /// The parameters in the unit of the drawn values: all but shapes.
     pub fn quantities(&self) -> impl Iterator<Item = f64> {
         let (first, second) = match *self {
             Self::Fixed(value) => (value, None),

@@ -3,7 +3,7 @@
 //! Packets of applications that know of hints carry one in pool 2 ([`DscpPool2`]). The others may carry a code point
 //! that an RFC has given a meaning, so a [`HintTable`] has a hint for each of the 64. Its standard values:
 //!
-//! | code point | meaning (RFC 4594 section 2, unless said) | hint | why |
+//! | code point | meaning (RFC 4594 section 2, unless given) | hint | why |
 //! | --- | --- | --- | --- |
 //! | `CS4`, `NQB` | interactive, games; sparse flows (RFC 9956) | 4 | little delay, and little data to lose |
 //! | `EF`, `VA`, `AF41`..`AF43` | telephony, admitted telephony (RFC 5865), conferences | 6 | best for audio and video in the TSQ paper, figures 10 and 13 |
@@ -12,8 +12,8 @@
 //! | `AF31`..`AF33` | streaming | 12 | a play-out buffer hides delay |
 //! | `AF11`..`AF13`, `CS1`, `LE`, `default`, all others | bulk, background (RFC 8622), unmarked | 16 | throughput only |
 //!
-//! The values of the third column are ours, not of any RFC; they can be set one by one. A [`RemarkTable`] says what a
-//! code point becomes where a domain ends. Neither knows of the two ECN bits beside the code point.
+//! The values of the third column are ours, not of any RFC; they can be set one by one. A [`RemarkTable`] gives the new value of a
+//! code point where a domain ends. Neither knows of the two ECN bits beside the code point.
 
 use crate::{DscpPool2, Hint, HintBits, HintCodec};
 use std::fmt;
@@ -133,7 +133,7 @@ impl Default for HintTable {
 }
 
 impl RemarkTable {
-    /// Every code point stays what it is.
+    /// A table that changes no code point.
     pub fn unchanged() -> Self {
         Self(std::array::from_fn(|number| Dscp(number as u8)))
     }

@@ -1,7 +1,7 @@
 //! The delay hint (TSQ section 3.1): how much a packet minds waiting, and how it travels in a packet.
 //!
-//! With n bits there are 2^n levels. Level 1 asks for as little delay as possible, level 2^n for throughput
-//! only; the latter is what unmarked traffic gets. The paper's n is 4.
+//! With n bits there are 2^n levels. Level 1 requests as little delay as possible, level 2^n throughput
+//! only; unmarked traffic has the latter. The paper's n is 4.
 
 use crate::Dscp;
 use std::fmt;
@@ -20,9 +20,9 @@ pub struct Hint {
 /// Reason why a number is not a hint, or not a number of hint bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HintError {
-    /// The number of bits asked for; 1..=8 is allowed.
+    /// The number of bits requested; 1..=8 is allowed.
     Bits(u64),
-    /// The level asked for, and the largest level there is.
+    /// The level requested, and the largest level there is.
     Level(u64, u16),
 }
 

@@ -1,6 +1,6 @@
 //! Random streams: one per entity and purpose, derived from the run's seed and the entity's name.
 //!
-//! Because a stream depends on its name alone, adding a flow to a scenario changes nobody else's draws. The
+//! Because a stream depends on its name alone, adding a flow to a scenario changes no other flow's draws. The
 //! generator is xoshiro256++ (Blackman and Vigna 2021), whose output is fixed forever by its definition.
 
 use crate::Probability;

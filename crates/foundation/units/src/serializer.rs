@@ -112,7 +112,7 @@ impl Serializer {
         self.line.free_at
     }
 
-    /// Sets the rate from `now` on. What is then left of the packet on the wire goes on at the new rate.
+    /// Sets the rate from `now` on. The rest of the packet on the wire continues at the new rate.
     pub fn set_rate(&mut self, now: Instant, rate: Rate) {
         let old = std::mem::replace(&mut self.pace, Pace::new(rate)).rate;
         if self.line.free_at < now {

@@ -30,7 +30,7 @@ impl Default for FragmentFlows {
 }
 
 impl FragmentFlows {
-    /// Returns the flow of a fragment, whose own headers say that it is `flow`.
+    /// Returns the flow of a fragment, whose own headers give `flow`.
     pub(crate) fn flow(&mut self, fragment: Fragment, flow: u32) -> u32 {
         // An unused place has the key 0.
         let key = fragment.key | 1;

@@ -7,7 +7,7 @@
 //!
 //! The flow is a hash of addresses, protocol and ports, of the packet and of those inside it (`tunnels.rs`): so a tunnel is as many
 //! flows as it carries. The parser looks into the tunnels that Linux's flow dissector looks into, and into labels of MPLS. `IPsec` has its
-//! security parameter index in the place of ports; what is encrypted cannot be looked into, by `WireGuard` and others neither, so such a
+//! security parameter index in the place of ports; encrypted packets cannot be looked into, by `WireGuard` and others neither, so such a
 //! tunnel is one flow. The hosts are those of the outer packet: the sender of a tunnel is its host. An IPv6 host is a
 //! prefix of an address ([`FlowKeys::host_prefix`]).
 //!
@@ -157,7 +157,7 @@ impl Headers {
 pub(crate) const IPV4_TYPE: u16 = 0x0800;
 pub(crate) const IPV6_TYPE: u16 = 0x86dd;
 
-/// A frame of MPLS. The IP packet in it tells flows apart; it is not changed, because what looks like one need not be one.
+/// A frame of MPLS. The IP packet in it distinguishes flows. It is not changed, because it may only look like an IP packet.
 #[cold]
 fn labelled(frame: &[u8], payload: usize, keys: FlowKeys) -> (Headers, Option<Fragment>) {
     let empty = Headers { payload: payload as u16, ..Headers::default() };
@@ -301,7 +301,7 @@ pub(crate) struct Upper {
     pub(crate) protocol: u8,
     /// Offset of the header in the frame.
     pub(crate) at: usize,
-    /// Source and destination port, or what is in their place; 0 if there is nothing.
+    /// Source and destination port, or the fields in their place; 0 if there is nothing.
     ports: u64,
     /// The identification of a fragment, and whether it is the first one.
     fragment: Option<(u32, bool)>,
@@ -341,7 +341,7 @@ fn flow(
     (hash, fragment)
 }
 
-/// Returns what is behind the extension headers (RFC 8200 section 4).
+/// Returns the protocol and the bytes behind the extension headers (RFC 8200 section 4).
 #[inline]
 fn upper_layer(packet: &[u8], at: usize, next: u8) -> Upper {
     const FRAGMENT: u8 = 44;
@@ -383,7 +383,7 @@ fn upper_layer(packet: &[u8], at: usize, next: u8) -> Upper {
 const ESP: u8 = 50;
 const AH: u8 = 51;
 
-/// Returns whether what is in the place of ports is the index of `IPsec`.
+/// Returns whether the fields in the place of ports are the index of `IPsec`.
 const fn is_encrypted(protocol: u8) -> bool {
     matches!(protocol, ESP | AH)
 }

@@ -52,7 +52,7 @@ fn set_v6(header: &mut [u8], traffic_class: u8) {
 /// RFC 1624 equation 3.
 const fn repaired(checksum: u16, old: u16, new: u16) -> u16 {
     let sum = !checksum as u32 + !old as u32 + new as u32;
-    // Three 16-bit words carry at most 2, and adding that carries at most once more.
+    // Three 16-bit words carry at most 2, and adding that carries at most one more time.
     let folded = (sum & 0xffff) + (sum >> 16);
     !((folded & 0xffff) + (folded >> 16)) as u16
 }

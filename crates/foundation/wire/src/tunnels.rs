@@ -3,12 +3,12 @@
 //! | protocol or port | tunnel | source |
 //! | --- | --- | --- |
 //! | 4, 41 | IPv4 or IPv6 in IP | RFC 2003, RFC 4213, RFC 2473 |
-//! | 47 | GRE with IP, Ethernet or MPLS in it; the key tells flows apart. Version 1 with PPP, as PPTP uses it | RFC 2784, RFC 2890, RFC 2637 |
-//! | 137, Ethernet types 8847 and 8848 | MPLS; what is behind the last label is IP if it begins like it | RFC 3032, RFC 4023, RFC 4928 |
-//! | UDP to 4789 or 8472 | VXLAN; the network's identifier tells flows apart | RFC 7348 |
+//! | 47 | GRE with IP, Ethernet or MPLS in it; the key distinguishes flows. Version 1 with PPP, as PPTP uses it | RFC 2784, RFC 2890, RFC 2637 |
+//! | 137, Ethernet types 8847 and 8848 | MPLS; the data behind the last label is IP if it begins like it | RFC 3032, RFC 4023, RFC 4928 |
+//! | UDP to 4789 or 8472 | VXLAN; the network's identifier distinguishes flows | RFC 7348 |
 //! | UDP to 6081 | GENEVE, likewise | RFC 8926 |
 //!
-//! At most [`DEEPEST`] packets are inside each other. What cannot be read leaves the flow to the outer packet. So does everything that is encrypted.
+//! At most [`DEEPEST`] packets are inside each other. Unreadable and encrypted packets leave the flow to the outer packet.
 
 use crate::headers::{FlowKeys, IPV4_TYPE, IPV6_TYPE, Packet, Upper, ethernet, half, mix, network};
 

@@ -17,7 +17,7 @@ const BATCH: usize = 64;
 const MOST_INCOMPLETE: usize = 64;
 /// The most senders whose latest message is remembered.
 const MOST_SENDERS: usize = 4096;
-/// Number of messages behind the last one of another inbox, after which none is a repetition any more.
+/// Number of messages behind the last one of another inbox, after which none can be a repetition.
 const SETTLED: u32 = 1024;
 
 /// A message that was received.
@@ -87,7 +87,7 @@ impl DirectInbox {
         }
     }
 
-    /// Asks the kernel for time stamps, and for the number of frames that it drops because the socket's buffer is full. Returns how many
+    /// Enables time stamps, and the count of frames that the kernel drops because the socket's buffer is full. Returns how many
     /// it has dropped so far.
     ///
     /// # Errors
@@ -97,7 +97,7 @@ impl DirectInbox {
         Inbox::count_overflows(socket)
     }
 
-    /// Takes what has come of a peer's incomplete messages to the inbox of the listening socket, and ignores messages that came there.
+    /// Moves the received parts of a peer's incomplete messages to the inbox of the listening socket, and ignores messages that came there.
     pub fn take_over(&mut self, listening: &mut Self, peer: DirectAddress, port: u16) {
         let flow = DirectFlow { destination: port, source: peer.port };
         listening.reassembly.hand_over(peer.link, flow, &mut self.reassembly);
@@ -173,7 +173,7 @@ fn take(
     each: impl FnOnce(DirectMessage, Instant, u32),
 ) {
     let Some(link) = inbox.link_sender(number) else { return };
-    // What is no frame of a message is counted.
+    // Frames that are not part of a message are counted.
     if let Ok(Some(message)) = reassembly.take(link, inbox.head(number)) {
         each(message, inbox.arrival(number), inbox.overflowed(number));
     }

@@ -125,7 +125,7 @@ impl DirectSocket {
         }
     }
 
-    /// Has the kernel pass the frames of this socket alone.
+    /// Sets a filter that passes only the frames of this socket.
     fn filter(&self) -> io::Result<()> {
         if self.is_closed.load(Ordering::Relaxed) {
             return FrameFilter::none().attach(&self.fd);

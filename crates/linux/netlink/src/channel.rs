@@ -1,6 +1,6 @@
 //! One socket for requests to the kernel (netlink(7), rtnetlink(7)).
 //!
-//! A request is a message with a sequence number. The kernel answers with the messages that were asked for, which have the same
+//! A request is a message with a sequence number. The kernel answers with the messages that were requested, which have the same
 //! number, and then with an acknowledgement, an error, or the end of a list. All of it is there before the call that sends the
 //! request returns, so a blocking socket does not wait. The limit on the time of a receive is for answers that were lost.
 
@@ -55,15 +55,15 @@ impl Channel {
         Ok(Self { socket, sequence: 0 })
     }
 
-    /// Returns the number of the socket, which is in the kernel's reports of what is done over it (`nlmsg_pid`).
+    /// Returns the number of the socket, which is in the kernel's reports of changes made over it (`nlmsg_pid`).
     pub(crate) fn port(&self) -> Result<u32, Error> {
         let failed = |errno: Errno| SysError::new("the address of a netlink socket cannot be read", errno);
         let address = getsockname(&self.socket).map_err(failed)?;
         Ok(SocketAddrNetlink::try_from(address).map_err(failed)?.pid())
     }
 
-    /// Sends a request that the kernel carries out. Returns its answers, those before the acknowledgement. `failure` is what an
-    /// error says, a sentence such as "the class cannot be added".
+    /// Sends a request that the kernel carries out. Returns its answers, those before the acknowledgement. `failure` describes an
+    /// error, a sentence such as "the class cannot be added".
     pub(crate) fn request(
         &mut self,
         message: RouteNetlinkMessage,
@@ -74,8 +74,8 @@ impl Channel {
         self.answers().map(|(answers, _)| answers).map_err(|problem| problem.in_context(failure))
     }
 
-    /// Sends requests that the kernel carries out in their order, also those after one that it refuses. Returns what each that was
-    /// refused has failed with, in the words of `failure`.
+    /// Sends requests that the kernel carries out in their order, also those after one that it refuses. Returns the error of each that was
+    /// refused, in the words of `failure`.
     ///
     /// # Errors
     /// When they cannot be sent, or the answers are lost; then some of them may have been carried out.
@@ -176,7 +176,7 @@ impl Channel {
             let datagram = receive(&self.socket).map_err(Problem::Io)?;
             for message in messages(&datagram) {
                 let (header, payload) = message?.into_parts();
-                // What is left of an earlier request whose answer came too late.
+                // The rest of an earlier request whose answer came too late.
                 if header.sequence_number != self.sequence {
                     continue;
                 }

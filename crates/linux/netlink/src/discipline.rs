@@ -7,7 +7,7 @@ use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcHeader, TcMessage};
 use rustix::io::Errno;
 
-/// A queueing discipline that somebody has set at the root of an interface.
+/// A queueing discipline that is set at the root of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RootQdisc {
     /// Its kind, such as `fq_codel`.
@@ -17,10 +17,10 @@ pub struct RootQdisc {
 }
 
 impl RootQdisc {
-    /// Returns the one of an interface; `None` if it is the kernel's default, which nobody has set.
+    /// Returns the one of an interface; `None` if it is the kernel's default, which was not set.
     ///
     /// # Errors
-    /// When the kernel cannot be asked.
+    /// When the kernel cannot be queried.
     pub fn of(interface: &Interface) -> Result<Option<Self>, Error> {
         let found = root(&mut Channel::open()?, interface)?;
         Ok(found.map(|message| Self { kind: kind(&message), handle: message.header.handle.major }))

@@ -6,7 +6,7 @@ use cutline_text::Printable;
 use rustix::io::Errno;
 use std::io;
 
-/// Reason why the kernel could not be asked, or refused a change.
+/// Reason why the kernel could not be queried, or refused a change.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A system call failed, or the process lacks a privilege.
@@ -75,7 +75,7 @@ impl Error {
 
     /// The kernel's error in something that needs `CAP_NET_ADMIN`.
     pub(crate) fn refused(failure: String, source: io::Error, explanation: Option<String>) -> Self {
-        // EACCES, which is permission denied as well, is what a prohibited route answers.
+        // A prohibited route answers EACCES, which also means permission denied.
         if Errno::from_io_error(&source) == Some(Errno::PERM) {
             return SysError::privileged(failure, "CAP_NET_ADMIN", source).into();
         }

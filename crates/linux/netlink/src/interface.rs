@@ -46,7 +46,7 @@ impl Interface {
     /// Returns the interface of this name, in the network namespace of the calling thread.
     ///
     /// # Errors
-    /// When there is none, or the kernel cannot be asked.
+    /// When there is none, or the kernel cannot be queried.
     pub fn named(name: &str) -> Result<Self, Error> {
         let mut all = interfaces()?;
         let position = all.iter().position(|interface| interface.name == name).ok_or_else(|| {
@@ -85,7 +85,7 @@ impl Interface {
 /// Returns all interfaces of the calling thread's network namespace, in the order of their numbers.
 ///
 /// # Errors
-/// When the kernel cannot be asked.
+/// When the kernel cannot be queried.
 pub fn interfaces() -> Result<Vec<Interface>, Error> {
     let mut channel = Channel::open()?;
     let failed = || "the interfaces cannot be listed".to_owned();

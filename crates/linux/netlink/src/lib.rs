@@ -2,20 +2,20 @@
 //!
 //! ```text
 //! interface        interfaces and their addresses
-//! uses             what else the host uses an interface for
+//! uses             other uses of an interface by the host
 //! route            where the kernel would send a packet
-//! monitor          a descriptor that says when one of these has changed
+//! monitor          a descriptor that is ready when one of these has changed
 //! discipline       the queueing discipline at the root of an interface
 //! traffic_control  a share of an interface's rate for each reservation
-//!   reservation    what is reserved, and what that is on the wire
+//!   reservation    a reservation, and its size on the wire
 //!   filter         which packets use it: u32 classifiers
 //!   htb            the messages of the queueing discipline
 //! channel          the socket beneath
 //! ```
 //!
-//! Calls block, but only until the kernel has done what was asked, which it does at once. Everything happens in the network
+//! Calls block, but only until the kernel has carried out the request, which it does at once. Everything happens in the network
 //! namespace of the thread that opens a [`RouteLookup`], [`Monitor`] or [`HtbShaper`], and stays there when the thread moves on. The crate
-//! decides nothing: which routes matter and what is reserved is known to its callers.
+//! decides nothing: its callers choose the routes and the reservations.
 
 mod channel;
 mod discipline;

@@ -1,6 +1,6 @@
 //! Changes of routes, links, addresses and traffic control (the multicast groups of rtnetlink(7)).
 //!
-//! The kernel sends a message for each change. What is in it is not read: the listener asks again for what it needs, so a message
+//! The kernel sends a message for each change. Its contents are not read: the listener queries the state that it needs again, so a message
 //! that is lost does no harm as long as the loss is noticed, and the kernel reports it.
 
 use crate::Error;
@@ -74,10 +74,10 @@ impl Monitor {
         Ok(Self { socket: channel::socket(SocketFlags::NONBLOCK, GROUPS)? })
     }
 
-    /// Returns what has changed since the last call; it does not wait. If messages were lost, that is everything.
+    /// Returns the changes since the last call, without waiting. If messages were lost, everything counts as changed.
     ///
     /// # Errors
-    /// When the kernel cannot be asked.
+    /// When the kernel cannot be queried.
     pub fn take(&mut self) -> Result<NetworkChanges, Error> {
         let mut changes = NetworkChanges::default();
         loop {
@@ -134,11 +134,11 @@ impl TrafficMonitor {
         Ok(Self { socket })
     }
 
-    /// Returns what others have changed since the last call; it does not wait. `is_ours` says whether a change was made over a socket of this
+    /// Returns the changes by other programs since the last call, without waiting. `is_ours` returns whether a change was made over a socket of this
     /// process ([`HtbShaper::port`](crate::HtbShaper::port)).
     ///
     /// # Errors
-    /// When the kernel cannot be asked.
+    /// When the kernel cannot be queried.
     pub fn take(&mut self, is_ours: impl Fn(u32) -> bool) -> Result<Touched, Error> {
         let mut touched = Touched::default();
         loop {

@@ -67,7 +67,7 @@ pub struct Hop {
 /// Reason why packets are delivered nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoRoute {
-    /// No route leads there, or one that says unreachable.
+    /// No route leads there, or one of type unreachable.
     Unreachable,
     /// A route prohibits it.
     Prohibited,
@@ -96,7 +96,7 @@ impl RouteLookup {
     /// Returns where packets would go now.
     ///
     /// # Errors
-    /// When source and destination are not of the same protocol, or the kernel cannot be asked.
+    /// When source and destination are not of the same protocol, or the kernel cannot be queried.
     pub fn route(&mut self, question: impl Into<Question>) -> Result<KernelRoute, Error> {
         let question = question.into();
         if question.source.is_some_and(|source| source.is_ipv4() != question.destination.is_ipv4()) {
@@ -115,10 +115,10 @@ impl RouteLookup {
         no_route(self.ask(&Question { source, ..question }))
     }
 
-    /// Returns the address of a neighbour on its link; `None` while it is not known. Then the kernel begins to ask for it.
+    /// Returns the address of a neighbour on its link; `None` while it is not known. Then the kernel begins to request it.
     ///
     /// # Errors
-    /// When the kernel cannot be asked.
+    /// When the kernel cannot be queried.
     pub fn neighbour(&mut self, interface: u32, address: IpAddr) -> Result<Option<LinkAddress>, Error> {
         let failed = || format!("the neighbour {address} cannot be looked up");
         let mut message = NeighbourMessage::default();
@@ -238,7 +238,7 @@ fn ip(address: &RouteAddress) -> Option<IpAddr> {
     }
 }
 
-/// Turns the errors by which the kernel says that there is no route into that answer (`fib_props` in its routing code).
+/// Turns the errors that mean a missing route into that answer (`fib_props` in its routing code).
 fn no_route(answered: Result<KernelRoute, Error>) -> Result<KernelRoute, Error> {
     let why = match answered.as_ref().err().and_then(Error::number) {
         Some(Errno::NETUNREACH | Errno::HOSTUNREACH) => NoRoute::Unreachable,

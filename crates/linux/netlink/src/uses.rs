@@ -56,7 +56,7 @@ impl fmt::Display for InterfaceUse {
 /// Returns the uses of the interface of this number, in the network namespace of the calling thread.
 ///
 /// # Errors
-/// When the kernel cannot be asked.
+/// When the kernel cannot be queried.
 pub fn uses(interface: u32) -> Result<Vec<InterfaceUse>, Error> {
     let mut channel = Channel::open()?;
     let failed = || "the uses of an interface cannot be listed".to_owned();

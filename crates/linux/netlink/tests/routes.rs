@@ -145,7 +145,7 @@ fn a_monitor_hears_of_changes() {
     assert_eq!(changes("rule add from 10.0.0.3 lookup 78"), routes);
     assert!(changes("address add 10.0.0.4/32 dev east").addresses);
     assert!(changes("link set west down").links);
-    // What was lost may have been anything.
+    // Lost messages may have been any.
     set_socket_recv_buffer_size(&monitor, 1).unwrap();
     let many: Vec<String> = (0..200).map(|i| format!("route add 10.10.{i}.0/24 via 10.0.0.2")).collect();
     host.ip_batch(&many.join("\n")).unwrap();
@@ -237,7 +237,7 @@ fn a_flow_is_routed_as_its_packets_are() {
     assert_eq!((by(udp((1, 5003))), by(udp((1, 5004)))), (usual.into(), other.into()));
     let tcp = |ports| Question { transport: Some((6, ports)), ..to("10.9.5.1") };
     assert_eq!((by(tcp((81, 1))), by(tcp((80, 1)))), (usual.into(), other.into()));
-    // A protocol of which the kernel takes no ports is asked for without them.
+    // A protocol of which the kernel takes no ports is requested without them.
     assert_eq!(by(Question { transport: Some((132, (1, 5004))), ..to("10.9.4.1") }), usual);
     let mut chosen = |port| by(Question { transport: Some((17, (port, 5004))), ..to("10.10.0.1") });
     let links: std::collections::BTreeSet<String> = (1..100).map(&mut chosen).collect();

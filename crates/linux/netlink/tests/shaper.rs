@@ -83,6 +83,8 @@ struct Flow {
     port: u16,
     rate: Rate,
     size: usize,
+    /// Sends delayed datagrams at once. Otherwise the flow never exceeds its rate, so that a pause of the machine exceeds no reservation.
+    catches_up: bool,
 }
 
 /// Outcome of a flow.
@@ -138,19 +140,23 @@ fn run<const N: usize>(hosts: &Hosts, flows: [Flow; N], time: Duration) -> [Outc
     })
 }
 
-/// Never sends two datagrams closer together than the rate says, however late it wakes up: what is reserved is never exceeded
-/// because the machine stood still.
+/// Sends a flow for `time` after `start`, and returns the number of datagrams that were sent.
 fn send(source: &UdpSocket, flow: Flow, start: Instant, time: Duration) -> usize {
     let interval = Duration::from_nanos(flow.size as u64 * 8_000_000_000 / flow.rate.as_bps());
     // Without the headers of IP and UDP.
     let mut datagram = vec![0; flow.size - 28];
     let mut sent = 0;
+    let mut due = start;
     while start.elapsed() < time {
         let now = Instant::now();
         datagram[..8].copy_from_slice(&(start.elapsed().as_nanos() as u64).to_ne_bytes());
         // A full buffer of the interface is no error here; another one shows as a loss.
         sent += usize::from(source.send(&datagram).is_ok());
-        sleep((now + interval).saturating_duration_since(Instant::now()));
+        due += interval;
+        if !flow.catches_up {
+            due = due.max(now + interval);
+        }
+        sleep(due.saturating_duration_since(Instant::now()));
     }
     sent
 }
@@ -163,9 +169,9 @@ fn a_reserved_flow_loses_nothing_and_excess_is_best_effort() {
     let options = ShaperOptions { overhead: 24, ..ShaperOptions::default() };
     let mut shaper = hosts.with(|east| HtbShaper::install(east, link, options).unwrap());
     let flows = [
-        Flow { port: 5001, rate: Rate::from_kbps(320), size: 1000 },
-        Flow { port: 5002, rate: Rate::from_kbps(640), size: 1000 },
-        Flow { port: 5003, rate: Rate::from_mbps(4), size: 1000 },
+        Flow { port: 5001, rate: Rate::from_kbps(320), size: 1000, catches_up: false },
+        Flow { port: 5002, rate: Rate::from_kbps(640), size: 1000, catches_up: false },
+        Flow { port: 5003, rate: Rate::from_mbps(4), size: 1000, catches_up: true },
     ];
 
     let [first, _, flood] = run(&hosts, flows, Duration::from_secs(2));
@@ -193,7 +199,7 @@ fn a_reserved_flow_loses_nothing_and_excess_is_best_effort() {
     let reserved = second.received - excess;
     assert!((185..=225).contains(&reserved), "{reserved} packets within the reservation");
     assert!(second.received < second.sent * 9 / 10, "not all of the excess fits: {second:?}");
-    // The link carries 38 B with each packet; at the end, what is in the fifos leaves as well, 31 packets and the buckets.
+    // The link carries 38 B with each packet; at the end, packets in the fifos leave as well, 31 packets and the buckets.
     let carried = first.received + second.received + flood.received;
     assert!(
         carried < 948,
@@ -203,7 +209,7 @@ fn a_reserved_flow_loses_nothing_and_excess_is_best_effort() {
     let best_effort = best_effort as usize;
     assert!(excess * 32 > best_effort && excess * 8 < best_effort, "{excess} and {best_effort} packets");
 
-    // With nobody else there, excess has the rest of the link.
+    // Without other traffic, excess has the rest of the link.
     let [first, second] = run(&hosts, [flows[0], flows[1]], Duration::from_secs(2));
     assert_eq!((first.sent, second.sent), (first.received, second.received));
     assert!(shaper.counters().unwrap()[&sends_twice].excess as usize > excess + 50);
@@ -363,7 +369,7 @@ fn filters_pick_their_packets_and_no_others() {
         error.starts_with("filter = from 10.0.0.1 port 8 to 10.0.0.2 port 10, protocol 17: allowed is one"),
         "{error}"
     );
-    // What is left of a class that is removed is nothing: its packets use what is there beside it.
+    // Nothing is left of a removed class: its packets use the other classes.
     shaper.remove(classes[1]).unwrap();
     let rest: Vec<ClassId> = classes.iter().copied().filter(|class| *class != classes[1]).collect();
     assert_eq!(picked(&hosts, &mut shaper, &rest, &fixed), [2, 0, 0, 0, 0, 0]);
@@ -448,7 +454,7 @@ fn what_cannot_be_finished_is_undone() {
     assert!(classes.contains("rate 1014Kbit"), "{classes}");
 
     shaper.add(&rate, &[to_port(2), to_port(1)]).unwrap_err();
-    // The kernel refuses, too: somebody has a filter in its place.
+    // The kernel refuses, too: there is another filter in its place.
     let theirs = "protocol ipv6 pref 3 handle 2:2:800 u32 ht 2:2: match u32 0 0 flowid c071:3";
     hosts.tc(&format!("filter add dev east parent c071: {theirs}"));
     let v6 = FlowSelector::to("fd00::2".parse().unwrap());

@@ -23,13 +23,13 @@ pub enum PortError {
     /// One port carries frames, the other packets.
     #[error("`{}` and `{}` cannot be joined: both must be TUN interfaces, or neither", names[0], names[1])]
     Mismatch {
-        /// The names that were asked for.
+        /// The names that were requested.
         names: [String; 2],
     },
     /// Both ports are one interface.
     #[error("`{}` and `{}` are the same interface", names[0], names[1])]
     SameInterface {
-        /// The names that were asked for.
+        /// The names that were requested.
         names: [String; 2],
     },
     /// The kernel has no `AF_XDP`.

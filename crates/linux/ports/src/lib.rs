@@ -4,7 +4,7 @@
 //! system calls and memory that is shared with the kernel are behind `cutline-sys`.
 //!
 //! ```text
-//! port          what the loop needs of a port beside frames; what a port counts
+//! port          calls of the loop on a port beside frames; counters of a port
 //! interface     the interface of a port: name, longest frame, existence
 //! packet_port   an interface by a packet socket (AF_PACKET)
 //! tun_port      a TUN interface, for hosts that route

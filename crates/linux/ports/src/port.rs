@@ -22,10 +22,10 @@ pub trait InterfacePort: Port<Error = PortError> + AsFd {
         self.largest_frame().saturating_sub((ETHERNET + TAG) as u32)
     }
 
-    /// Returns what has been counted.
+    /// Returns the counters.
     ///
     /// # Errors
-    /// When the kernel does not say.
+    /// When the kernel does not report it.
     fn stats(&mut self) -> Result<PortStats, PortError>;
 
     /// Checks that the interface still exists. An interface that is down is no error, since it may come up again.

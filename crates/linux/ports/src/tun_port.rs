@@ -133,7 +133,7 @@ fn explained(name: &str, error: io::Error) -> PortError {
     SysError::privileged(format!("TUN interface `{name}` cannot be opened"), "CAP_NET_ADMIN", error).into()
 }
 
-/// The Ethernet type of a packet by its version; zero for what is neither IPv4 nor IPv6.
+/// The Ethernet type of a packet by its version; zero for packets that are neither IPv4 nor IPv6.
 fn ether_type(packet: &[u8]) -> [u8; 2] {
     match packet.first().map(|byte| byte >> 4) {
         Some(4) => [0x08, 0x00],

@@ -5,7 +5,7 @@
 //! with the process, also when that is killed. Frames of a queue without a socket pass to the host.
 //!
 //! The kernel shares the memory with the card where the driver can (zero copy); else the driver runs the program and frames
-//! are copied; else the kernel runs it. The latter two are what virtual interfaces have, and no faster than a packet
+//! are copied; else the kernel runs it. Virtual interfaces have the latter two, which are no faster than a packet
 //! socket. Attaching a program makes many cards restart their queues: the link may be down for a second or two.
 //!
 //! - *Memory*: 8 MiB for each receive queue, and 4 MiB to send from, all of it locked.

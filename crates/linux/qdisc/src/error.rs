@@ -77,10 +77,10 @@ pub enum QdiscError {
     NotThere {
         /// The interface.
         interface: String,
-        /// Kind of the queueing discipline that somebody has set there.
+        /// Kind of the queueing discipline that is set there.
         has: Option<String>,
     },
-    /// The interface has a queueing discipline that somebody else has set.
+    /// The interface has a queueing discipline that is not Cutline's.
     #[error(
         "`{interface}` has the queueing discipline {} {handle:x}: already, which is not Cutline's: remove it, or allow it to be replaced \
          (--replace); `cutline qdisc del` does not bring it back",
@@ -153,7 +153,7 @@ impl QdiscError {
     }
 }
 
-/// The last lines of a log that say why something was refused.
+/// The last lines of a log with the reason of a refusal.
 fn explanation(log: &str) -> String {
     const MOST: usize = 12;
     let lines: Vec<_> = log.lines().filter(|line| !line.trim().is_empty()).collect();

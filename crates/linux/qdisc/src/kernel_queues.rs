@@ -95,7 +95,7 @@ impl KernelQueues {
     ) -> Result<QdiscStatus, QdiscError> {
         let interface = &Interface::named(name)?;
         let queue = settings.kernel_queue()?;
-        // What is not allowed is refused before anything is loaded, and also where nothing can be loaded.
+        // Values that are not allowed are refused before anything is loaded, and also where nothing can be loaded.
         settings.config(interface.header, 0, 0)?;
         let _guard = self.lock()?;
         let added = self.add_locked(interface, settings, queue, replace, instances);
@@ -345,7 +345,7 @@ impl KernelQueues {
     /// it is still in its place.
     fn lock(&self) -> Result<Guard, QdiscError> {
         let bpffs = self.folder.parent().unwrap_or(Path::new("/"));
-        // A queue that is there says that the kernel has them, and the kernel's types are long.
+        // A queue that is there shows that the kernel has them, and the kernel's types are long.
         if !self.exists()? {
             cutline_sys::bpf::queueing_disciplines()?;
         }
@@ -441,7 +441,7 @@ mod tests {
     fn the_load_is_of_cells_in_use() {
         let cell =
             |state, at| AccountLayout { finish: 0, id: 1, at, lag: 0, warned_until: 0, waiting: 0, state };
-        // The clock of ticks has started anew since the third.
+        // The clock of ticks has restarted since the third.
         let cells = [cell(0x8000, 5), cell(0, 5), cell(0x9001, u32::MAX), cell(0x8000, u32::MAX - 900)];
         let now = Instant::from_nanos(6 << 20);
         assert_eq!(load(&cells, 150_000_000, now), 0.5);

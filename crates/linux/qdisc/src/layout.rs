@@ -1,4 +1,4 @@
-//! Layouts of what the kernel's programs and their loader share: `bpf/include/cutline/qdisc.h`, field by field.
+//! Layouts shared by the kernel's programs and their loader: `bpf/include/cutline/qdisc.h`, field by field.
 //!
 //! Every field is aligned to its size, and there is no padding, so a value is the bytes of its fields one after another. A test of `bpf-parity`
 //! compares sizes and places with those of the C compiler.
@@ -202,7 +202,7 @@ layout! {
         mean_packet: u32,
         /// 1 if the probability rises from `max_p` to 1 between `max_th` and twice that; 0 if it jumps.
         gentle: u32,
-        /// Delay that each level asks for, ns.
+        /// Delay that each level requests, ns.
         delays: [u64; LEVELS],
     }
 

@@ -5,7 +5,7 @@
 //! settings       parameters of a queue in fixed point
 //! object         object files: their places, loading, pins
 //! pins           the pinned maps
-//! layout         what the programs and this crate share, byte by byte
+//! layout         data shared by the programs and this crate, byte by byte
 //! ```
 //!
 //! The programs stay in the kernel by their pins in a bpffs, so a queue outlives the process that has added it. Its configuration and its statistics are

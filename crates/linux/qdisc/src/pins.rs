@@ -95,7 +95,7 @@ impl Pins {
         self.read(&bytes.unwrap_or_default())
     }
 
-    /// Writes the configuration of an instance, its generation last: the program takes over what it finds when the generation has
+    /// Writes the configuration of an instance, its generation last: the program takes the configuration over when the generation has
     /// changed.
     pub(crate) fn configure(&self, instance: u32, config: &QdiscConfig) -> Result<(), QdiscError> {
         let generation = self.config(instance)?.generation;
@@ -136,7 +136,7 @@ impl Pins {
         Ok(accounts)
     }
 
-    /// Forgets an interface and frees the memory of its instance, with the packets in it. What is missing already is no error.
+    /// Forgets an interface and frees the memory of its instance, with the packets in it. Missing objects are no error.
     pub(crate) fn forget(&self, entry: &Entry) -> Result<(), QdiscError> {
         let deleted = self.interfaces.delete(&entry.key.bytes());
         forgotten(deleted, "the interface cannot be removed from the map of interfaces")?;

@@ -62,7 +62,7 @@ impl KernelQueue {
 /// Settings of the queue of an interface.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QdiscSettings {
-    /// The queue, with the rate of the link. Packets are never marked, whatever `ecn` says.
+    /// The queue, with the rate of the link. Packets are never marked, whatever `ecn` is.
     pub queue: QueueSpec,
     /// True if the queue itself sends at the link's rate; false in front of a link that has this rate by itself.
     pub shaped: bool,
@@ -72,7 +72,7 @@ pub struct QdiscSettings {
     pub hints: HintTable,
 }
 
-/// A change of the settings of an interface. What is `None` stays.
+/// A change of the settings of an interface. Fields that are `None` do not change.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct QdiscChange {
     /// Rate of the link, and whether the queue itself sends at this rate.
@@ -131,7 +131,7 @@ impl QdiscSettings {
     /// generation.
     ///
     /// # Errors
-    /// When the kernel's queue cannot be set so. The error names the parameter and what is allowed.
+    /// When the kernel's queue cannot be set so. The error names the parameter and the allowed values.
     pub fn config(&self, header: Bytes, salt: u64, generation: u32) -> Result<QdiscConfig, ParameterError> {
         let rate = self.queue.rate;
         // The programs check the parameters of the queue that is not used, too.
@@ -383,7 +383,7 @@ fn limits(limit: Limit) -> Result<(u32, u64), ParameterError> {
 
 /// Returns the bytes that a link adds to a packet that the kernel counts with `header` bytes of link header, and the least bytes on the link.
 fn overheads(overhead: Overhead, header: Bytes) -> Result<(i32, u32), ParameterError> {
-    // The sizes of crates/core/router/src/overhead.rs, for a packet of the kernel: IEEE 802.3's shortest frame, and what is around a frame.
+    // The sizes of crates/core/router/src/overhead.rs, for a packet of the kernel: IEEE 802.3's shortest frame, and the bytes around a frame.
     const SHORTEST: u32 = 60;
     const AROUND: i32 = 24;
     let without_header = -(header.get() as i32);
@@ -414,7 +414,7 @@ fn levels(hints: &HintTable) -> [u8; CODE_POINTS] {
     levels
 }
 
-/// Returns the limit for Sieve at a rate unless one is set: four times what waits while the link is full of transfers, and at least 1,000 packets.
+/// Returns the limit for Sieve at a rate unless one is set: four times the backlog while the link is full of transfers, and at least 1,000 packets.
 pub fn default_limit(aqm: &AqmSpec, rate: Rate) -> Limit {
     const USUAL: u32 = 1000;
     const PACKET: f64 = 1500.0;

@@ -1,4 +1,4 @@
-//! The loader on a host, as a program uses it: what is refused, by kernels without such queues and with them.
+//! The loader on a host, as a program uses it: refusals, by kernels without such queues and with them.
 
 use cutline_aqm::{AqmSpec, Limit, QueueSpec, TsqParams};
 use cutline_qdisc::{BPFFS, INSTANCES, KernelQueues, QdiscChange, QdiscError, QdiscSettings};

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub struct LocalService {
     /// Its name.
     pub name: &'static str,
-    /// A sentence that says how it is started.
+    /// A sentence with the command that starts it.
     pub remedy: &'static str,
 }
 

@@ -1,6 +1,6 @@
 //! Lines over a local stream socket: the protocol of `cutlined` and of a router at work.
 //!
-//! Both ends write lines, each a request or a document. A [`LineBuffer`] finds the lines in what arrives. A [`LineClient`]
+//! Both ends write lines, each a request or a document. A [`LineBuffer`] finds the lines in received bytes. A [`LineClient`]
 //! is the client's end, with a limit of time for every step.
 
 use cutline_sys::now;
@@ -40,7 +40,7 @@ pub enum ExchangeError {
     Io(io::Error),
     /// The other end has closed the connection.
     Closed,
-    /// The other end does not read what is sent.
+    /// The other end does not read.
     Late,
     /// The other end's line is too long.
     TooLong(LineTooLong),
@@ -129,7 +129,7 @@ impl LineClient {
         Ok(Self { stream, lines: LineBuffer::new(longest) })
     }
 
-    /// Sends a line, to which its end is added, until this time. What arrives meanwhile is read; otherwise both ends could
+    /// Sends a line, to which its end is added, until this time. Data that arrives meanwhile is read; otherwise both ends could
     /// wait for each other.
     ///
     /// # Errors
@@ -177,7 +177,7 @@ impl LineClient {
         Ok(true)
     }
 
-    /// Reads what has come, without waiting. Returns whether anything has.
+    /// Reads received data, without waiting. Returns whether there was any.
     fn fill(&mut self) -> Result<bool, ExchangeError> {
         match self.lines.read_from(&self.stream) {
             Ok(0) => Err(ExchangeError::Closed),
@@ -210,7 +210,7 @@ pub fn write_pending(mut to: impl io::Write, pending: &mut Vec<u8>) -> io::Resul
 }
 
 impl AsFd for LineClient {
-    /// The descriptor to wait for. It says nothing of lines that were received already: before waiting, take lines until
+    /// The descriptor to wait for. It is not ready for lines that were received already: before waiting, take lines until
     /// there is none.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
@@ -336,7 +336,7 @@ mod tests {
         drop(listener);
         assert!(matches!(client.next(now() + patience), Err(ExchangeError::Closed | ExchangeError::Io(_))));
         assert!(LineClient::connect(&path, 100, patience).is_err());
-        // One that accepts nobody: its queue of connections is full.
+        // A listener that accepts no connection: its queue of connections is full.
         let stopped = UnixListener::bind(folder.path().join("t")).unwrap();
         rustix::net::listen(&stopped, 0).unwrap();
         let connect = || LineClient::connect(&folder.path().join("t"), 100, Duration::from_millis(50));

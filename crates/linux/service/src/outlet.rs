@@ -1,7 +1,7 @@
 //! Output that never blocks the caller: a bounded queue, and a thread that writes.
 //!
 //! A pipe without a reader, a full disk or a stopped terminal blocks the thread, or writing fails. Items that find the
-//! queue full or cannot be written are dropped and counted. What a terminal would obey is escaped. Lines are written completely or not at all, except the line
+//! queue full or cannot be written are dropped and counted. Control characters for terminals are escaped. Lines are written completely or not at all, except the line
 //! during which writing fails. The line after that starts on a new line.
 //!
 //! [`Outlet`] belongs to the part of a service that ends it ([`Outlet::finish`]); a [`Pen`] passes items on for any thread.
@@ -67,7 +67,7 @@ impl<T: Send + 'static> Outlet<T> {
         let file = file.as_fd().try_clone_to_owned().map(|file: OwnedFd| File::from(file));
         let write = move || {
             let written = file.and_then(|file| write_all(&waiting, file, screen, render, &count));
-            // What is passed on from now on is dropped.
+            // Items passed on from now on are dropped.
             drop(waiting);
             // The channel is only closed if the caller does not wait for the end.
             drop(end.send(written));
@@ -77,7 +77,7 @@ impl<T: Send + 'static> Outlet<T> {
         Self { pen: Pen { queue, dropped }, ended }
     }
 
-    /// Returns a way to the queue for another thread. What it passes on after the outlet was finished is dropped.
+    /// Returns a way to the queue for another thread. Items that it passes on after the outlet was finished are dropped.
     pub fn pen(&self) -> Pen<T> {
         self.pen.clone()
     }

@@ -1,4 +1,4 @@
-//! SIGHUP, which asks a service to reload its file.
+//! SIGHUP, on which a service reloads its file.
 
 use cutline_sys::{SysError, signal};
 use rustix::process::Signal;

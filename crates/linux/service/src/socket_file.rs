@@ -92,7 +92,7 @@ impl Drop for SocketFile {
 fn listen(path: &Path) -> io::Result<UnixListener> {
     let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    // The file takes the socket's mode, without what the process's mask takes away.
+    // The file takes the socket's mode, without the bits that the process's mask removes.
     fchmod(&socket, mode)?;
     bind(&socket, &SocketAddrUnix::new(path)?)?;
     chmod(path, mode)?;
@@ -145,7 +145,7 @@ impl Lock {
             })?);
             let found = file.metadata()?;
             let is_ours = found.uid() == geteuid().as_raw();
-            // Root takes over what an unprivileged process has left.
+            // Root takes over the remains of an unprivileged process.
             if !found.is_file() || !(is_ours || geteuid().is_root()) {
                 let why = "is another user's, or no regular file: remove it";
                 return Err(io::Error::other(format!("its lock `{}` {why}", Printable(path.display()))));

@@ -1,4 +1,4 @@
-//! A datagram socket that many peers send to, whose answers leave from the address that was asked.
+//! A datagram socket that many peers send to, whose answers leave from the address of the question.
 //!
 //! Each datagram comes with its destination, and the answer has that one as its source ([`local_address`]).
 #![expect(unsafe_code, reason = "recvmsg with control messages that no safe crate wraps")]
@@ -20,7 +20,7 @@ pub struct DatagramServer(UdpSocket);
 pub struct Ends {
     /// The peer.
     pub peer: SocketAddr,
-    /// The address of this host that the peer has asked; `None` where the kernel does not say.
+    /// The address of this host that the peer has addressed; `None` where the kernel does not report it.
     pub local: Option<LocalAddress>,
 }
 
@@ -52,7 +52,7 @@ impl DatagramServer {
         SO_RCVBUFFORCE.set(&self.0, bytes).or_else(|_| SO_RCVBUF.set(&self.0, bytes))
     }
 
-    /// Receives a datagram. What does not fit in the buffer is lost. Returns its length in the buffer, and its two ends.
+    /// Receives a datagram. Bytes that do not fit in the buffer are lost. Returns its length in the buffer, and its two ends.
     ///
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] when there is none; another one when the socket has an error.
@@ -68,7 +68,7 @@ impl DatagramServer {
         header.msg_iovlen = 1;
         header.msg_control = control.as_mut_ptr().cast();
         header.msg_controllen = size_of_val(&control) as _;
-        // SAFETY: name, buffer and control messages are where the header says, of the lengths given, and are not used otherwise during the
+        // SAFETY: name, buffer and control messages are at the pointers of the header, of the lengths given, and are not used otherwise during the
         // call.
         let length =
             check(unsafe { libc::recvmsg(self.0.as_raw_fd(), &raw mut header, libc::MSG_DONTWAIT) } as i64)?;
@@ -81,7 +81,7 @@ impl DatagramServer {
         Ok((length as usize, Ends { peer, local }))
     }
 
-    /// Sends a datagram to a peer, from the address that the peer has asked.
+    /// Sends a datagram to a peer, from the address that the peer has addressed.
     ///
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] when the socket has no room; another one when the datagram cannot leave.

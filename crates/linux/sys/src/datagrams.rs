@@ -46,7 +46,7 @@ pub struct Datagram<'i> {
     pub from: SocketAddr,
     /// Arrival time at the kernel, on the scale of [`crate::now`].
     pub at: Instant,
-    /// The traffic class octet, with its ECN bits; `None` where the kernel does not say.
+    /// The traffic class octet, with its ECN bits; `None` where the kernel does not report it.
     pub traffic_class: Option<u8>,
     /// Number of datagrams that the socket has dropped so far because its buffer was full.
     pub overflowed: u32,
@@ -67,7 +67,7 @@ pub enum Wait {
 pub struct Inbox {
     /// Room for the first bytes of a datagram.
     room: usize,
-    // Vectors, not boxes: a box that is moved may not be referred to by pointers. What no datagram has needed is not initialised, so
+    // Vectors, not boxes: a box that is moved may not be referred to by pointers. Memory that no datagram has needed is not initialised, so
     // that it takes no memory, also where the allocator uses a former block again.
     heads: Vec<MaybeUninit<u8>>,
     names: Vec<[u8; NAME]>,
@@ -169,7 +169,7 @@ impl Inbox {
 
     /// Returns an inbox for a socket that is connected to this peer.
     ///
-    /// It asks for one datagram at a time as long as that one has just arrived, since asking for a second one that is not there takes
+    /// It requests one datagram at a time as long as that one has just arrived, since requesting a second one that is not there takes
     /// time; where datagrams wait, it takes as many as it can.
     ///
     /// # Panics
@@ -191,7 +191,7 @@ impl Inbox {
         Self { names_senders: true, settled, ..Self::connected(room, batch, peer) }
     }
 
-    /// Asks the kernel for time stamps.
+    /// Enables time stamps of the kernel.
     ///
     /// # Errors
     /// When it has none.
@@ -199,8 +199,8 @@ impl Inbox {
         SO_TIMESTAMPNS.set(&socket, 1)
     }
 
-    /// Asks the kernel to count the datagrams that it drops because the receive buffer is full ([`Inbox::overflowed`]). Returns how many
-    /// it has dropped so far, as far as it says.
+    /// Enables the count of datagrams that the kernel drops because the receive buffer is full ([`Inbox::overflowed`]). Returns how many
+    /// it has dropped so far, as far as it reports that.
     ///
     /// # Errors
     /// When it cannot count them.
@@ -215,7 +215,7 @@ impl Inbox {
             .map_or(0, |drops| u32::from_ne_bytes(*drops)))
     }
 
-    /// Asks the kernel for time stamps, traffic classes and the count of dropped datagrams.
+    /// Enables time stamps, traffic classes and the count of dropped datagrams.
     ///
     /// # Errors
     /// When it does not have one of them.
@@ -244,7 +244,7 @@ impl Inbox {
     /// [`io::ErrorKind::WouldBlock`] when none has arrived in time; another one when the socket has an error.
     pub fn fill(&mut self, socket: impl AsFd, wait: Wait) -> io::Result<usize> {
         let most = self.next;
-        // The queue has an order, so what comes next came later.
+        // The queue has an order, so later entries arrived later.
         self.names_senders &= self.latest <= self.settled;
         for message in &mut self.messages[..most] {
             message.msg_hdr.msg_namelen = if self.names_senders { NAME as libc::socklen_t } else { 0 };
@@ -260,7 +260,7 @@ impl Inbox {
         let places = self.messages.iter().zip(&self.controls).zip(&mut self.ancillaries);
         for ((message, control), (ancillary, at)) in places.take(count) {
             *ancillary = Ancillary::read(&control.0[..message.msg_hdr.msg_controllen.min(CONTROL)]);
-            // What the kernel has not stamped arrived now, as far as anybody knows.
+            // A datagram without a stamp of the kernel counts as received now.
             *at = ancillary.stamp.map_or(now, |(seconds, nanos)| {
                 clock::from_wall_clock(seconds as u32, nanos as u32, offset, now)
             });
@@ -280,7 +280,7 @@ impl Inbox {
             Wait::ForOne => 0,
         };
         let message = &mut self.messages[0];
-        // With MSG_TRUNC the length returned is that of the datagram, not of what was copied.
+        // With MSG_TRUNC the length returned is that of the datagram, not that of the copied part.
         // SAFETY: the message points to a part, a name and a control buffer of its own, of the lengths given; all are the inbox's,
         // which is borrowed for the call.
         let length = unsafe {
@@ -371,7 +371,7 @@ impl Inbox {
         unsafe { &*(std::ptr::from_ref(head) as *const [u8]) }
     }
 
-    /// Returns how many datagrams the socket had dropped when a datagram of the last call came into its queue; 0 if none, or if nobody has
+    /// Returns how many datagrams the socket had dropped when a datagram of the last call came into its queue; 0 if none, or if the caller has not
     /// asked for it. It wraps around.
     ///
     /// # Panics

@@ -8,7 +8,7 @@ pub enum SysError {
     /// There is no such interface.
     #[error("there is no interface `{name}`; there are: {}", known.join(", "))]
     NoInterface {
-        /// The name that was asked for.
+        /// The name that was requested.
         name: String,
         /// The interfaces that exist.
         known: Vec<String>,
@@ -45,7 +45,7 @@ impl SysError {
         Self::System { failure: failure.into(), source: source.into() }
     }
 
-    /// An error of the kernel in something that needs `capability`, which the message names if that is what was missing.
+    /// An error of a system call that needs `capability`, which the message names if it was missing.
     pub fn privileged(
         failure: impl Into<String>,
         capability: &'static str,

@@ -1,6 +1,6 @@
 //! The errors that a datagram socket has queued (`IP_RECVERR` of ip(7), `IPV6_RECVERR` of ipv6(7)).
 //!
-//! Without that option the kernel drops a datagram that the interface's queue has no room for, and says that it was sent. With it the
+//! Without that option the kernel drops a datagram that the interface's queue has no room for, and reports it as sent. With it the
 //! call fails with `ENOBUFS`. But then every ICMP message about the socket is an error, also those that a socket without it does not see,
 //! and each stays in a queue, which makes the descriptor ready, until it is taken.
 //!

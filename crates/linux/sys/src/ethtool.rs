@@ -41,7 +41,7 @@ pub const LRO: u32 = 1 << 15;
 /// Speed and duplex of an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkMode {
-    /// The link's rate; `None` where the driver does not say.
+    /// The link's rate; `None` where the driver does not report it.
     pub speed: Option<Rate>,
     /// True if the interface sends in both directions at once; `None` if the driver does not state it.
     pub full_duplex: Option<bool>,

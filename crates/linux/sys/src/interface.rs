@@ -74,7 +74,7 @@ impl InterfaceWatch {
         let table = self.table.as_mut()?;
         table.rewind().ok()?;
         table.read_to_string(&mut text).ok()?;
-        // Eight columns of what was received, and bytes, packets and errors of what was sent.
+        // Eight columns for received traffic, then bytes, packets and errors of sent traffic.
         let dropped = |line: &str| {
             let (_, columns) = line.split_once(':').filter(|(other, _)| other.trim() == name)?;
             columns.split_whitespace().nth(11)?.parse().ok()
@@ -121,7 +121,7 @@ pub fn link_address(name: &str) -> Result<[u8; 6], SysError> {
     ioctl::link_address(name).map_err(failed)
 }
 
-/// Returns how many receive queues an interface uses; at least one. Where its driver does not say, this is what sysfs shows,
+/// Returns how many receive queues an interface uses; at least one. Where its driver does not report it, it is the number in sysfs,
 /// if that is of this network namespace.
 pub fn receive_queues(name: &str, index: u32) -> u32 {
     let of_sysfs = || receive_queues_in(&format!("/sys/class/net/{name}"), index);

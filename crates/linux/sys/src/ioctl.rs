@@ -8,13 +8,13 @@ use std::io;
 use std::mem::zeroed;
 use std::ptr::from_mut;
 
-/// Opens a socket without a protocol, to ask about interfaces with.
+/// Opens a socket without a protocol, for queries about interfaces.
 pub(crate) fn socket() -> io::Result<OwnedFd> {
     Ok(socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?)
 }
 
-/// Returns how much is in a socket's send queue, bytes (`SIOCOUTQ`). Of TCP it is what was written and not acknowledged (tcp(7)); of
-/// datagrams, what no interface has sent, with the kernel's overhead.
+/// Returns how much is in a socket's send queue, bytes (`SIOCOUTQ`). For TCP these are bytes written and not acknowledged (tcp(7)); for
+/// datagrams, bytes that no interface has sent, with the kernel's overhead.
 ///
 /// # Errors
 /// When the file is no socket, or one that listens.
@@ -100,9 +100,9 @@ fn request(name: &str) -> libc::ifreq {
 }
 
 /// # Safety
-/// The kernel must read and write nothing for this number but the request, and what a pointer in it says.
+/// The kernel must read and write nothing for this number but the request, and the memory that a pointer in it describes.
 unsafe fn ioctl(file: impl AsFd, number: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
-    // SAFETY: what the caller says.
+    // SAFETY: as the caller guarantees.
     let code = unsafe { libc::ioctl(file.as_fd().as_raw_fd(), number, from_mut(request)) };
     check(code.into()).map(drop)
 }

@@ -1,6 +1,6 @@
 //! Sockets for messages whose IP headers matter: raw ones for a protocol over IP, and UDP ones. Each message that arrives comes with its
 //! interface, its addresses and its TTL; each that is sent has those that the caller gives, also a source address of another host,
-//! and the Router Alert option if wanted (RFC 2113, RFC 2711).
+//! and the Router Alert option if requested (RFC 2113, RFC 2711).
 //!
 //! Raw sockets, and sources of other hosts, need `CAP_NET_RAW`.
 #![expect(unsafe_code, reason = "recvmsg with control messages that no safe crate wraps")]
@@ -36,7 +36,7 @@ const IPV6_HOPOPTS: i32 = 54;
 const ROUTER_ALERT_V4: [u8; 4] = [0x94, 4, 0, 0];
 /// The hop-by-hop options of IPv6: RSVP is in the packet (RFC 2711), and two bytes of padding. The next header is the kernel's to set.
 const ROUTER_ALERT_V6: [u8; 8] = [0, 0, 5, 2, 0, 1, 1, 0];
-/// The room for what waits to be read, bytes. A small message takes some 400 B of it, so this is for 80,000: those of ten thousand
+/// The room for unread messages, bytes. A small message takes some 400 B of it, so this is for 80,000: those of ten thousand
 /// reservations that are set up at once, with repetitions.
 const RECEIVE_BUFFER: i32 = 32 << 20;
 /// The instruction of classic BPF that ends a socket filter; with 0, nothing of the packet is kept (linux/filter.h).
@@ -239,13 +239,13 @@ impl IpSocket {
         }
     }
 
-    /// Returns the room for messages that wait to be read, and the room that is wanted; bytes, as the kernel counts them. Without
+    /// Returns the room for messages that wait to be read, and the requested room; bytes, as the kernel counts them. Without
     /// `CAP_NET_ADMIN` the system may give less.
     ///
     /// # Errors
-    /// When the kernel cannot be asked.
+    /// When the kernel cannot be queried.
     pub fn receive_buffer(&self) -> io::Result<(usize, usize)> {
-        // The kernel doubles what is asked for, and returns the double.
+        // The kernel doubles the requested value, and returns the double.
         let given = SO_RCVBUF.get(&self.fd)?;
         Ok((usize::try_from(given).unwrap_or_default() / 2, RECEIVE_BUFFER as usize))
     }
@@ -296,7 +296,7 @@ impl IpSocket {
         Ok(())
     }
 
-    /// Receives a message, without waiting; `None` when there is none. What is no whole packet of the protocol is passed over.
+    /// Receives a message, without waiting; `None` when there is none. Anything but a whole packet of the protocol is skipped.
     ///
     /// # Errors
     /// When the socket has an error, such as one that a message of ours has caused.
@@ -315,7 +315,7 @@ impl IpSocket {
             header.msg_iovlen = 1;
             header.msg_control = control.as_mut_ptr().cast();
             header.msg_controllen = size_of_val(&control) as _;
-            // SAFETY: name, buffer and control messages are where the header says, of the lengths given, and are not used otherwise during
+            // SAFETY: name, buffer and control messages are at the pointers of the header, of the lengths given, and are not used otherwise during
             // the call.
             let length =
                 check(
@@ -393,12 +393,12 @@ fn skip_options(bytes: &[u8], mut next: u8) -> Option<(u8, usize)> {
 fn address_of(name: &libc::sockaddr_storage) -> Option<IpAddr> {
     match i32::from(name.ss_family) {
         libc::AF_INET => {
-            // SAFETY: the kernel says that it is an address of IPv4, and the storage has room and alignment for one.
+            // SAFETY: by the kernel's family it is an address of IPv4, and the storage has room and alignment for one.
             let name = unsafe { &*std::ptr::from_ref(name).cast::<libc::sockaddr_in>() };
             Some(Ipv4Addr::from(name.sin_addr.s_addr.to_ne_bytes()).into())
         }
         libc::AF_INET6 => {
-            // SAFETY: the kernel says that it is an address of IPv6, and the storage has room and alignment for one.
+            // SAFETY: by the kernel's family it is an address of IPv6, and the storage has room and alignment for one.
             let name = unsafe { &*std::ptr::from_ref(name).cast::<libc::sockaddr_in6>() };
             Some(Ipv6Addr::from(name.sin6_addr.s6_addr).into())
         }

@@ -1,6 +1,6 @@
-//! System calls of Linux behind safe functions: what the standard library and `rustix` do not offer.
+//! System calls of Linux behind safe functions: those that the standard library and `rustix` do not offer.
 //!
-//! But for the library that is preloaded into other programs, this is the only crate of the workspace with `unsafe` code. Each module that has some says so at its head, and each
+//! But for the library that is preloaded into other programs, this is the only crate of the workspace with `unsafe` code. Each module that has some states it at its head, and each
 //! block says why it is sound. The crate decides nothing: it knows no routers, no flows and no services.
 //!
 //! ```text
@@ -8,9 +8,9 @@
 //! clock       the monotonic clock, and the kernel's wall-clock time stamps on its scale
 //! error       why a system call has failed
 //! reactor     waiting for file descriptors and a deadline
-//! resources   what this process may take of the system, and what it gives back
+//! resources   limits of this process, and memory that it returns
 //! sockopt     socket options: one type to get and set any of them
-//! tcp         what the kernel has counted of a TCP connection (TCP_INFO)
+//! tcp         the kernel's counters of a TCP connection (TCP_INFO)
 //! traffic_class   the code point of a socket's packets
 //! datagrams   many datagrams with one system call, with time stamps and traffic classes
 //! datagram_server   datagrams that are answered from the address that was asked
@@ -27,11 +27,11 @@
 //!   umem      their memory
 //! tun         TUN interfaces
 //! own_socket  sockets that a library of this process keeps for itself
-//! vacant      sockets that are closed while somebody uses their descriptor
+//! vacant      sockets that are closed while their descriptor is in use
 //! bpf         eBPF programs
 //!   assembler writing them
 //! interface   interfaces by name and number
-//! ethtool     what a driver says of its interface
+//! ethtool     properties of an interface from its driver
 //! offload     offloads that are turned off for a while
 //! ioctl       requests about interfaces
 //! namespace   network namespaces that are removed with their owner

@@ -1,7 +1,7 @@
 //! The local address that a datagram has come to, and the one that a datagram leaves with.
 //!
 //! A socket that is bound to no address takes datagrams to all addresses of the host, but answers from the one that the route prefers. The
-//! peer drops an answer from an address that it has not asked. So a server asks for the address that each datagram has come to
+//! peer drops an answer from an address that it has not asked. So a server requests the address that each datagram has come to
 //! (`IP_PKTINFO`, `IPV6_RECVPKTINFO`; ip(7), RFC 3542 section 6), and answers from there.
 
 use crate::sendmsg::{
@@ -49,7 +49,7 @@ impl LocalAddress {
     }
 }
 
-/// Has each datagram that comes say its local address.
+/// Enables the local address of each received datagram.
 ///
 /// # Errors
 /// When the kernel refuses it.

@@ -1,6 +1,6 @@
 //! Memory that is shared with the kernel: the rings of packet sockets, and the rings and frames of `AF_XDP` sockets.
 //!
-//! Every access is checked against the mapping's bounds. What cannot be checked here is who may touch which bytes at a
+//! Every access is checked against the mapping's bounds. The right to access bytes cannot be checked here at any
 //! moment: the owner of a [`Mapping`] follows the protocol that the kernel documents for it, and the accesses that
 //! depend on that are `unsafe`.
 #![expect(unsafe_code, reason = "memory that is shared with the kernel")]
@@ -39,7 +39,7 @@ impl Mapping {
         Ok(Self::new(start.cast(), length))
     }
 
-    /// Maps what a socket shares at `offset`.
+    /// Maps the memory that a socket shares at `offset`.
     ///
     /// # Errors
     /// When it shares nothing there.
@@ -76,7 +76,7 @@ impl Mapping {
     pub(crate) fn atomic(&self, at: usize) -> &AtomicU32 {
         assert!(self.holds::<AtomicU32>(at, 1), "an atomic lies in its mapping");
         // SAFETY: by the assertion four aligned bytes are there. Nothing else but atomics touches them: the unsafe
-        // accesses below are for other bytes, or for those that nobody writes to meanwhile.
+        // accesses below are for other bytes, or for those that are not written meanwhile.
         unsafe { AtomicU32::from_ptr(self.start.add(at).cast().as_ptr()) }
     }
 
@@ -88,7 +88,7 @@ impl Mapping {
     pub(crate) unsafe fn read<T: Plain>(&self, at: usize) -> T {
         assert!(self.holds::<T>(at, 1), "a value lies in its mapping");
         // SAFETY: by the assertion the aligned bytes of a `T` are there, any bits are one, and the caller says that
-        // nobody writes to them.
+        // nothing writes to them.
         unsafe { self.start.add(at).cast().read() }
     }
 
@@ -109,7 +109,7 @@ impl Mapping {
     /// No other code or process may write to them as long as they are borrowed.
     #[inline]
     pub(crate) unsafe fn bytes(&self, at: usize, length: usize) -> Option<&[u8]> {
-        // SAFETY: the bytes lie in the mapping, which lives as long as `self`; the caller says that nobody writes there.
+        // SAFETY: the bytes lie in the mapping, which lives as long as `self`; the caller guarantees that nothing writes there.
         self.holds::<u8>(at, length).then(|| unsafe { from_raw_parts(self.start.add(at).as_ptr(), length) })
     }
 
@@ -120,14 +120,14 @@ impl Mapping {
     #[inline]
     pub(crate) unsafe fn copy_from(&self, at: usize, bytes: &[u8]) {
         assert!(self.holds::<u8>(at, bytes.len()), "a copy lies in its mapping");
-        // SAFETY: by the assertion there is room, and a slice lies elsewhere as the caller says that this is ours alone.
+        // SAFETY: by the assertion there is room, and a slice lies elsewhere as the caller guarantees that this is ours alone.
         unsafe { copy_nonoverlapping(bytes.as_ptr(), self.start.add(at).as_ptr(), bytes.len()) }
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: this is a mapping of this very length, and what was borrowed from it has ended with `self`.
+        // SAFETY: this is a mapping of this very length, and borrows from it have ended with `self`.
         let unmapped = unsafe { munmap(self.start.as_ptr().cast(), self.length) };
         debug_assert!(unmapped.is_ok(), "a mapping that was made can be unmapped: {unmapped:?}");
     }
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn what_was_written_is_read() {
         let memory = Mapping::anonymous(4096).unwrap();
-        // SAFETY: nobody else has this memory, and what is borrowed is gone before the next writing.
+        // SAFETY: this memory has no other owner, and borrows have ended before the next writing.
         unsafe {
             memory.write(4088, u64::MAX);
             memory.copy_from(4, &[1, 2, 3]);
@@ -158,7 +158,7 @@ mod tests {
         let memory = Mapping::anonymous(4096).unwrap();
         assert!(memory.holds::<u64>(0, 512) && !memory.holds::<u64>(8, 512) && !memory.holds::<u64>(4, 1));
         assert!(!memory.holds::<u8>(usize::MAX, 2) && !memory.holds::<u64>(0, usize::MAX / 4));
-        // SAFETY: nobody else has this memory.
+        // SAFETY: this memory has no other owner.
         assert!(unsafe { memory.bytes(4090, 7) }.is_none() && unsafe { memory.bytes(4090, 6) }.is_some());
     }
 

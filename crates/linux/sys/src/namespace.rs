@@ -1,7 +1,7 @@
 //! Network namespaces that are removed with their owner.
 //!
 //! A namespace is named `cutline-PID-LABEL` after the process that made it. It is removed when its [`Namespace`] is
-//! dropped; what a killed process has left is removed by a later process with [`sweep`], which leaves the namespaces of
+//! dropped; the remains of a killed process are removed by a later process with [`sweep`], which leaves the namespaces of
 //! running processes alone. A process holds a lock on the file of each of its namespaces, because process numbers mean nothing in another PID
 //! namespace.
 #![expect(unsafe_code, reason = "unshare, which rustix offers as unsafe because of some of its flags")]
@@ -146,7 +146,7 @@ fn open_file(name: &str) -> Result<OwnedFd, SysError> {
         .map_err(|errno| SysError::new(format!("{path} cannot be opened"), errno))
 }
 
-/// The lock by which namespaces are not swept while one is made. Without it, if its file cannot be opened, making and sweeping go on.
+/// The lock by which namespaces are not swept while one is made. Without it, if its file cannot be opened, making and sweeping continue.
 struct Sweeping(#[expect(dead_code, reason = "it is a lock until it is closed")] Option<OwnedFd>);
 
 impl Sweeping {

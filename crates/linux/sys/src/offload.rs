@@ -1,4 +1,4 @@
-//! Offloads that are turned off for a while: what a network card does for its host, and must not do to frames that are
+//! Offloads that are turned off for a while: work that a network card does for its host, and must not do to frames that are
 //! forwarded as they are.
 //!
 //! - *Receive aggregation* (GRO, LRO) makes one long frame of many: too long for another interface.
@@ -65,7 +65,7 @@ impl Offloads {
     }
 
     /// Does the same, and with `vlan_tags` turns the removal of VLAN tags off as well. Before anything is turned off, `note` is
-    /// called with the names of what will be, unless there is nothing.
+    /// called with the names of the offloads, unless there are none.
     ///
     /// # Errors
     /// As [`Offloads::turn_off`].
@@ -99,7 +99,7 @@ impl Offloads {
         Ok(offloads)
     }
 
-    /// Turns offloads on by their names. Returns the names of those that were off. What is not known is passed over.
+    /// Turns offloads on by their names. Returns the names of those that were off. Unknown names are skipped.
     ///
     /// # Errors
     /// When the process may not.
@@ -118,7 +118,7 @@ impl Offloads {
         Ok(turned)
     }
 
-    /// Turns on again what was on.
+    /// Turns the offloads on again that were on.
     ///
     /// # Errors
     /// As [`Offloads::turn_on`].

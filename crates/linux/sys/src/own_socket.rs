@@ -8,8 +8,8 @@ use rustix::net::{SocketType, sockopt};
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 
-/// Returns another descriptor of the datagram socket of this process that is bound to `local`, for what a library that has made the
-/// socket offers no call for, such as connecting it.
+/// Returns another descriptor of the datagram socket of this process that is bound to `local`, for calls that the library of the
+/// socket does not offer, such as connecting it.
 ///
 /// # Errors
 /// [`io::ErrorKind::NotFound`] when there is none; another one when the descriptors of the process cannot be listed (`/proc`).

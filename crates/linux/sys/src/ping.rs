@@ -42,7 +42,7 @@ struct Request {
 /// The random part of a payload.
 type Nonce = [u8; 8];
 
-/// Number of requests that may wait for their replies. An older one's reply is not recognised any more.
+/// Number of requests that may wait for their replies. An older one's reply is no longer recognised.
 const WAITING: usize = 256;
 
 /// The length of a request, bytes: 8 of header, 56 of payload.

@@ -7,7 +7,7 @@
 /// Any bits must be a valid value; there must be no padding, and no pointer or file descriptor that a value owns.
 pub unsafe trait Plain: Copy + 'static {}
 
-/// Implements [`Plain`] for types that keep its promise, which is also what the type's size shows: that of its fields.
+/// Implements [`Plain`] for types that keep its promise, which the type's size also shows: that of its fields.
 macro_rules! plain {
     ($($type:ty: $size:literal,)*) => {$(
         const _: () = assert!(size_of::<$type>() == $size);

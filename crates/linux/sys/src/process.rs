@@ -12,7 +12,7 @@ static AT_EXIT: PerProcess<Mutex<Calls>> = PerProcess::new();
 type Calls = Vec<fn()>;
 
 /// Calls `act` when the process ends by `exit`, or by returning from `main`; not when a signal ends it, nor after `_exit` and `abort`. It is
-/// called after the functions of `atexit` and after the destructors of what uses this library. A function that is registered twice is called
+/// called after the functions of `atexit` and after the destructors of the users of this library. A function that is registered twice is called
 /// once.
 pub fn at_exit(act: fn()) {
     let mut calls = lock(AT_EXIT.get());
@@ -28,7 +28,7 @@ pub fn at_exit(act: fn()) {
 static DESTRUCTOR: extern "C" fn() = run;
 
 extern "C" fn run() {
-    // A thread that stands still with this lock would stop the exit.
+    // A thread that is stopped with this lock would stop the exit.
     let Ok(mut calls) = AT_EXIT.get().try_lock() else { return };
     let taken = std::mem::take(&mut *calls);
     drop(calls);
@@ -47,7 +47,7 @@ pub fn generation() -> u32 {
     static WATCHED: Once = Once::new();
     WATCHED.call_once(|| {
         // SAFETY: the handler only changes an atomic, which is allowed after a fork of a process with several threads. Without memory for it
-        // copies are not told apart.
+        // copies are not distinguished.
         let _unwatched = unsafe { libc::pthread_atfork(None, None, Some(forked)) };
     });
     GENERATION.load(Ordering::Relaxed)

@@ -37,7 +37,7 @@ pub fn wait(fds: &mut [PollFd<'_>], timeout: Duration) -> io::Result<bool> {
 }
 
 /// Waits until the other end of a connection has gone, at most for `timeout`, without the limit of [`LONGEST_WAIT`]. Returns whether it has.
-/// What the other end sends does not end the wait.
+/// Data from the other end does not end the wait.
 ///
 /// # Errors
 /// When the kernel cannot wait for it.
@@ -88,7 +88,7 @@ impl Reactor {
         Ok(epoll::add(&self.epoll, fd, epoll::EventData::new_u64(u64::from(number)), flags)?)
     }
 
-    /// Changes what a descriptor that was added is waited for. With no flags it is ready only when its other end has gone.
+    /// Changes the events for which a descriptor is waited on. With no flags it is ready only when its other end has gone.
     ///
     /// # Errors
     /// When it has not been added.
@@ -97,7 +97,7 @@ impl Reactor {
     }
 
     /// Waits until a descriptor is ready or `deadline` has come, at most for [`LONGEST_WAIT`]. The numbers of descriptors
-    /// that are ready, with what they are ready for. With a deadline in the past it only looks.
+    /// that are ready, with their events. With a deadline in the past it only looks.
     ///
     /// # Errors
     /// When the kernel cannot wait.

@@ -15,7 +15,7 @@ pub fn allow_most_descriptors() {
     let _unchanged = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
-/// Has large blocks of memory given back to the system as soon as they are free. GNU's allocator otherwise keeps blocks of the size
+/// Makes the allocator return large blocks of memory to the system as soon as they are free. GNU's allocator otherwise keeps blocks of the size
 /// of those that were freed before, up to 32 MiB (mallopt(3)), and with them each page that any of their owners has touched: a service
 /// with many sockets that come and go then grows to the whole size of their buffers.
 pub fn return_large_blocks() {
@@ -44,7 +44,7 @@ mod tests {
         let before = resident();
         // One that was freed decides about those to come, unless it is set otherwise.
         drop(vec![1_u8; 30 << 20]);
-        // What is allocated behind a block keeps it in the heap.
+        // An allocation behind a block keeps it in the heap.
         let both: Vec<_> = (0..10).map(|_| (vec![1_u8; 8 << 20], vec![1_u8; 1000])).collect();
         let (large, small): (Vec<_>, Vec<_>) = both.into_iter().unzip();
         drop(large);

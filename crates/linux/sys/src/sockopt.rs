@@ -67,10 +67,10 @@ pub const NETLINK_CAP_ACK: SocketOption<i32> = SocketOption::new(libc::SOL_NETLI
 /// Option that adds the number of datagrams that the socket has dropped to each datagram; 1 or 0 (socket(7)).
 pub const SO_RXQ_OVFL: SocketOption<i32> = SocketOption::new(libc::SOL_SOCKET, libc::SO_RXQ_OVFL);
 
-/// The room of a socket's receive buffer, bytes, at most what the system allows. The kernel returns the double (socket(7)).
+/// The room of a socket's receive buffer, bytes, at most the system's limit. The kernel returns the double (socket(7)).
 pub(crate) const SO_RCVBUF: SocketOption<i32> = SocketOption::new(libc::SOL_SOCKET, libc::SO_RCVBUF);
 
-/// The same beyond what the system allows, with `CAP_NET_ADMIN` (socket(7)).
+/// The same beyond the system's limit, with `CAP_NET_ADMIN` (socket(7)).
 pub(crate) const SO_RCVBUFFORCE: SocketOption<i32> =
     SocketOption::new(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE);
 

@@ -13,7 +13,7 @@ pub struct TcpInfo {
     pub rtt: Duration,
     /// Mean deviation of the round-trip time.
     pub rtt_deviation: Duration,
-    /// Smallest round-trip time seen lately.
+    /// Smallest round-trip time seen recently.
     pub min_rtt: Duration,
     /// Retransmission timeout.
     pub rto: Duration,
@@ -68,7 +68,7 @@ const TCP_INFO: SocketOption<[u8; ROOM]> = SocketOption::new(libc::IPPROTO_TCP, 
 /// Room for more than any kernel's struct so far, bytes.
 const ROOM: usize = 512;
 
-/// Returns what the kernel knows of a connection.
+/// Returns the kernel's state of a connection.
 ///
 /// # Errors
 /// When it is not a TCP socket.

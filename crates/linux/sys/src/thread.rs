@@ -21,7 +21,7 @@ pub enum Scheduling {
 /// the processor from milliseconds to microseconds. It lasts until the thread ends.
 ///
 /// Threads and processes that it starts inherit the scheduling. The kernel has files whose writers try again until a
-/// normal thread has run (some of `/proc/sys/net`), so a real-time thread should do only what needs it.
+/// normal thread has run (some of `/proc/sys/net`), so a real-time thread should do only work that needs it.
 pub fn set_realtime() -> Scheduling {
     set_exact_timers();
     let lowest = libc::sched_param { sched_priority: 1 };

@@ -1,4 +1,4 @@
-//! Closing a socket whose descriptor somebody still uses.
+//! Closing a socket whose descriptor is still in use.
 #![expect(unsafe_code, reason = "dup3 onto a borrowed descriptor, for which no safe crate has a call")]
 
 use crate::sockopt::check;
@@ -16,7 +16,7 @@ pub fn vacate(socket: impl AsFd) -> io::Result<()> {
     let (family, kind) = (sockopt::socket_domain(old)?, sockopt::socket_type(old)?);
     let new = socket_with(family, kind, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
     // SAFETY: both descriptors are open during the call, since one is borrowed and the other one owned. The number of the borrowed one
-    // stays open and with its owner; the kernel exchanges what it stands for, which is still a socket of the same kind.
+    // stays open and with its owner; the kernel exchanges the object behind it, which is still a socket of the same kind.
     check(i64::from(unsafe { libc::dup3(new.as_raw_fd(), old.as_raw_fd(), libc::O_CLOEXEC) })).map(drop)
 }
 

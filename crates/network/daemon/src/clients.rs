@@ -8,16 +8,13 @@
 //! The status of an agent may be long. It is written in slices, each when the one before has left ([`Clients::next_slice`]); news that comes
 //! meanwhile follows it.
 
-use crate::requests::RequestId;
+use crate::requests::{ClientId, RequestId};
 use cutline_provision::protocol::{LONGEST_LINE, Reply, Request, VERSION};
 use cutline_service::{LineBuffer, write_pending};
 use cutline_sys::reactor::{EventFlags, Reactor};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
-
-/// The number of a client.
-pub type ClientId = u32;
 
 /// The most clients at a time.
 pub const MOST_CLIENTS: usize = 4096;
@@ -98,7 +95,7 @@ impl Clients {
         for _ in 0..MOST_ACCEPTED {
             let Ok((stream, _)) = listener.accept() else { return };
             if self.connections.len() >= MOST_CLIENTS {
-                let message = format!("client limit reached ({MOST_CLIENTS}): ask again later");
+                let message = format!("client limit reached ({MOST_CLIENTS}): try again later");
                 drop(stream.set_nonblocking(true));
                 drop((&stream).write_all(Reply::Error { message }.line().as_bytes()));
                 self.refused += 1;
@@ -139,7 +136,7 @@ impl Clients {
     pub fn ready(&mut self, id: ClientId, flags: EventFlags) -> bool {
         self.touched.insert(id);
         let Some(connection) = self.connections.get_mut(&id) else { return true };
-        // What it has asked for ends with it, so what it has sent before it went is worth nothing.
+        // Its requests end with its connection, so its unread lines are dropped.
         if flags.intersects(EventFlags::HUP | EventFlags::ERR) {
             return false;
         }
@@ -236,7 +233,7 @@ impl Clients {
         }
     }
 
-    /// Sends what waits. Returns the clients that have gone, or leave too much unread.
+    /// Sends waiting replies. Returns the clients that have disconnected, or leave too much unread.
     pub fn flush(&mut self, reactor: &Reactor) -> Vec<ClientId> {
         let mut ended = Vec::new();
         let mut waiting: Vec<(usize, ClientId)> = Vec::new();

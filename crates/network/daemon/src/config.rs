@@ -42,7 +42,7 @@ use std::path::{Path, PathBuf};
 pub struct DaemonConfig {
     /// Path of the socket for applications.
     pub socket: PathBuf,
-    /// The group whose members may ask, beside the owner; `None`: that of the process.
+    /// The group whose members may make requests, beside the owner; `None`: that of the process.
     pub group: Option<u32>,
     /// The mark of packets when they are routed; 0 for none.
     pub route_mark: u32,
@@ -80,7 +80,7 @@ pub struct InterfaceSpec {
 pub enum InstallerKind {
     /// The kernel's traffic control.
     Tc {
-        /// True if a queueing discipline of somebody else is replaced.
+        /// True if a foreign queueing discipline is replaced.
         replace: bool,
         /// Largest waiting time of best-effort packets where nothing is reserved.
         best_effort_delay: Duration,
@@ -92,7 +92,7 @@ pub enum InstallerKind {
         /// The direction of the router in which packets leave by this interface.
         way: RouterDirection,
     },
-    /// Nobody: this node does not control the traffic there, and admits everything.
+    /// None: this node does not control the traffic there, and admits everything.
     None,
 }
 
@@ -165,7 +165,7 @@ impl DaemonConfig {
         )]
     }
 
-    /// Returns what cannot change while it runs and differs in `other`.
+    /// Returns the settings that cannot change while it runs and differ in `other`.
     pub fn fixed_differences(&self, other: &Self) -> Vec<&'static str> {
         let pairs = || self.interfaces.iter().zip(&other.interfaces);
         let any = |differs: fn(&InterfaceSpec, &InterfaceSpec) -> bool| pairs().any(|(a, b)| differs(a, b));
@@ -293,7 +293,7 @@ fn interface(table: &TableReader<'_>) -> Option<InterfaceSpec> {
     Some(InterfaceSpec { name, version, rate, share, control, encapsulation, keys })
 }
 
-/// Reads who installs reservations. A key of another one is an error.
+/// Reads the kind of installer of reservations. A key of another kind is an error.
 fn control(table: &TableReader<'_>) -> Option<InstallerKind> {
     #[derive(Clone, Copy, PartialEq)]
     enum Name {

@@ -80,7 +80,7 @@ impl Interfaces {
         .collect()
     }
 
-    /// Gives up those that are not there any more, or are different. Returns whether there were any. What is reserved on them ends when the
+    /// Removes interfaces that have disappeared or changed. Returns whether there were any. Reservations on them end when the
     /// engine receives the routes.
     pub fn detach(
         &mut self,

@@ -1,4 +1,4 @@
-//! `cutlined`: the RSVP agent of a host or router. Its applications ask it for reservations.
+//! `cutlined`: the RSVP agent of a host or router. Its applications request reservations from it.
 //!
 //! The protocol is the engine of `cutline-rsvp`, which does no IO. This crate is its environment on Linux.
 //!
@@ -14,7 +14,7 @@
 //! monitor    the monitor of the host
 //! daemon     single-threaded event loop: messages, deadlines, clients, routes, signals
 //!   node          this host in the protocol
-//!   applications  what becomes of requests
+//!   applications  requests and their results
 //!   topology      interfaces and routes that change
 //!   statuses      documents of the state
 //! requests   requests of applications

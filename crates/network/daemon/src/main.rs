@@ -15,14 +15,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// The RSVP agent of a host or router, and who its applications ask for reservations
+/// The RSVP agent of a host or router, and the service of reservations for its applications
 ///
 /// It reads its file again on SIGHUP, and then changes keys and shares. It removes all that it has installed when it ends, and at its start
 /// the leftovers of a killed one. `cutline reservations` shows its state.
 #[derive(Parser)]
 #[command(name = "cutlined", version, after_help = EXAMPLES)]
 struct Args {
-    /// The file that says what to do
+    /// The configuration file
     #[arg(long, value_name = "FILE", default_value = "/etc/cutline/cutlined.toml")]
     config: PathBuf,
     /// Check the file, and do nothing
@@ -48,7 +48,7 @@ const PANIC_PATIENCE: Duration = Duration::from_millis(500);
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    // Nobody waits for its reader.
+    // There is no wait for its reader.
     let log = log();
     let (code, last) = match serve(&args, &log) {
         Ok(()) => (ExitCode::SUCCESS, None),

@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub struct MonitorSpec {
     /// Address of the page and the metrics; `None` if there are none.
     pub listen: Option<SocketAddr>,
-    /// File with the token of readers who see everything.
+    /// File with the token of readers with access to everything.
     pub token_file: Option<PathBuf>,
     /// Name of this host that a browser may use, beside its addresses.
     pub name: Option<String>,
@@ -108,7 +108,7 @@ impl MonitorSpec {
 }
 
 impl MonitorServices {
-    /// Returns what is known of the host.
+    /// Returns the state of the host.
     pub const fn host(&self) -> &Arc<MonitoredHost> {
         self.monitor.host()
     }

@@ -29,7 +29,7 @@ struct Socket {
     carrier: Carrier,
 }
 
-/// The sockets that send at one interface. No other interface shares them: what waits there for a neighbour that does not answer, or for a slow
+/// The sockets that send at one interface. No other interface shares them: a message that waits there for a neighbour that does not answer, or for a slow
 /// link, takes room in the socket's buffer, and a host at that link could keep messages at all others from leaving.
 #[derive(Debug)]
 struct Exit {
@@ -112,7 +112,7 @@ impl Network {
         self.sockets.iter().map(|socket| socket.inner.as_fd()).enumerate()
     }
 
-    /// Sockets for which the system gives less room than is wanted, as sentences.
+    /// Sockets for which the system gives less room than requested, as sentences.
     pub fn small_buffers(&self) -> impl Iterator<Item = String> {
         let in_words = |socket: &Socket| {
             let (given, wanted) = socket.inner.receive_buffer().ok()?;
@@ -200,7 +200,7 @@ impl Network {
         Ok(())
     }
 
-    /// Removes an interface: nothing is received from it or sent to it any more.
+    /// Removes an interface: nothing more is received from it or sent to it.
     pub fn remove_link(&mut self, id: InterfaceId) {
         self.exits.remove(&id);
         self.links.retain(|link| link.id != id);

@@ -1,6 +1,5 @@
 //! Requests of applications, and the replies to them.
 
-use crate::clients::ClientId;
 use cutline_flow::TrafficSpec;
 use cutline_provision::{Flow, Reason, Refusal};
 use cutline_rsvp::admission::ReservationHandle;
@@ -10,6 +9,9 @@ use cutline_rsvp::object::{Sender, Session, Style};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::ops::Bound;
+
+/// The number of a client.
+pub type ClientId = u32;
 
 /// A request: the client, and its number for it.
 pub type RequestId = (ClientId, u64);
@@ -33,7 +35,7 @@ pub struct Announced {
     pub session: Session,
     pub sender: Sender,
     pub tspec: Tspec,
-    /// By which interface it is announced, to which next node; `None` while no route leads there.
+    /// The interface by which it is announced, and the next node; `None` while no route leads there.
     pub route: Option<(InterfaceId, Option<IpAddr>)>,
 }
 
@@ -82,7 +84,7 @@ impl Requests {
             return refused(Reason::Invalid(format!("id = {}: allowed is one that is not in use", id.1)));
         }
         if self.counts.get(&id.0).is_some_and(|count| *count >= MOST_EACH) {
-            return refused(Reason::Invalid(format!("a client may ask for {MOST_EACH} things at a time")));
+            return refused(Reason::Invalid(format!("a client may have {MOST_EACH} requests at a time")));
         }
         match &ask {
             Ask::Announce(announced) => {

@@ -1,4 +1,4 @@
-//! The kernel's answers about routes, as the engine wants them.
+//! The kernel's answers about routes, as the engine needs them.
 
 use crate::network::KernelInterface;
 use cutline_netlink::{Error, KernelRoute as Kernel, Monitor, NetworkChanges, Question, RouteLookup};
@@ -22,7 +22,7 @@ struct Packets {
 pub struct Routes {
     router: RouteLookup,
     monitor: Monitor,
-    /// The routes that the engine wants to know.
+    /// The routes that the engine has requested.
     asked: BTreeSet<RouteKey>,
     /// The mark of packets (`route-mark`).
     mark: u32,
@@ -45,7 +45,7 @@ impl Routes {
         self.monitor.take().unwrap_or(NetworkChanges::ALL)
     }
 
-    /// Remembers that the engine wants to know a route.
+    /// Records a route that the engine has requested.
     pub fn remember(&mut self, key: RouteKey) {
         self.asked.insert(key);
     }

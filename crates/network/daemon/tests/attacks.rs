@@ -275,7 +275,7 @@ fn paths(router: &mut Router, assault: &mut Assault) {
             };
             let from = assault.one_of(&[STRANGER, A, "10.1.3.77", "10.1.2.2"]);
             let source_port = if session.port == 0 { 0 } else { assault.one_of(&[port, 0, 5000, 1]) };
-            // Not the honest sender itself: without a key, nobody takes its path, and with none at all it would be refreshed.
+            // Not the honest sender itself: without a key, no host takes its path, and with none at all it would be refreshed.
             let sender = Sender::new(ip(from), source_port);
             let last = assault.byte();
             let hop = Hop { address: IpAddr::from([10, 1, 3, last]), handle: port.into() };
@@ -528,7 +528,7 @@ fn killed(router: &mut Router, assault: &mut Assault) {
         let net = &router.net;
         eventually("its state is back", || net.classes("r1", "east") == 1);
     });
-    // It ends on request, with all output unread, and starts once more.
+    // It ends on request, with all output unread, and starts again.
     let child = router.net.agents[Net::at("r1")].as_mut().unwrap();
     assert!(terminated(child).is_some(), "SIGTERM ends it");
     assert!(!router.net.tc("r1", "qdisc", "east").contains("htb"), "all is removed");

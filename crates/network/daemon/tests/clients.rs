@@ -182,7 +182,7 @@ fn a_client_that_never_stops_takes_turns() {
             receiver.send(&reserve(2, 5000, 10_000)).unwrap();
             hear(&mut receiver, |reply| matches!(reply, Reply::Confirmed { id: 2, .. }));
         }
-        // It reads slowly: what it has not read keeps it from being read.
+        // It reads slowly: unread replies keep it from being served.
         if id % 10 == 0 {
             busy.set_nonblocking(true).unwrap();
             let _some = std::io::Read::read(&mut &busy, &mut vec![0; 1 << 16]);

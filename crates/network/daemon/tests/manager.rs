@@ -36,7 +36,7 @@ fn status(socket: &Path) -> ManagerStatus {
     ManagerConnection::connect(socket, None).unwrap().status(Duration::from_secs(20)).unwrap()
 }
 
-/// Holder that notes what it is told.
+/// Holder that records its notices.
 #[derive(Default)]
 struct Noted(Mutex<Vec<FlowNotice>>);
 
@@ -121,7 +121,7 @@ fn a_kill_of_the_daemon_loses_no_flow_and_no_account() {
         let mut agent = host.agent.take().unwrap();
         agent.kill().unwrap();
         agent.wait().unwrap();
-        // The flows keep what they have.
+        // The flows keep their rates.
         assert!(granted(), "round {round}");
         host.start();
         let after = status(&socket);
@@ -130,7 +130,7 @@ fn a_kill_of_the_daemon_loses_no_flow_and_no_account() {
         eventually("the client has come back", back);
         assert!(granted());
     }
-    // Nobody was told anything but the first rates.
+    // There were no notices but the first rates.
     for holder in &holders {
         let notices = holder.0.lock().unwrap();
         assert!(matches!(notices[..], [FlowNotice::Rate { before: None, .. }]), "{notices:?}");
@@ -143,7 +143,7 @@ fn a_kill_of_the_daemon_loses_no_flow_and_no_account() {
     assert_eq!(ended.code(), Some(0));
 }
 
-/// A flow is asked for when there is a manager, and is not limited before.
+/// A flow is requested when there is a manager, and is not limited before.
 #[test]
 fn a_manager_that_is_started_later_serves_the_flows_that_are_there() {
     if !rustix::process::geteuid().is_root() {

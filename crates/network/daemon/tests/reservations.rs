@@ -97,7 +97,7 @@ fn what_does_not_fit_is_refused_with_reason_node_and_what_would_be_granted() {
     assert!(grant.event().is_none(), "nothing was reserved for the sender");
     assert_eq!(net.reserved("r2", "east"), ON_WIRE, "what was there stays");
 
-    // At this host alone: it says what is left.
+    // At this host alone: the refusal has the remaining rate.
     let local = open("local", &Access { socket: net.socket("a") }).unwrap();
     let mut class = local.request(&Demand::sending(flow, bucket(1_000_000))).unwrap();
     class.wait(Duration::from_secs(10)).unwrap();

@@ -22,6 +22,7 @@ use cutline_router_service::{
     Statistics,
 };
 use cutline_sys::now;
+use cutline_testbed::wait_for_carriers;
 use cutline_units::{Bytes, Duration, Instant};
 use rustix::process::Signal;
 use std::net::UdpSocket;
@@ -103,6 +104,7 @@ fn start_router(net: &Net, socket: &Path) -> Running {
     let child = net.node("r1").within(|| command.stdout(Stdio::null()).spawn()).unwrap().unwrap();
     let running = Running(child);
     eventually("the router answers", || reserved(socket).is_some());
+    wait_for_carriers(net.node("r1"));
     running
 }
 
@@ -146,7 +148,7 @@ fn send(net: &Net, port: u16, size: usize, every_us: u64) -> JoinHandle<u64> {
         let mut payload = vec![0; size];
         let (start, every, mut sent) = (now(), Duration::from_micros(every_us), 0_u64);
         while now() < start + FOR_LONG {
-            // What is late is sent at once, so that the rate holds on a busy machine.
+            // Late datagrams are sent at once, so that the rate holds on a busy machine.
             let left = (start + Duration::from_nanos(every.as_nanos() * sent)).saturating_since(now());
             park_timeout(std::time::Duration::from_nanos(left.as_nanos()));
             payload[..8].copy_from_slice(&now().as_nanos().to_be_bytes());
@@ -156,7 +158,7 @@ fn send(net: &Net, port: u16, size: usize, every_us: u64) -> JoinHandle<u64> {
     })
 }
 
-/// Returns the delays of the packets that arrive at `b`, ms, until none arrives any more.
+/// Returns the delays of the packets that arrive at `b`, ms, until no more arrive.
 fn receive(net: &Net, port: u16) -> JoinHandle<Vec<f64>> {
     let socket = net.node("b").within(|| UdpSocket::bind((B, port)).unwrap()).unwrap();
     socket.set_read_timeout(Some(std::time::Duration::from_secs(1))).unwrap();
@@ -219,7 +221,7 @@ fn a_reserved_flow_has_its_rate_in_the_router_and_its_excess_is_best_effort() {
     assert!((450..=680).contains(&conforming), "{its:?}");
     assert!((delays.len() as u64) < sent && delays.len() as u64 >= conforming, "the queue drops excess");
 
-    // The receiver does not want it any more.
+    // The receiver withdraws it.
     receiver.send(&Request::Withdraw { id: 2 }).unwrap();
     eventually("the router has room again", || count(&socket) == 0);
     assert_eq!(status(&net, "east").reserved_bps, Some(0));

@@ -185,16 +185,16 @@ fn that_nobody_answers_is_the_reason_until_somebody_does() {
     net.start_all();
     let patience = ("reservation-patience", "300 ms");
     let at_a = by_name(&net, "a", &[("send.class", "video"), ("ack-path", "best-effort"), patience]);
-    // It asks for nothing.
+    // It requests nothing.
     let at_b = QosOptions::receiving(Preset::Video.specification()).peer(Peer::Speaks);
     let (stream, other) = streams(&net, &at_a, &at_b);
     let stream = stream.unwrap();
     let found = Mib::from(&stream.mib()).reservation;
     assert_eq!((found.send.standing, found.send.refusal.reason), (3, 8), "{found:?}");
-    assert_eq!(words(&found.send.refusal.text), "nobody has answered in time");
+    assert_eq!(words(&found.send.refusal.text), "there was no answer in time");
     assert!(stream.reservation_event().is_none());
 
-    // Somebody reserves at last what is announced.
+    // At last a receiver reserves for the announced flow.
     let access = Access { socket: net.socket("b") };
     let bucket = stream.reservation().unwrap().demand.unwrap().send.unwrap();
     let flow = cutline_provision::Flow {

@@ -155,7 +155,7 @@ fn a_stranger_at_a_link_without_keys_changes_nothing_of_the_others() {
     stranger.says("10.1.2.2", ROUTER, Body::Resv(resv));
     eventually("its reservation is refused", || misplaced() > before);
     assert_eq!(net.reserved("r1", "east"), ON_WIRE);
-    // Both ends have heard nothing of it, and what they do next works.
+    // Neither end was notified, and their next calls work.
     while let Some(reply) = sender.reply(Duration::ZERO).unwrap() {
         assert!(!matches!(reply, Reply::Failed { .. }), "{reply:?}");
     }
@@ -165,7 +165,7 @@ fn a_stranger_at_a_link_without_keys_changes_nothing_of_the_others() {
     let (_sender, _receiver) = set_up(&net, 5001);
 }
 
-/// Paths that nobody has asked for, with the longest refresh period that a message can have, without keys anywhere: one for port 0, one from
+/// Paths without reservations, with the longest refresh period that a message can have, without keys anywhere: one for port 0, one from
 /// port 0, more than a session may have, more than the interface may have. Honest flows are reserved nevertheless, and the agent answers.
 #[test]
 fn a_flood_of_paths_keeps_nobody_away() {

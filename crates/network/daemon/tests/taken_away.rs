@@ -1,4 +1,4 @@
-//! Traffic control that somebody else takes away: it comes back, or those who have reservations hear that they are lost.
+//! Traffic control that another program removes: it is installed again, or the holders of reservations are notified of the loss.
 //!
 //! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-daemon taken_away::`.
 
@@ -36,7 +36,7 @@ fn filters(net: &Net, node: &str, interface: &str) -> usize {
     shown.matches("flowid c071:").count() - shown.matches("flowid c071:2 ").count()
 }
 
-/// Each way of taking it away: the whole discipline, a class, all filters, another rate of a class. All of it is there again, and nobody
+/// Each way of taking it away: the whole discipline, a class, all filters, another rate of a class. All of it is there again, and no client
 /// has lost a reservation.
 #[test]
 fn what_is_taken_away_is_installed_again() {
@@ -51,7 +51,7 @@ fn what_is_taken_away_is_installed_again() {
         is_as_it_was && net.classes("r1", "east") == 2 && filters(net, "r1", "east") == 2
     };
     assert!(is_whole(&net), "{}", net.tc("r1", "class", "east"));
-    // The command has taken it away when it returns, so what is whole afterwards was installed again.
+    // The command has taken it away when it returns, so a complete one afterwards was installed again.
     for how in [
         "qdisc del dev east root",
         "filter del dev east parent c071:",
@@ -111,7 +111,7 @@ fn what_others_set_beside_it_changes_nothing() {
     tc(&net, "r1", "qdisc del dev east ingress");
     tc(&net, "r1", "qdisc add dev lo root handle 9: pfifo limit 10");
     let (_second_sender, _second) = set_up(&net, 5001);
-    // Counters that begin at zero would show that it was made anew.
+    // Counters that begin at zero would show that it was made again.
     assert!(before.contains("class htb c071:10"), "{before}");
     assert_eq!(net.classes("r1", "east"), 2);
     let status = net.status("r1");

@@ -29,7 +29,7 @@ struct Ready {
 /// The number of findings in each state.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Counts {
-    /// As it should be.
+    /// No fault.
     ok: usize,
     /// Good to know; nothing has to be done.
     note: usize,

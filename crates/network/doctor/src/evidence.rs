@@ -26,7 +26,7 @@ impl RouterInterfaces {
         Self { seen: seen.collect() }
     }
 
-    /// Reads the backlogs again. An interface that has gone keeps what was seen.
+    /// Reads the backlogs again. An interface that was removed keeps its last values.
     pub fn look(&mut self) {
         for (evidence, first) in &mut self.seen {
             let Ok(backlog) = probe::backlog(&evidence.name) else { continue };
@@ -36,7 +36,7 @@ impl RouterInterfaces {
         }
     }
 
-    /// Returns what was seen.
+    /// Returns the observations.
     pub fn finish(self) -> Vec<InterfaceEvidence> {
         self.seen.into_iter().map(|(evidence, _)| evidence).collect()
     }

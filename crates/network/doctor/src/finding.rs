@@ -8,7 +8,7 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// As it should be.
+    /// No fault.
     Ok,
     /// Good to know; nothing has to be done.
     Note,
@@ -30,7 +30,7 @@ pub enum Use {
     Laboratory,
 }
 
-/// One thing that was looked at.
+/// One examined property.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Finding {
     /// Subject of the finding.

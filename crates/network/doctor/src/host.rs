@@ -98,7 +98,7 @@ fn forwarding(survey: &Survey) -> Finding {
         return Finding::ok("forwarding", "off: only the router forwards packets");
     }
     let what = format!("{} on: this host routes", on.join(" and "));
-    Finding::note("forwarding", what).then(format!("`{}` shapes what it forwards", crate::router_up(&[])))
+    Finding::note("forwarding", what).then(format!("`{}` shapes forwarded traffic", crate::router_up(&[])))
 }
 
 /// Returns the findings about the lateness of sleeps.

@@ -1,4 +1,4 @@
-//! Findings about an interface: whether a router can use it, and what would interfere.
+//! Findings about an interface: its suitability for a router, and obstacles.
 
 use crate::finding::Finding;
 use crate::probe::{InterfaceProperties, Offload};
@@ -10,8 +10,8 @@ pub fn router_up(names: &[String]) -> String {
     format!("cutline router up --lan {} --wan {} --rate RATE", name(0, "LAN"), name(1, "WAN"))
 }
 
-/// The findings about an interface. `named` says that the user has named it as an interface of a router. For other
-/// interfaces, states that are normal on a host are a note instead of a warning. `routes` says that the host forwards;
+/// The findings about an interface. `named` is true if the user has named it as an interface of a router. For other
+/// interfaces, states that are normal on a host are a note instead of a warning. `routes` is true if the host forwards;
 /// then an interface with addresses needs no settings, because the router is between TUN interfaces. `up` is the
 /// command for such a host.
 pub fn interface(link: &InterfaceProperties, named: bool, routes: bool, up: &str) -> Vec<Finding> {
@@ -120,7 +120,7 @@ fn addresses(link: &InterfaceProperties, named: bool, is_routed: bool, up: &str)
     }
     if is_routed {
         let what = format!("{addresses}: this host routes here, so a bridge is refused");
-        let next = format!("`{up}` shapes what it forwards; `cutline router setup` is its first half");
+        let next = format!("`{up}` shapes forwarded traffic; `cutline router setup` is its first half");
         return Some(Finding::note("addresses", what).then(next));
     }
     if !named {

@@ -4,7 +4,7 @@
 //! functions, which are tested with made-up answers. System calls are in `cutline-sys`.
 //!
 //! ```text
-//! probe         probes: what this machine offers
+//! probe         probes: capabilities of this machine
 //! survey        the answers of all probes
 //! finding       findings: state, text, remedy
 //!   host        kernel, privileges, tools, timers
@@ -50,7 +50,7 @@ pub use source::{Source, SourceError};
 pub use survey::Survey;
 pub use watch::{LinkWatch, WatchError};
 
-/// The findings of a survey: groups about the host, then one for each chosen interface. `named` says that the user has
+/// The findings of a survey: groups about the host, then one for each chosen interface. `named` is true if the user has
 /// named these interfaces, as those of a router.
 pub fn report(survey: &Survey, interfaces: &[String], named: bool) -> Findings {
     let mut groups = vec![

@@ -107,7 +107,7 @@ impl Connections {
             };
             let of_user = self.all.values().filter(|other| other.process.user == user).count();
             if self.all.len() >= MOST_CLIENTS || user != 0 && of_user >= MOST_CLIENTS_OF_USER {
-                refuse("client limit reached: ask again later".to_owned());
+                refuse("client limit reached: try again later".to_owned());
                 self.refused += 1;
                 continue;
             }
@@ -148,7 +148,7 @@ impl Connections {
         let (id, has_ended) = ((number - self.base) / 2, (number - self.base) % 2 == 1);
         let connection = self.all.get_mut(&id)?;
         self.touched.insert(id);
-        // Its flows end with it, so what it has sent before it went is worth nothing.
+        // Its flows end with it, so its unread lines are dropped.
         if has_ended || flags.intersects(EventFlags::HUP | EventFlags::ERR) {
             return Some(id);
         }
@@ -262,7 +262,7 @@ impl Connections {
         }
     }
 
-    /// Sends what waits, and waits for each descriptor as its client is served. Returns the clients that have gone, or
+    /// Sends waiting replies, and sets the events of each descriptor. Returns the clients that have disconnected, or
     /// leave too much unread.
     pub fn flush(&mut self, reactor: &Reactor) -> Vec<ConnectionId> {
         let mut ended = Vec::new();

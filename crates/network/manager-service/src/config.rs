@@ -182,7 +182,7 @@ impl ManagerSpec {
         Some(this)
     }
 
-    /// Returns what cannot change while the manager runs and differs in `other`.
+    /// Returns the settings that cannot change while the manager runs and differ in `other`.
     pub fn fixed_differences(&self, other: &Self) -> Vec<&'static str> {
         let differ = [
             ("manager.socket", self.socket != other.socket),
@@ -231,7 +231,7 @@ fn interfaces(table: &TableReader<'_>) -> Option<Vec<(String, Rate)>> {
     each.collect()
 }
 
-/// Reads who may use the manager.
+/// Reads the users who may use the manager.
 fn access(table: &TableReader<'_>) -> Option<AccessRules> {
     let words = [("all", true), ("listed", false)];
     let is_open = table.or("users", &kind::one_of("one of", &words), true);

@@ -5,8 +5,8 @@
 
 use crate::access::AccessRules;
 use crate::config::{ManagerSpec, PathKey};
+use crate::error::ManagerServiceError;
 use crate::paths::PathSocket;
-use crate::service::ManagerServiceError;
 use crate::store::{Change, FlowPlace, SessionRecord, Store, StoredState};
 use cutline_allocation::protocol::{AllocationReply, AllocationRequest, FlowNeed, HeldFlow, VERSION};
 use cutline_manager::feedback::{FlowEdges, PathId};
@@ -198,7 +198,7 @@ impl ManagedHost {
         Ok(())
     }
 
-    /// Sets the capacities, with the interfaces that are there and without what RSVP has reserved.
+    /// Sets the capacities, of the present interfaces, without RSVP's reservations.
     fn set_capacities(&mut self) -> Result<(), ParameterError> {
         let mut capacities = self.spec.capacities.clone();
         self.interfaces.clear();
@@ -472,7 +472,7 @@ impl ManagedHost {
         }
     }
 
-    /// The highest useful rate, at most what the host can carry, and the minimum.
+    /// The highest useful rate, at most the host's capacity, and the minimum.
     fn rates(
         &self,
         carrier: CarrierKind,
@@ -548,7 +548,7 @@ impl ManagedHost {
         self.manager.deadline().min(self.next_second).min(snapshot)
     }
 
-    /// Does what is due.
+    /// Handles a due deadline.
     pub fn handle_deadline(&mut self, now: Instant) {
         if now >= self.manager.deadline() {
             self.manager.handle_deadline(now);
@@ -614,7 +614,7 @@ impl ManagedHost {
         self.replies.push_back((key, AllocationReply::Rate { id, before_bps: before, rate_bps, cause }));
     }
 
-    /// Writes what has changed into the journal, or a snapshot if it is time.
+    /// Writes the changes into the journal, or a snapshot if it is time.
     pub fn commit(&mut self, now: Instant) {
         for flow in std::mem::take(&mut self.touched) {
             if let (Some(place), Some(record)) = (self.places.get(&flow), self.manager.record(now, flow)) {

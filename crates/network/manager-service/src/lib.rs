@@ -17,6 +17,7 @@
 //! store    files of the state, from which a later process continues
 //! status   the state as a document
 //! service  the thread, and the handle by which other threads reach it
+//! error    reasons why it cannot work
 //! ```
 //!
 //! The decisions are those of [`cutline_manager`], the protocol is in [`cutline_allocation`].
@@ -24,6 +25,7 @@
 mod access;
 mod clients;
 mod config;
+mod error;
 mod host;
 mod paths;
 mod prefix;
@@ -33,5 +35,6 @@ mod store;
 
 pub use access::{AccessRule, AccessRules};
 pub use config::{ManagedPath, ManagerPeer, ManagerSpec, PathKey};
+pub use error::ManagerServiceError;
 pub use prefix::AddressPrefix;
-pub use service::{ManagerService, ManagerServiceError};
+pub use service::ManagerService;

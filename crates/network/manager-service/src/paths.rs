@@ -9,7 +9,7 @@
 //!
 //! All hosts of a path know its keys. The first key of the file signs, and every key is accepted, so that keys can be
 //! replaced one host after the other. A datagram counts if its tag is right, it comes from the address of the host that
-//! it names, its number is higher than that of all before, and the host has not sent too many. What is dropped has no
+//! it names, its number is higher than that of all before, and the host has not sent too many. A dropped one gets no
 //! answer.
 
 use crate::config::{ManagedPath, PathKey};
@@ -97,7 +97,7 @@ impl PathSocket {
         Ok(Self { socket, keys, hosts: hosts.collect(), counts, strangers: 0, interval })
     }
 
-    /// Sends a summary to a host, or to all hosts of the path. What cannot be sent is lost, as the network may lose it.
+    /// Sends a summary to a host, or to all hosts of the path. A summary that cannot be sent counts as lost by the network.
     pub fn send(&mut self, path: PathId, to: Option<HostId>, message: &[u8]) {
         let Some((id, key)) = self.keys.first() else { return };
         let mut datagram = Vec::with_capacity(LONGEST);

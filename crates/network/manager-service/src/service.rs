@@ -2,11 +2,11 @@
 
 use crate::clients::{ConnectionId, Connections};
 use crate::config::{ManagerSpec, PathKey};
+use crate::error::ManagerServiceError;
 use crate::host::ManagedHost;
 use crate::paths::check_keys;
 use cutline_allocation::protocol::{AllocationReply, AllocationRequest, VERSION};
 use cutline_manager::resources::ClientKey;
-use cutline_params::ParameterError;
 use cutline_service::SocketFile;
 use cutline_sys::reactor::{EventFlags, Reactor};
 use cutline_sys::{SysError, lock, now};
@@ -18,20 +18,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-/// Reason why the resource manager cannot work.
-#[derive(Debug, thiserror::Error)]
-pub enum ManagerServiceError {
-    /// A parameter is not allowed.
-    #[error("manager: {0}")]
-    Parameter(#[from] ParameterError),
-    /// The system has refused something.
-    #[error("manager: {0}")]
-    System(#[from] SysError),
-    /// A key is not allowed.
-    #[error("manager.keys: {0}")]
-    Key(String),
-}
-
 /// The numbers of descriptors: the listener, the socket of summaries, clients from here on.
 const LISTENER: u32 = 0;
 const SUMMARIES: u32 = 1;
@@ -39,7 +25,7 @@ const CLIENTS: u32 = 2;
 
 /// Time for which requests keep everything else waiting.
 const TURN: Duration = Duration::from_millis(10);
-/// Interval at which budgets begin anew.
+/// Interval at which budgets are renewed.
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Requests of other threads.
@@ -87,7 +73,7 @@ impl ManagerService {
         make_folder(&spec.socket)?;
         make_folder(&spec.state)?;
         let socket = SocketFile::bind(&spec.socket)?;
-        // The kernel says who has connected, and rules who may.
+        // The kernel gives the connected user, and rules decide on the access.
         socket.allow_everyone()?;
         let failed = |error| SysError::new("the socket cannot be set not to wait", error);
         socket.listener().set_nonblocking(true).map_err(failed)?;
@@ -220,7 +206,7 @@ impl Service {
         }
     }
 
-    /// Handles some of what clients have sent, a few requests of each in turn.
+    /// Handles requests of clients, a few of each in turn.
     fn serve_requests(&mut self) {
         let until = now() + TURN;
         while let Some((id, mut session, requests)) = self.connections.next_requests() {
@@ -268,7 +254,7 @@ impl Service {
     fn send_status(&mut self, id: ConnectionId) {
         let Some(viewer) = self.connections.process(id).map(|process| process.user) else { return };
         if !self.connections.has_room_for_status() {
-            let message = "too much waits for clients who do not read: ask again later".to_owned();
+            let message = "too much waits for clients that do not read: try again later".to_owned();
             return self.connections.fail(id, message);
         }
         let mut status = self.host.status(now(), self.started, viewer);
@@ -277,7 +263,7 @@ impl Service {
         self.connections.send_status(id, &AllocationReply::Status { status: Box::new(status) });
     }
 
-    /// Takes the manager's outputs. Replies leave when what they say is in the journal.
+    /// Takes the manager's outputs. Replies leave when their state is in the journal.
     fn settle(&mut self, at: Instant) {
         self.host.settle(at);
         self.host.commit(at);

@@ -1,7 +1,7 @@
-//! Files of the state, from which a later process continues: a snapshot, and a journal of what has changed since.
+//! Files of the state, from which a later process continues: a snapshot, and a journal of later changes.
 //!
 //! A change is in the journal before its client has the answer. So a process that is killed forgets no flow that was
-//! admitted, and remembers none that was released. The kernel has what was written when the process ends; nothing is
+//! admitted, and remembers none that was released. The kernel has the written data when the process ends; nothing is
 //! written to a disk, because no flow outlives the machine. The state of an earlier boot is ignored.
 //!
 //! A snapshot replaces the one before as a whole. It has a generation, which the first line of its journal repeats: a

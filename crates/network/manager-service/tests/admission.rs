@@ -1,6 +1,6 @@
-//! Ordinary use: a client asks for flows, gets rates, and is told of changes.
+//! Ordinary use: a client requests flows, gets rates, and is notified of changes.
 
-use crate::common::{Client, Place, eventually, need};
+use crate::common::{Client, PATIENCE, Place, eventually, need};
 use cutline_allocation::protocol::{AllocationReply, AllocationRequest};
 use cutline_manager::resources::{AllocationCause, SchedulingClass};
 use cutline_manager_service::{AccessRule, AccessRules};
@@ -23,7 +23,7 @@ fn flows_are_admitted_reduced_or_refused_by_class() {
     assert_eq!(client.rate(2), 15_000_000);
     let refused = client.admit(3, need(SchedulingClass::RealTime, 10)).unwrap_err();
     assert_eq!(refused, "the ceiling of datagrams is exhausted: 1000000 bit/s needed, 0 left");
-    // What is not promised is shared.
+    // Capacity that is not promised is shared.
     let open = cutline_allocation::protocol::FlowNeed {
         desired_bps: None,
         minimum_bps: 0,
@@ -95,13 +95,13 @@ fn what_rsvp_reserves_is_not_given_to_flows() {
     assert_eq!(capacity(&place), Some((80_000_000, 0)));
     service.set_reserved(BTreeMap::from([("lo".to_owned(), Rate::from_mbps(30))]));
     let arrives = || capacity(&place) == Some((80_000_000, 30_000_000));
-    assert!(eventually(Duration::from_secs(10), arrives));
+    assert!(eventually(PATIENCE, arrives));
     // Another capacity takes effect without a restart.
     let mut spec = place.spec.clone();
     spec.interfaces[0].1 = Rate::from_mbps(50);
     service.reconfigure(spec);
     let arrives = || capacity(&place) == Some((50_000_000, 30_000_000));
-    assert!(eventually(Duration::from_secs(10), arrives));
+    assert!(eventually(PATIENCE, arrives));
 }
 
 #[test]

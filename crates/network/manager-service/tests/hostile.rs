@@ -4,6 +4,7 @@ use crate::common::{Client, PATIENCE, Place, eventually, need, open};
 use cutline_allocation::protocol::{AllocationRequest, LONGEST_LINE, ReportLine};
 use cutline_manager::resources::SchedulingClass;
 use cutline_sys::now;
+use cutline_testbed::{in_time, undisturbed};
 use cutline_units::Duration;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -16,7 +17,7 @@ fn what_is_no_request_ends_the_connection_with_the_reason() {
         let mut stream = UnixStream::connect(&place.spec.socket).unwrap();
         stream.write_all(lines).unwrap();
         let mut text = String::new();
-        stream.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+        stream.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
         stream.read_to_string(&mut text).unwrap();
         text
     };
@@ -83,33 +84,35 @@ fn a_client_cannot_touch_the_flows_of_another() {
 /// While a client floods, another one is answered soon.
 #[test]
 fn a_flood_of_requests_delays_nobody_for_long() {
-    let place = Place::new();
-    let _service = place.start();
-    let mut floods: Vec<UnixStream> = (0..3)
-        .map(|_| {
-            let mut stream = UnixStream::connect(&place.spec.socket).unwrap();
-            stream.write_all(b"{\"request\":\"hello\",\"version\":1}\n").unwrap();
-            stream.set_nonblocking(true).unwrap();
-            stream
-        })
-        .collect();
-    let mut client = place.client();
-    let lines = "{\"request\":\"renew\"}\n".repeat(1000);
-    let until = now() + Duration::from_secs(3);
-    let mut worst = Duration::ZERO;
-    let mut id = 0;
-    while now() < until {
-        for stream in &mut floods {
-            let _full = stream.write(lines.as_bytes());
+    undisturbed(|| {
+        let place = Place::new();
+        let _service = place.start();
+        let mut floods: Vec<UnixStream> = (0..3)
+            .map(|_| {
+                let mut stream = UnixStream::connect(&place.spec.socket).unwrap();
+                stream.write_all(b"{\"request\":\"hello\",\"version\":1}\n").unwrap();
+                stream.set_nonblocking(true).unwrap();
+                stream
+            })
+            .collect();
+        let mut client = place.client();
+        let lines = "{\"request\":\"renew\"}\n".repeat(1000);
+        let until = now() + Duration::from_secs(3);
+        let mut worst = Duration::ZERO;
+        let mut id = 0;
+        while now() < until {
+            for stream in &mut floods {
+                let _full = stream.write(lines.as_bytes());
+            }
+            let begin = now();
+            client.admit(id, need(SchedulingClass::TimeShared, 1)).unwrap();
+            worst = worst.max(now().saturating_since(begin));
+            client.send(&AllocationRequest::Release { id });
+            id += 1;
         }
-        let begin = now();
-        client.admit(id, need(SchedulingClass::TimeShared, 1)).unwrap();
-        worst = worst.max(now().saturating_since(begin));
-        client.send(&AllocationRequest::Release { id });
-        id += 1;
-    }
-    // The budget of lines is the user's, and all of them are of one user: at most the rest of a second passes.
-    assert!(worst < Duration::from_secs(3) && id > 2, "{worst}, {id} requests");
+        // The budget of lines is the user's, and all of them are of one user: at most the rest of a second passes.
+        in_time!(worst < Duration::from_secs(3) && id > 2, "{worst}, {id} requests");
+    });
 }
 
 /// A client that reads nothing is disconnected before its notices fill the memory, and its share returns.
@@ -124,7 +127,7 @@ fn a_client_that_does_not_read_is_disconnected() {
     let is_there = || place.status().all_flows >= 200;
     assert!(eventually(PATIENCE, is_there));
     // Capacities that change again and again notify every flow each time. Its leases would end, too: so other than
-    // that, it is renewed by nobody.
+    // that, it is not renewed.
     let is_gone = || {
         for mbps in [60, 100] {
             let mut spec = place.spec.clone();

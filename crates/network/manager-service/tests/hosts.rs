@@ -1,6 +1,6 @@
 //! Managers of two hosts that exchange summaries.
 
-use crate::common::{Client, Place, eventually, need};
+use crate::common::{Client, PATIENCE, Place, eventually, need};
 use cutline_allocation::protocol::{AllocationReply, AllocationRequest, FlowNeed, ReportLine};
 use cutline_manager::feedback::{HostId, PathId};
 use cutline_manager::resources::{AllocationCause, SchedulingClass};
@@ -63,7 +63,7 @@ fn a_host_whose_flows_see_a_queue_lowers_those_of_the_other() {
     let [first, second] = pair();
     let _services = [&first, &second].map(|place| start(place, &key(7)));
     let heard = |place: &Place| place.status().paths[0].hosts[0].is_heard;
-    assert!(eventually(Duration::from_secs(10), || heard(&first) && heard(&second)));
+    assert!(eventually(PATIENCE, || heard(&first) && heard(&second)));
     let flow = FlowNeed { delay_ms: Some((0.0, 100.0)), ..need(SchedulingClass::TimeShared, 40) };
     let mut clients = [&first, &second].map(|place| {
         let mut client = place.client();
@@ -101,7 +101,7 @@ fn hosts_with_other_keys_are_not_heard() {
     let [first, second] = pair();
     let _services = [start(&first, &key(7)), start(&second, &key(8))];
     let is_forged = || first.status().paths[0].forged > 3 && second.status().paths[0].forged > 3;
-    assert!(eventually(Duration::from_secs(10), is_forged));
+    assert!(eventually(PATIENCE, is_forged));
     let status = first.status().paths[0].clone();
     assert!(!status.hosts[0].is_heard && status.received == 0);
 }

@@ -46,7 +46,7 @@ fn a_hundred_clients_are_never_given_more_than_there_is() {
                 let (mut admitted, mut refused) = (0, 0);
                 for id in 0..ROUNDS {
                     let mbps = 1 + (number as u64 * 7 + id * 3) % 12;
-                    // All that is asked for, or nothing.
+                    // All that is requested, or nothing.
                     match client.admit(id, whole(mbps)) {
                         Ok(rate) => {
                             assert_eq!(rate, mbps * 1_000_000);

@@ -1,6 +1,6 @@
 //! The state survives a restart, and what a killed process leaves.
 
-use crate::common::{Client, Place, eventually, need, whole};
+use crate::common::{Client, PATIENCE, Place, eventually, need, whole};
 use cutline_allocation::protocol::AllocationRequest;
 use cutline_manager::resources::SchedulingClass;
 use cutline_units::Duration;
@@ -19,7 +19,7 @@ fn a_client_has_its_flows_again_after_a_restart() {
     drop((service, first, second));
     let service = place.start();
     assert_eq!(service.taken_over(), 2);
-    // The share is kept for those who have it: nobody else gets it before they come.
+    // The share is kept for its holders: no other client gets it before they reconnect.
     let mut other = place.client();
     assert!(other.admit(1, whole(60)).is_err());
     let first = Client::connect(&place.spec.socket, Some(&sessions[0])).unwrap();
@@ -63,7 +63,7 @@ fn a_client_that_does_not_come_back_loses_its_share() {
     drop((service, client));
     let _service = place.start();
     assert_eq!(place.status().all_flows, 1);
-    assert!(eventually(Duration::from_secs(10), || place.status().all_flows == 0));
+    assert!(eventually(PATIENCE, || place.status().all_flows == 0));
     assert_eq!(place.client().admit(1, need(SchedulingClass::RealTime, 60)), Ok(60_000_000));
 }
 
@@ -132,5 +132,5 @@ fn a_state_that_cannot_be_written_is_reported_and_serves_on() {
     let _service = place.start();
     assert!(place.client().admit(1, need(SchedulingClass::RealTime, 1)).is_ok());
     let is_said = || place.said.lock().unwrap().iter().any(|line| line.contains("cannot be written"));
-    assert!(eventually(Duration::from_secs(10), is_said));
+    assert!(eventually(PATIENCE, is_said));
 }

@@ -20,7 +20,7 @@ pub struct MonitorClient(LineClient);
 /// Reason why the monitor has not answered.
 #[derive(Debug, thiserror::Error)]
 pub enum MonitorClientError {
-    /// No monitor listens, or this process may not ask it.
+    /// No monitor listens, or this process may not query it.
     #[error(
         "no monitor answers at {path} ({error}): `sudo cutline monitor` starts one, and so does a table [monitor] in the file of cutlined"
     )]
@@ -34,7 +34,7 @@ pub enum MonitorClientError {
     #[error("the monitor does not answer: {0}")]
     Silent(String),
     /// A monitor that refuses the request.
-    #[error("the monitor says: {0}")]
+    #[error("the monitor refused the request: {0}")]
     Refused(String),
     /// An answer that is not understood.
     #[error("the monitor's answer is not understood ({0}): is it of another version?")]
@@ -52,7 +52,7 @@ impl MonitorClient {
             .map_err(|error| MonitorClientError::Away { path: Printable(path.display()).to_string(), error })
     }
 
-    /// Asks for the document of the host.
+    /// Requests the document of the host.
     ///
     /// # Errors
     /// When the monitor does not answer, or refuses.

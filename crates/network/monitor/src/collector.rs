@@ -1,4 +1,4 @@
-//! Collection of what processes publish, and answers to clients of the local socket: one thread, no waiting for anybody.
+//! Collection of the published rows, and answers to clients of the local socket: one thread that never waits for a client.
 
 use crate::host::MonitoredHost;
 use crate::registry::{Process, PublicationLimits, PublishedLine, PublisherId, Viewer};
@@ -27,9 +27,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct CollectorOptions {
     /// Path of the socket to which processes publish. Every user may write to it.
     pub publish: PathBuf,
-    /// Path of the socket that answers readers. Every user may ask, and sees the rows of its own processes.
+    /// Path of the socket that answers readers. Every user may read the rows of its own processes.
     pub query: PathBuf,
-    /// Limits of what processes may publish.
+    /// Limits of publications by processes.
     pub limits: PublicationLimits,
     /// True if every user of this host sees the rows of all users.
     pub readers_see_all: bool,
@@ -111,7 +111,7 @@ const LONGEST_REQUEST: usize = 1024;
 const READS: usize = 16;
 /// The most bytes of a publisher in a second. It is not read for the rest of that second.
 const MOST_BYTES: usize = 64 << 20;
-/// Interval at which budgets begin anew.
+/// Interval at which budgets are renewed.
 const SECOND: Duration = Duration::from_secs(1);
 
 impl Collector {
@@ -140,7 +140,7 @@ impl Collector {
         })
     }
 
-    /// Returns what is known of the host, which other threads may read.
+    /// Returns the state of the host, which other threads may read.
     pub fn host(&self) -> Arc<MonitoredHost> {
         Arc::clone(&self.host)
     }
@@ -235,7 +235,7 @@ impl Collector {
             let is_full =
                 self.clients.len() >= MOST_CLIENTS || process.uid != 0 && of_user >= MOST_CLIENTS_OF_USER;
             if is_full {
-                let _gone = (&stream).write_all(refusal("too many readers: ask again later").as_bytes());
+                let _gone = (&stream).write_all(refusal("too many readers: try again later").as_bytes());
                 continue;
             }
             while self.clients.contains_key(&self.next_client) {
@@ -262,7 +262,7 @@ impl Collector {
         }
     }
 
-    /// Answers what a reader has asked.
+    /// Answers a reader's request.
     ///
     /// # Errors
     /// When it has gone.
@@ -281,7 +281,9 @@ impl Collector {
             let Some(line) = line else { break };
             let answer = match line {
                 b"host" if self.waiting(client.uid == 0) > MOST_WAITING => {
-                    refusal("too much waits for readers who do not read: ask again later").into_bytes().into()
+                    refusal("too much waits for readers that do not read: try again later")
+                        .into_bytes()
+                        .into()
                 }
                 b"host" => self.documents.get(client.viewer, now, || document(&self.host, client.viewer)),
                 _ => refusal("a request is `host`").into_bytes().into(),
@@ -341,7 +343,7 @@ fn is_later(error: &io::Error) -> bool {
 }
 
 impl Publisher {
-    /// Takes some of what has come.
+    /// Reads some of the received data.
     ///
     /// # Errors
     /// When the connection has ended, or something else was sent than the protocol allows.
@@ -363,7 +365,7 @@ impl Publisher {
 }
 
 impl Client {
-    /// Sends what waits, without waiting. Returns whether nothing waits any more.
+    /// Sends pending data without waiting. Returns whether all was sent.
     ///
     /// # Errors
     /// When the reader has gone.

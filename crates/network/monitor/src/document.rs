@@ -1,4 +1,4 @@
-//! The document of a host: what its processes deliver, and its routers.
+//! The document of a host: the delivery of its processes, and its routers.
 
 use cutline_provision::status::Status;
 use cutline_publish::{ProgramRow, SocketRow};
@@ -27,7 +27,7 @@ record! {
         programs: Vec<ProgramEntry>, part, "Programs that run under `cutline exec`.";
         routers: Vec<RouterEntry>, part, "Routers.";
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        reservations: Option<Arc<ReservationState>>, part, "Reservations as `cutlined` holds them; null without it, and for readers who do not see all rows.";
+        reservations: Option<Arc<ReservationState>>, part, "Reservations of `cutlined`; null without it, and for readers without access to all rows.";
     }
 
     /// Reservations of a host.
@@ -47,8 +47,8 @@ record! {
         routers: u64, gauge("routers"), "Routers.";
         violations: u64, gauge("violations"), "Violations under way.";
         violations_begun: u64, gauge("violations"), "Violations of the present sockets since each was connected.";
-        send_throughput_bps: u64, gauge("bit/s"), "Throughput of what the sockets send, as the other ends report it.";
-        receive_throughput_bps: u64, gauge("bit/s"), "Throughput of what the sockets receive.";
+        send_throughput_bps: u64, gauge("bit/s"), "Throughput of the sockets' sent traffic, as the peers report it.";
+        receive_throughput_bps: u64, gauge("bit/s"), "Throughput of the sockets' received traffic.";
         reserved_bps: u64, gauge("bit/s"), "Rate that the network has reserved for the sockets.";
         refused_reservations: u64, gauge("sockets"), "Sockets whose reservation was refused.";
     }

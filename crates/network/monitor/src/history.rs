@@ -146,7 +146,7 @@ impl History {
         for (Process { pid, uid }, row) in registry.sockets() {
             self.note_socket(at, SeriesKey::Socket { pid, number: row.socket }, uid, row);
         }
-        // What has gone is forgotten after as long as its points would be shown.
+        // The history of removed rows is dropped once its points are no longer shown.
         let oldest = self.second.saturating_sub(SECONDS as u64);
         self.directions.retain(|_, series| series.seen > oldest);
         let second = self.second;
@@ -232,7 +232,7 @@ fn direction_point(before: &Direction, after: &Direction, seconds: f64) -> [f32;
 
 fn socket_point(row: &SocketRow) -> [f32; SOCKET_COLUMNS.len()] {
     let bps = |throughput: Option<u64>| throughput.map_or(f64::NAN, |bps| bps as f64);
-    // The direction that the application uses more is what its delays and losses are about.
+    // Its delays and losses are those of the direction that the application uses more.
     let used = if row.receive.received_bytes >= row.send.sent_bytes { &row.receive } else { &row.send };
     [
         bps(row.send.throughput_bps),

@@ -35,7 +35,7 @@ impl MonitoredHost {
         }
     }
 
-    /// Returns the registry. Nobody else can change or read it meanwhile.
+    /// Returns the registry. No other thread can change or read it meanwhile.
     pub fn registry(&self) -> MutexGuard<'_, RowRegistry> {
         lock(&self.registry)
     }

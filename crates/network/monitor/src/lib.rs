@@ -1,4 +1,4 @@
-//! The monitor of a host: what its applications, routers and reservations deliver, for people and managers.
+//! The monitor of a host: the delivery of its applications, routers and reservations, for people and managers.
 //!
 //! Processes publish rows over a local socket ([`cutline_publish`]). The monitor keeps them while the process lives, and answers readers:
 //! `cutline top`, scrapers of metrics, and managers. A reader sees the rows of its own user; root sees all.
@@ -9,7 +9,7 @@
 //! host       both, shared by the threads of the monitor
 //! document   the document of a host
 //! explain    the likely cause of bad delivery; no IO
-//! collector  the thread that reads what processes publish, and answers clients of the local socket
+//! collector  the thread that reads published rows, and answers clients of the local socket
 //! shared     documents that several of these clients get
 //! client     a client's side of that
 //! service    the monitor at work, with its options

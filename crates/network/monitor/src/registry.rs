@@ -1,4 +1,4 @@
-//! The rows that processes have published: who may see them, and how many there may be. No IO.
+//! The rows that processes have published: access to them, and their limits. No IO.
 
 use crate::document::{HostDocument, HostTotals, ProgramEntry, RouterEntry, SocketEntry};
 use cutline_publish::{DirectionRow, LimitRow, ProgramRow, RowKind, SocketRow, VERSION, ViolationRow};
@@ -30,7 +30,7 @@ pub enum Viewer {
     Nobody,
 }
 
-/// Limits of what processes may publish.
+/// Limits of publications by processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublicationLimits {
     /// The most publishers.
@@ -218,8 +218,8 @@ impl Viewer {
         }
     }
 
-    /// Returns whether a router of this user is seen. The counters of a system's router say nothing of a user's traffic; its flows and
-    /// hosts do, and are seen by those alone who see its user's rows.
+    /// Returns whether a router of this user is seen. The counters of a system's router reveal nothing about a user's traffic; its flows and
+    /// hosts do, and only readers of its user's rows see them.
     pub const fn sees_router(self, owner: u32) -> bool {
         self.sees(owner) || is_system(owner)
     }
@@ -512,7 +512,7 @@ mod tests {
         send(&mut registry, bob, &socket(7)).unwrap();
         assert_eq!(seen(&registry, Viewer::of_user(BOB.uid)).0, [7]);
         assert_eq!((registry.refused_publishers, registry.refused_rows), (1, 100 - of_ann as u64));
-        // What is too large by itself is refused, too.
+        // A row that is too large by itself is refused, too.
         let large = json!({ "socket": { "socket": 8, "peer": "x".repeat(LARGEST_ROW) } }).to_string();
         let root = opened(&mut registry, ROOT);
         send(&mut registry, root, large.as_bytes()).unwrap();

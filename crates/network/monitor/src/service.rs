@@ -54,7 +54,7 @@ impl HostMonitor {
         Ok(Self { host, page, stop, thread: Some(thread) })
     }
 
-    /// Returns what is known of the host.
+    /// Returns the state of the host.
     pub const fn host(&self) -> &Arc<MonitoredHost> {
         &self.host
     }
@@ -80,7 +80,7 @@ impl Drop for HostMonitor {
 /// Checks the content of a token's file.
 ///
 /// # Errors
-/// A sentence that says what is allowed.
+/// A sentence with the allowed contents.
 pub fn token(content: &str) -> Result<String, String> {
     let token = content.trim();
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);

@@ -1,4 +1,4 @@
-//! Documents for readers of the local socket. Readers who see the same rows at the same time share one, so that many of them cost the time
+//! Documents for readers of the local socket. Readers who see the same rows at the same time share one, so that many readers cost the time
 //! and the memory of one.
 
 use crate::registry::Viewer;

@@ -120,7 +120,7 @@ fn publish_host(publisher: &mut Publisher, second: u64) {
 const POINTS: &str =
     "(document.querySelector('.chart path.c0')?.getAttribute('d') ?? '').split(/[ML]/).length - 1";
 
-/// Texts whose contrast with what is behind them is less than WCAG AA asks for (success criterion 1.4.3): 4.5, and 3 of large ones. A
+/// Texts whose contrast with their background is less than WCAG AA requests (success criterion 1.4.3): 4.5, and 3 of large ones. A
 /// text of a drawing has its colour as `fill`.
 const PALE_TEXTS: &str = r"(() => {
     const parts = (text) => (text.match(/[\d.]+/g) ?? []).map(Number);
@@ -187,7 +187,7 @@ fn examine(browser: &mut Browser, at: SocketAddr) {
         "99th percentile: 2.00 ms",
         "10.0.0.2:5000",
         "[2001:db8::1]:443",
-        // The share of the link, and what was dropped.
+        // The share of the link, and the dropped packets.
         "40.0 %",
         "5.00 %",
         "No reservations are shown",

@@ -19,7 +19,7 @@ impl OtherUses {
     /// packets pass the router.
     ///
     /// # Errors
-    /// When an interface is missing, or the kernel cannot be asked.
+    /// When an interface is missing, or the kernel cannot be queried.
     pub fn find(spec: &RouterSpec) -> Result<Self, cutline_netlink::Error> {
         let names = [&spec.input, &spec.output];
         if names.iter().any(|name| AnyPort::is_tun(name)) || spec.process.force_bridge {

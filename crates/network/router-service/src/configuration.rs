@@ -39,7 +39,7 @@ pub struct Configuration {
     metrics: Option<SocketAddr>,
     /// The most memory that waiting frames take, both directions together, B.
     memory_bytes: u64,
-    /// The user that it becomes once it has its interfaces; null if it remains who started it.
+    /// The user that it becomes once it has its interfaces; null if it remains the user who started it.
     user: Option<String>,
     /// True if interfaces are bridged that the host uses itself.
     force_bridge: bool,

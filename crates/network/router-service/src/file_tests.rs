@@ -138,7 +138,7 @@ fn a_wrong_value_is_told_with_its_place() {
     assert_eq!(
         refusals_with("\"2 Mbit/s\"", "\"2 MB/s\""),
         "r.toml:10:8: key \"reverse.rate\": value \"2 MB/s\" is not allowed: expected a rate such as \"15 Mbit/s\" \
-         (bit/s, kbit/s, Mbit/s, Gbit/s), above 0, from 1 kbit/s to 10000 Gbit/s; \"MB/s\" is refused: half of those who write it mean bits: write \
+         (bit/s, kbit/s, Mbit/s, Gbit/s), above 0, from 1 kbit/s to 10000 Gbit/s; \"MB/s\" is refused: half of its writers mean bits: write \
          Mbit/s (and 8 times the number for bytes)"
     );
     assert_eq!(

@@ -1,4 +1,4 @@
-//! The router as a service: opened as its specification says, supervised while it forwards, and queried by a local socket.
+//! The router as a service: opened from its specification, supervised while it forwards, and queried by a local socket.
 //!
 //! Verdicts on frames are those of `cutline-router`, and the loop that forwards frames is in `cutline-ports`. This crate is
 //! the service around them.
@@ -21,11 +21,11 @@
 //! request        requests of clients
 //! client         a client's side of requests
 //!   reservation_client  reserving
-//! statistics     what a router counts, as a document
+//! statistics     the counters of a router, as a document
 //! configuration  how it works, as a document
 //! bridging       uses of the interfaces that forbid a router between them
 //! claims         an interface has one router at a time
-//! offload_notes  what was turned off, noted in case that the process is killed
+//! offload_notes  notes of disabled offloads, for the case that the process is killed
 //! privileges     dropping privileges, and the user to become
 //! error          why a router cannot be opened, has ended, or does not answer
 //! ```

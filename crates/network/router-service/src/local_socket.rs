@@ -46,7 +46,7 @@ pub trait RouterClient {
     /// When the client has gone or is too slow.
     fn say(&mut self, line: &str) -> io::Result<()>;
 
-    /// Waits until it is time to say something else.
+    /// Waits until another answer is due.
     ///
     /// # Errors
     /// As soon as the client has gone.
@@ -170,9 +170,7 @@ fn serve(receiver: &Mutex<Receiver<UnixStream>>, clients: &AtomicUsize, receptio
 
 /// Sends a client above the limit its error. The part that it does not read at once is lost.
 fn refuse(mut client: &UnixStream, seats: usize) {
-    let refusal = Refusal::new(&format!(
-        "{seats} clients are connected, which are all that it serves: ask again later"
-    ));
+    let refusal = Refusal::new(&format!("client limit reached ({seats}): try again later"));
     drop(client.set_nonblocking(true));
     drop(client.write_all(format!("{}\n", refusal.json()).as_bytes()));
 }
@@ -286,7 +284,10 @@ mod tests {
         }
         let mut told = String::new();
         UnixStream::connect(&path).unwrap().read_to_string(&mut told).unwrap();
-        assert!(told.contains("8 clients are connected") && told.ends_with("ask again later\"}\n"), "{told}");
+        assert!(
+            told.contains("client limit reached (8)") && told.ends_with("try again later\"}\n"),
+            "{told}"
+        );
         assert_eq!(socket.refused().load(Ordering::Relaxed), 1);
         let answered = (0..900).any(|_| {
             thread::park_timeout(Duration::from_millis(100));

@@ -4,7 +4,7 @@
 //! `cutline_router_sent_packets_total` and `cutline_router_sent_bytes_total`, with a label for the direction. Their help is the meaning in
 //! the documents.
 //!
-//! The endpoint speaks as much of HTTP/1.1 as a scraper needs: one request on a connection, of which only the first line counts, and a reply
+//! The endpoint implements the part of HTTP/1.1 that a scraper needs: one request on a connection, of which only the first line counts, and a reply
 //! with its length. One connection is served at a time, and each has two seconds.
 
 use crate::snapshots::StatsSnapshots;

@@ -99,7 +99,7 @@ impl Note {
 impl Drop for Note {
     fn drop(&mut self) {
         if !self.is_kept {
-            // The process may no longer write to the folder; an empty note says nothing.
+            // The process may no longer write to the folder; an empty note has no effect.
             drop(self.file.set_len(0));
             drop(std::fs::remove_file(&self.path));
         }
@@ -127,7 +127,7 @@ fn namespace() -> io::Result<u64> {
     std::fs::metadata("/proc/thread-self/ns/net").map(|file| file.ino())
 }
 
-/// Turns on again what killed routers have turned off in this network namespace, by their notes in this process's folder and
+/// Turns the offloads on again that killed routers have turned off in this network namespace, by their notes in this process's folder and
 /// in those directly below it.
 pub fn restore() -> Vec<Restored> {
     let folder = folder();

@@ -7,7 +7,7 @@
 //! Capabilities belong to threads. A new thread inherits those of the thread that starts it, so privileges must be dropped
 //! before any thread is started.
 //!
-//! Users are looked up in `/etc/passwd`, by name or number; NSS is not asked.
+//! Users are looked up in `/etc/passwd`, by name or number; NSS is not used.
 
 use crate::ServiceError;
 use cutline_sys::SysError;

@@ -51,7 +51,7 @@ pub enum ReservationAction {
     Change(TrafficSpec),
     /// Reserve for the packets of a further filter.
     AddFilter(FlowSelector),
-    /// Do not reserve for the packets of this filter any more.
+    /// Stop reserving for the packets of this filter.
     RemoveFilter(FlowSelector),
     /// End the reservation.
     Release,

@@ -82,7 +82,7 @@ struct Cell {
 
 /// The most orders that wait.
 const MAX_ORDERS: usize = 64;
-/// The most leases at a time. They are fewer than clients, so that some seats stay for those who ask for statistics.
+/// The most leases at a time. They are fewer than clients, so that clients for statistics can always connect.
 const MAX_LEASES: usize = 4;
 /// The most orders, and the most reservations of an ended lease, that are handled at a time.
 const BATCH: usize = 16;
@@ -188,7 +188,7 @@ impl Registrar {
     /// Carries out some orders. Returns when to look again at the latest; `usual` if there are none.
     pub fn look(&mut self, now: Instant, duplex: &mut DuplexShaper, usual: Instant) -> Instant {
         for _ in 0..BATCH {
-            // A client that has come again may reserve what the ended lease had: the end comes first.
+            // A client that has reconnected may reserve the same as its ended lease: the end is handled first.
             if let Some(owner) = self.ending {
                 let [forward, reverse] =
                     [&mut duplex.forward, &mut duplex.reverse].map(|shaper| shaper.end_owner(owner, BATCH));
@@ -203,7 +203,7 @@ impl Registrar {
                 Message::End { owner } => self.ending = Some(owner),
                 Message::Order { owner, order, cell } => {
                     let outcome = carry_out(now, owner, order, duplex);
-                    // Nobody else sets it.
+                    // No other code sets it.
                     drop(cell.outcome.set(outcome));
                     cell.thread.unpark();
                 }
@@ -241,7 +241,7 @@ impl fmt::Display for OrderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Refused(error) => error.fmt(f),
-            Self::Busy => write!(f, "{MAX_ORDERS} requests wait, which are all that may: ask again later"),
+            Self::Busy => write!(f, "request limit reached ({MAX_ORDERS}): try again later"),
             Self::Silent => f.write_str("the router does not answer"),
         }
     }

@@ -85,7 +85,7 @@ pub struct Schedule {
     pub interval: Option<Duration>,
 }
 
-/// Unpredictable seed: queues draw from it the salts that keep senders from choosing whom their flows collide with. It
+/// Unpredictable seed: queues draw from it the salts that keep senders from choosing the flows that theirs collide with. It
 /// fits the file's `seed`.
 fn random_seed() -> Result<u64, SysError> {
     let bytes =
@@ -112,7 +112,7 @@ impl Router {
             )),
         }
         let claims = claims(&spec)?;
-        // Before the ports: changing them may restart a card, and AF_XDP wants them off.
+        // Before the ports: changing them may restart a card, and AF_XDP requires them off.
         let offloads = offloads(&spec, &mut notices)?;
         let ports = AnyPort::open_pair([&spec.input, &spec.output])?;
         let spec = spec.at_interfaces(ports.each_ref().map(AnyPort::largest_packet));
@@ -171,7 +171,7 @@ impl Router {
         self.seed
     }
 
-    /// Returns what its user should know about its start, a line each.
+    /// Returns the notices about its start for the user, a line each.
     pub fn notices(&self) -> &[String] {
         &self.notices
     }

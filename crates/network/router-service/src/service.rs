@@ -18,7 +18,7 @@ use cutline_units::{Duration, Instant};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Receives the reports of a running router. The thread that forwards frames calls it, so no call may wait. What cannot be
+/// Receives the reports of a running router. The thread that forwards frames calls it, so no call may wait. A report that cannot be
 /// written at once is dropped and counted.
 pub trait Listener {
     /// Receives the statistics at the end of an interval, without the interfaces.
@@ -160,7 +160,7 @@ impl<'a> Service<'a> {
         self
     }
 
-    /// Carries out what clients reserve.
+    /// Carries out the reservations of clients.
     pub fn with_registrar(mut self, registrar: Option<Registrar>) -> Self {
         self.registrar = registrar;
         self

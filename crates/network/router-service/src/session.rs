@@ -1,4 +1,4 @@
-//! A client's connection: it is answered from the board, and may hold a lease of reservations.
+//! A client's connection: it is answered from the snapshots, and may hold a lease of reservations.
 
 use crate::local_socket::{LocalSession, Reception, RouterClient};
 use crate::request::RouterRequest;
@@ -11,16 +11,22 @@ use std::sync::Arc;
 
 /// State of a client's connection.
 struct ClientSession {
-    board: Arc<StatsSnapshots>,
+    snapshots: Arc<StatsSnapshots>,
     /// `None` where nothing may be reserved.
-    desk: Option<Arc<ReservationHandler>>,
+    reservations: Option<Arc<ReservationHandler>>,
     lease: Option<Lease>,
 }
 
-/// Returns what receives clients: their requests are answered from the board, and with a desk they may reserve.
-pub fn reception(board: Arc<StatsSnapshots>, desk: Option<ReservationHandler>) -> Arc<Reception> {
-    let desk = desk.map(Arc::new);
-    Arc::new(move || Box::new(ClientSession { board: Arc::clone(&board), desk: desk.clone(), lease: None }))
+/// Returns the reception of clients: requests are answered from the snapshots, and with a registrar they may reserve.
+pub fn reception(snapshots: Arc<StatsSnapshots>, reservations: Option<ReservationHandler>) -> Arc<Reception> {
+    let reservations = reservations.map(Arc::new);
+    Arc::new(move || {
+        Box::new(ClientSession {
+            snapshots: Arc::clone(&snapshots),
+            reservations: reservations.clone(),
+            lease: None,
+        })
+    })
 }
 
 impl LocalSession for ClientSession {
@@ -30,7 +36,7 @@ impl LocalSession for ClientSession {
         } else if request.parse() == Ok(RouterRequest::Reservations) {
             self.list(client)
         } else {
-            self.board.reply(request, client)
+            self.snapshots.reply(request, client)
         }
     }
 
@@ -41,19 +47,19 @@ impl LocalSession for ClientSession {
 
 impl ClientSession {
     fn reserve(&mut self, line: &str, client: &mut dyn RouterClient) -> io::Result<()> {
-        let Some(desk) = &self.desk else { return refuse(client, &FORBIDDEN) };
+        let Some(reservations) = &self.reservations else { return refuse(client, &FORBIDDEN) };
         let request: ReservationRequest = match line.parse() {
             Ok(request) => request,
             Err(error) => return refuse(client, &error),
         };
         if self.lease.is_none() {
-            self.lease = desk.lease();
+            self.lease = reservations.lease();
         }
         let Some(lease) = &self.lease else {
             let most = Lease::MAX;
             return refuse(
                 client,
-                &format!("{most} clients may reserve at a time, and as many do: ask again later"),
+                &format!("limit of clients with reservations reached ({most}): try again later"),
             );
         };
         let number = request.number;
@@ -72,8 +78,8 @@ impl ClientSession {
         let owner = self.lease.as_ref().map(Lease::owner);
         let mut count = 0;
         for way in [RouterDirection::Forward, RouterDirection::Reverse] {
-            let Some(desk) = &self.desk else { break };
-            let all = match desk.list_all(way) {
+            let Some(reservations) = &self.reservations else { break };
+            let all = match reservations.list_all(way) {
                 Ok(all) => all,
                 Err(error) => return refuse(client, &error),
             };

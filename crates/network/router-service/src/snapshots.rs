@@ -230,7 +230,10 @@ mod tests {
         let board = board();
         assert!(reply(&board, "config").contains(r#""in":"a""#));
         let refused = Statistics::parse(&reply(&board, "statistics")).unwrap_err().to_string();
-        assert!(refused.starts_with("the router says: request \"statistics\" is not known"), "{refused}");
+        assert!(
+            refused.starts_with("the router refused the request: request \"statistics\" is not known"),
+            "{refused}"
+        );
     }
 
     /// A client that has gone is noticed while it waits for the next statistics, not when they are sent.
@@ -240,7 +243,7 @@ mod tests {
         let mut reader = Reader { lines: Vec::new(), waits: 0 };
         std::thread::scope(|scope| {
             let watching = scope.spawn(|| board.reply("watch 1 h", &mut reader));
-            // Nobody publishes snapshots, so the first one is refused after a while.
+            // No snapshots are published, so the first one is refused after a while.
             assert_eq!(watching.join().unwrap().unwrap_err().kind(), io::ErrorKind::ConnectionReset);
         });
         assert_eq!(reader.lines.len(), 1);

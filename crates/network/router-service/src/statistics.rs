@@ -78,7 +78,7 @@ record! {
         hosts: Vec<HostStatistics>, part, "The hosts whose flows in this table sent or received most in the last two seconds, at most 16. Not reported by interval.";
     }
 
-    /// A flow of a direction. Its counters count since it was listed; a flow that is listed again begins anew.
+    /// A flow of a direction. Its counters count since it was listed; a flow that is listed again starts from zero.
     #[derive(Deserialize)]
     pub struct FlowStatistics {
         source: String, label, "The source.";
@@ -152,7 +152,7 @@ record! {
         event: String, label, "`reservation`.";
         direction: RouterDirection, label, "Its direction.";
         reservation: u64, label, "Its number, which the client has chosen that made it.";
-        own: bool, label, "Whether the client that asks has made it.";
+        own: bool, label, "Whether it belongs to the client of the request.";
         rate_bps: u64, gauge("bit/s"), "The token rate r, of IP datagrams.";
         bucket_bytes: u64, gauge("B"), "The depth b of the bucket.";
         min_policed_bytes: u64, gauge("B"), "The minimum policed unit m.";
@@ -219,7 +219,7 @@ pub enum StatisticsError {
     #[error("this is no line of `cutline router --json --stats TIME`: {0}")]
     Other(#[from] serde_json::Error),
     /// A router has refused to answer.
-    #[error("the router says: {0}")]
+    #[error("the router refused the request: {0}")]
     Refused(String),
 }
 
@@ -698,6 +698,6 @@ mod tests {
         assert!(Statistics::parse(r#"{"event":"stats"}"#).unwrap_err().to_string().contains("elapsed_s"));
         assert!(Statistics::parse("routing a -> b").is_err());
         let refused = Statistics::parse(&Refusal::new(&"not known").json()).unwrap_err().to_string();
-        assert_eq!(refused, "the router says: not known");
+        assert_eq!(refused, "the router refused the request: not known");
     }
 }

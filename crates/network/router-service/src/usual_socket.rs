@@ -14,7 +14,7 @@ const START: &str = "router-";
 const END: &str = "sock";
 
 /// Binds the usual socket of this process, and removes those of killed ones. `None` where this process may not write: then the router runs
-/// without, as nobody has asked for one.
+/// without, as none was requested.
 pub fn bind() -> Option<LocalSocket> {
     let folder = folder();
     fs::create_dir_all(&folder).ok()?;
@@ -46,7 +46,7 @@ fn is_usual(path: &Path) -> bool {
     path.file_name().and_then(OsStr::to_str).is_some_and(|name| name.starts_with(START))
 }
 
-/// Returns whether nobody listens there any more.
+/// Returns whether no process listens there any longer.
 fn is_dead(path: &Path) -> bool {
     UnixStream::connect(path).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
 }

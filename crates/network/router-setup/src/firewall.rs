@@ -8,7 +8,7 @@ use std::process::Command;
 pub struct Rules {
     /// True if a rule translates source addresses.
     pub translate: bool,
-    /// The place of a chain that drops what its rules do not accept between interfaces, in the words of its command.
+    /// The place of a chain that drops packets that its rules do not accept between interfaces, in the words of its command.
     pub drops: Option<String>,
     /// The text of the rules.
     text: String,
@@ -54,7 +54,7 @@ impl Rules {
 
     fn add_nft(&mut self, text: &str) {
         let (mut table, mut chain) = (String::new(), String::new());
-        // The kind of the present chain, and whether its last rule drops what is left.
+        // The kind of the present chain, and whether its last rule drops the remaining packets.
         let (mut is_forward, mut last) = (false, "");
         for line in text.lines().map(str::trim) {
             let words: Vec<&str> = line.split_whitespace().collect();

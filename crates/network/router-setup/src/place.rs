@@ -64,7 +64,7 @@ impl SetupPlace {
     pub(crate) fn is_there(&self) -> SetupError {
         let path = self.path();
         SetupError::Failed(format!(
-            "already set up: {} says what was done; `cutline router down{options}` takes it back, and ends its router if one runs",
+            "already set up: {} has the changes; `cutline router down{options}` undoes them, and ends its router if one runs",
             Printable(path.join("do.sh").display()),
             options = self.options()
         ))
@@ -127,7 +127,7 @@ impl SetupPlace {
 
 /// Runs a script. The error has the messages of its command.
 pub fn run(script: &Path) -> Result<(), SetupError> {
-    // Ctrl-C goes to this process alone, which takes back what was done.
+    // Ctrl-C goes to this process alone, which undoes the changes.
     let output = Command::new("sh").arg(script).process_group(0).output();
     let output = output.map_err(|error| SetupError::Failed(format!("`sh` cannot be started: {error}")))?;
     if output.status.success() {

@@ -13,7 +13,7 @@ const PRIORITIES: [u32; 2] = [7100, 7101];
 /// The zone of connection tracking of the side of the hosts behind this one.
 const ZONE: u16 = 7100;
 
-/// A command and what takes it back.
+/// A command and its inverse.
 struct Step {
     forward: String,
     back: Option<String>,
@@ -89,7 +89,7 @@ impl Plan {
     /// Returns the script that makes the setup.
     pub fn forward(&self, setup: &RoutedSetup) -> String {
         let mut text = format!(
-            "#!/bin/sh\n# Leads what is forwarded between {} and {} through {}. undo.sh takes it back.\nset -eu\n",
+            "#!/bin/sh\n# Leads forwarded packets between {} and {} through {}. undo.sh undoes it.\nset -eu\n",
             setup.lan.join(", "),
             setup.wan,
             setup.place.interfaces().join(" and ")
@@ -123,7 +123,7 @@ fn prefixes_beside(all: &[String], lan: &str, family: &str) -> Result<Vec<String
         let output = output.map_err(|error| {
             SetupError::Failed(format!("`ip` cannot be started: {error}; it is in iproute2"))
         })?;
-        // Without routes there is nothing; without the interface, a dry run prints what is the same everywhere.
+        // Without routes there is no command; without the interface, a dry run prints the commands that are the same everywhere.
         let routes: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap_or_default();
         prefixes.extend(routes.iter().filter_map(|route| Some(route["dst"].as_str()?.to_owned())));
     }
@@ -154,7 +154,7 @@ fn nat_rules(setup: &RoutedSetup, nat: NatMode) -> String {
     if nat == NatMode::Masquerade {
         let wan = &setup.wan;
         let lan = lan.join(", ");
-        // Connections that began on the other path, before a router started or ended: they are reset, so that they begin anew.
+        // Connections that began on the other path, before a router started or ended: they are reset, so that they start again.
         let _ = write!(
             text,
             "    chain translate {{\n        type nat hook postrouting priority srcnat; policy accept;\n        \

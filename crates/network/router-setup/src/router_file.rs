@@ -64,7 +64,7 @@ impl RouterFile {
         Ok(text)
     }
 
-    /// Returns the queue of a direction; `host` says which end of a packet is behind this host.
+    /// Returns the queue of a direction; `host` is the end of a packet that is behind this host.
     fn queue(&self, rate: Rate, host: &str) -> Result<String, SetupError> {
         let name = Sieve::<()>::NAME;
         let set = self.rtt.map(|rtt| ("rtt", ParameterValue::Duration(rtt)));

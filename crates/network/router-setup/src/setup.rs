@@ -144,7 +144,7 @@ impl RoutedSetup {
         Ok(())
     }
 
-    /// Checks that the firewall does not drop what passes the TUN interfaces.
+    /// Checks that the firewall does not drop packets on the TUN interfaces.
     fn check_firewall(&self, rules: &Rules) -> Result<(), SetupError> {
         let ends = self.place.interfaces();
         let Some(chain) = rules.drops.as_ref().filter(|_| !rules.know(&ends, &self.place.name)) else {

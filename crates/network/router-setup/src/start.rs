@@ -1,4 +1,4 @@
-//! A router in the background, which goes on when the command that started it has ended.
+//! A router in the background, which continues when the command that started it has ended.
 
 use crate::error::{SetupError, create, printable_lines, write};
 use cutline_sys::now;

@@ -6,7 +6,7 @@
 //! /etc/systemd/system            the units, unless a package has installed them
 //! ```
 //!
-//! Each file that is written here begins with [`MARK`]. A file without it belongs to somebody else and is neither replaced nor removed.
+//! Each file that is written here begins with [`MARK`]. A file without it is not ours and is neither replaced nor removed.
 
 use crate::error::{SetupError, printable_lines, write};
 use cutline_text::Printable;
@@ -175,5 +175,5 @@ fn systemctl(arguments: &[&str]) -> Result<(), SetupError> {
         return Ok(());
     }
     let said = printable_lines(&output.stderr);
-    Err(SetupError::Failed(format!("{shown} failed: {said}; `journalctl -u 'cutline-*'` says more")))
+    Err(SetupError::Failed(format!("{shown} failed: {said}; see `journalctl -u 'cutline-*'`")))
 }

@@ -1,11 +1,11 @@
 //! The agent: its users, their views, and the managers that are notified.
 
 use crate::engine;
+use crate::error::{MessageSink, SnmpError};
 use crate::front::{CurrentManager, Front, INNER};
 use crate::mib::{OBJECTS, ROOT};
 use crate::objects::HostObjects;
 use crate::options::{ManagerCredentials, SnmpManager, SnmpOptions, SnmpUser, Views, secret};
-use crate::service::{Say, SnmpError};
 use crate::standard::{intsrv, rsvp};
 use crate::table::Module;
 use async_snmp::agent::{Agent, AgentBuilder, NotificationSinkId, VacmBuilder, View};
@@ -25,7 +25,7 @@ use std::time::Duration;
 
 /// Community that may read totals and queues at this host, if no other one is chosen.
 const PUBLIC: &str = "public";
-/// Names of the modules that say how the agent is (SNMP-FRAMEWORK-MIB, SNMP-MPD-MIB, SNMP-USER-BASED-SM-MIB).
+/// Names of the modules about the state of the agent (SNMP-FRAMEWORK-MIB, SNMP-MPD-MIB, SNMP-USER-BASED-SM-MIB).
 const SNMP_MODULES: &[u32] = &[1, 3, 6, 1, 6, 3];
 /// Groups of CUTLINE-QOS-MIB that have nothing of single programs.
 const QUEUE_GROUPS: [u32; 5] = [1, 8, 9, 10, 11];
@@ -34,12 +34,12 @@ const INFORM_TIMEOUT: Duration = Duration::from_secs(5);
 /// Number of times that a notification is sent again.
 const INFORM_RETRIES: u32 = 5;
 
-/// Objects below one name, as the agent asks for them.
+/// Objects below one name, as the agent requests them.
 struct Handler {
     objects: Arc<HostObjects>,
     root: Vec<u32>,
     manager: Arc<CurrentManager>,
-    say: Say,
+    say: MessageSink,
 }
 
 /// A change that all of its request's other changes must be possible for: it takes effect when they are.
@@ -48,7 +48,7 @@ struct Change {
     publisher: PublisherId,
     request: ManagerRequest,
     manager: Arc<CurrentManager>,
-    say: Say,
+    say: MessageSink,
 }
 
 impl PreparedSet for Change {
@@ -133,7 +133,7 @@ pub async fn start(
     options: &SnmpOptions,
     objects: &Arc<HostObjects>,
     front: &Front,
-    say: &Say,
+    say: &MessageSink,
 ) -> Result<Agent, SnmpError> {
     let mut builder = Agent::builder()
         .bind(SocketAddr::from(INNER).to_string())
@@ -169,7 +169,7 @@ fn retries() -> Retry {
     retry.unwrap_or_default()
 }
 
-/// Returns the communities that may read, each with what it sees. Other hosts need a user.
+/// Returns the communities that may read, each with its view. Other hosts need a user.
 fn communities(options: &SnmpOptions) -> Result<Vec<(String, Views)>, SnmpError> {
     if options.is_open() {
         return Ok(Vec::new());
@@ -233,10 +233,10 @@ const fn view_name(views: Views) -> &'static str {
     }
 }
 
-/// Name of the view of what may be set.
+/// Name of the view of writable objects.
 const LIMITS: &str = "limits";
 
-/// Adds who may read and set what (VACM, RFC 3415).
+/// Adds the rights to read and to set objects (VACM, RFC 3415).
 fn views(
     vacm: VacmBuilder,
     options: &SnmpOptions,

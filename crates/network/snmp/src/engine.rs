@@ -7,7 +7,7 @@
 //! boots = 3
 //! ```
 
-use crate::service::SnmpError;
+use crate::error::SnmpError;
 use async_snmp::v3::{AuthoritativeEngine, PersistedAuthoritativeEngine, generate_engine_id};
 use cutline_config::{Document, kind};
 use cutline_files::write_whole;

@@ -2,9 +2,9 @@
 //!
 //! Each second the present rows are compared with those of a second ago ([`Watch`]).
 
-use crate::mib::{NOTIFICATIONS, ROOT};
-use crate::snapshot::Snapshot;
-use crate::table::{Index, Module};
+use crate::names::{NOTIFICATIONS, ROOT};
+use crate::snapshot::{Index, Snapshot};
+use crate::table::Module;
 use async_snmp::{Oid, VarBind};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -71,7 +71,7 @@ pub struct Notification {
     pub objects: Vec<VarBind>,
 }
 
-/// The most notifications of a second, and the most that wait to be sent: a storm of them would hide what matters.
+/// The most notifications of a second, and the most that wait to be sent: a storm of them would hide the important ones.
 pub const MOST: usize = 1000;
 
 /// Rows of the second before, with the objects that a notification of their end carries.
@@ -105,7 +105,7 @@ impl Watch {
         std::mem::replace(&mut self.dropped, 0)
     }
 
-    /// Returns the notifications of what has changed since the last call.
+    /// Returns the notifications of changes since the last call.
     pub fn look(&mut self, module: &Module, snapshot: &Snapshot) -> VecDeque<Notification> {
         let mut found = VecDeque::new();
         let violations: BTreeMap<Index, Vec<VarBind>> = snapshot

@@ -207,7 +207,7 @@ pub fn computed<R>(
     MibColumn { object, read: Box::new(read), write: None }
 }
 
-/// Returns the meaning of a field, in a MIB where what is null has no instance.
+/// Returns the meaning of a field, in a MIB, in which null values have no instance.
 fn described(meaning: &str, below: Option<&str>) -> String {
     let meaning = meaning.replace("; null ", "; absent ").replace(" Null ", " Absent ").replace('`', "'");
     match below {
@@ -272,7 +272,7 @@ pub const fn truth(is_true: bool) -> Value {
     Value::Integer(if is_true { 1 } else { 2 })
 }
 
-/// Returns a text, shortened to what an object can hold.
+/// Returns a text, shortened to the size of an object.
 pub fn text(text: &str) -> Value {
     let longest = LONGEST_TEXT.min(text.len());
     let end = (0..=longest).rfind(|end| text.is_char_boundary(*end)).unwrap_or(0);

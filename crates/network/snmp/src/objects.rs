@@ -1,4 +1,4 @@
-//! The objects of a host: what a request for a name is answered with.
+//! The objects of a host: the answers to requests for a name.
 
 use crate::mib;
 use crate::options::SystemTexts;
@@ -14,7 +14,7 @@ use cutline_units::Duration;
 use std::iter;
 use std::sync::{Arc, Mutex};
 
-/// Age at which a snapshot is taken anew. Rows are published once a second.
+/// Age at which a snapshot is renewed. Rows are published once a second.
 const REFRESHED_AFTER: Duration = Duration::from_millis(500);
 
 /// The objects of a host.

@@ -13,7 +13,7 @@
 //! user = "noc"
 //! ```
 
-use crate::service::SnmpError;
+use crate::error::SnmpError;
 use async_snmp::v3::{AuthProtocol, PrivProtocol};
 use cutline_config::{Document, TableReader, kind};
 use cutline_service::regular_file;

@@ -2,13 +2,13 @@
 
 use crate::agent;
 use crate::agentx;
+use crate::error::{MessageSink, SnmpError};
 use crate::front::Front;
 use crate::notification::{MOST, Notification, Watch};
 use crate::objects::HostObjects;
 use crate::options::SnmpOptions;
 use async_snmp::agent::Agent;
 use cutline_monitor::MonitoredHost;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -16,51 +16,6 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::sync::{Semaphore, broadcast, oneshot};
 use tokio::time::{MissedTickBehavior, interval};
-
-/// Reason why SNMP cannot be served.
-#[derive(Debug, thiserror::Error)]
-pub enum SnmpError {
-    /// The file with the agent's identity cannot be used.
-    #[error("snmp: {file}: {why}")]
-    Engine {
-        /// The file.
-        file: String,
-        /// The reason.
-        why: String,
-    },
-    /// A file with a password or a community cannot be used.
-    #[error("snmp: {file}: {why}")]
-    Secret {
-        /// The file.
-        file: String,
-        /// The reason.
-        why: String,
-    },
-    /// A user or a manager cannot be used.
-    #[error("snmp: user `{name}`: {why}")]
-    User {
-        /// Name of the user.
-        name: String,
-        /// The reason.
-        why: String,
-    },
-    /// The address cannot be listened at.
-    #[error(
-        "snmp: listen = \"{address}\": {why}; where snmpd has the port, choose another one, or serve through it (agentx)"
-    )]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// The reason.
-        why: String,
-    },
-    /// The thread cannot be started.
-    #[error("snmp: the thread cannot be started: {0}")]
-    Thread(#[from] io::Error),
-    /// The thread has ended before it could say whether it works.
-    #[error("snmp: the thread has ended")]
-    Ended,
-}
 
 /// Interval at which rows are compared with those of before.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -91,7 +46,7 @@ impl SnmpService {
         let (started, is_started) = std::sync::mpsc::channel();
         let options = options.clone();
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let say: Say = Arc::new(say);
+        let say: MessageSink = Arc::new(say);
         let serve = move || {
             runtime.block_on(async {
                 let agent = match start(&options, &objects, &say).await {
@@ -120,14 +75,11 @@ impl Drop for SnmpService {
     }
 }
 
-/// Receiver of messages.
-pub type Say = Arc<dyn Fn(String) + Send + Sync>;
-
 /// Starts the agent and the socket of its managers; `None` if the options have none.
 async fn start(
     options: &SnmpOptions,
     objects: &Arc<HostObjects>,
-    say: &Say,
+    say: &MessageSink,
 ) -> Result<Option<(Front, Agent)>, SnmpError> {
     let Some(front) = Front::bind(options)? else { return Ok(None) };
     let agent = agent::start(options, objects, &front, say).await?;
@@ -140,7 +92,7 @@ async fn work(
     objects: Arc<HostObjects>,
     agent: Option<(Front, Agent)>,
     stopped: oneshot::Receiver<()>,
-    say: Say,
+    say: MessageSink,
 ) {
     let (sender, _) = broadcast::channel(MOST);
     let (front, agent) = agent.unzip();
@@ -173,8 +125,8 @@ async fn work(
     }
 }
 
-/// Has the agent answer managers. Never ends.
-async fn answer(front: Option<&Front>, agent: Option<&Agent>, say: &Say) {
+/// Serves managers through the agent. Never ends.
+async fn answer(front: Option<&Front>, agent: Option<&Agent>, say: &MessageSink) {
     if let (Some(front), Some(agent)) = (front, agent) {
         let failed = tokio::select! {
             failed = front.serve(agent) => failed,
@@ -187,12 +139,12 @@ async fn answer(front: Option<&Front>, agent: Option<&Agent>, say: &Say) {
     std::future::pending::<()>().await;
 }
 
-/// Compares the rows each second, and sends notifications of what has changed.
+/// Compares the rows each second, and sends notifications of changes.
 async fn watch(
     objects: &HostObjects,
     sender: &broadcast::Sender<Notification>,
     agent: Option<Arc<Agent>>,
-    say: &Say,
+    say: &MessageSink,
 ) {
     let mut watch = Watch::new(&objects.module);
     let sending = Arc::new(Semaphore::new(MOST_SENDING));
@@ -210,14 +162,20 @@ async fn watch(
             if let Some(agent) = &agent {
                 inform(agent, &notification, snapshot.uptime, &sending, say);
             }
-            // Without a subagent nobody receives it.
+            // Without a subagent it has no receiver.
             let _receivers = sender.send(notification);
         }
     }
 }
 
 /// Sends a notification to all managers, again and again until they acknowledge it or the time is over.
-fn inform(agent: &Arc<Agent>, notification: &Notification, uptime: u32, sending: &Arc<Semaphore>, say: &Say) {
+fn inform(
+    agent: &Arc<Agent>,
+    notification: &Notification,
+    uptime: u32,
+    sending: &Arc<Semaphore>,
+    say: &MessageSink,
+) {
     let Ok(place) = Arc::clone(sending).try_acquire_owned() else {
         say(format!("snmp: a notification is dropped: {MOST_SENDING} wait for managers to acknowledge them"));
         return;

@@ -1,7 +1,6 @@
 //! The rows of a host at one time, in the order of SNMP.
 
 use crate::object::label;
-use crate::table::Index;
 use cutline_monitor::{HostTotals, MonitoredHost, Process, PublishedRow, ReservationState, RowOwner, Viewer};
 use cutline_provision::status::{InterfaceStatus, ReservationStatus, SenderStatus, SessionStatus};
 use cutline_publish::{DirectionRow, LimitRow, ProgramRow, SocketRow, ViolationRow};
@@ -12,6 +11,9 @@ use cutline_router_service::{
 use cutline_sys::now;
 use cutline_units::Instant;
 use std::sync::{Arc, OnceLock};
+
+/// Index of a row: the arcs that follow a column's name.
+pub type Index = Vec<u32>;
 
 /// A QoS socket.
 #[derive(Clone, Debug)]
@@ -63,7 +65,7 @@ pub struct QueueItem {
     at: usize,
 }
 
-/// The rows of a host at one time. Tables that nobody asks for are not made.
+/// The rows of a host at one time. Tables are made on request only.
 #[derive(Debug)]
 pub struct Snapshot {
     /// Time at which it was taken.

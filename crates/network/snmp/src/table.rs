@@ -1,13 +1,10 @@
 //! Tables and scalar objects of a module, and the search in them.
 
 use crate::object::{MibColumn, Object};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Index, Snapshot};
 use async_snmp::Value;
 use async_snmp::handler::SetTestError;
 use cutline_publish::ManagerRequest;
-
-/// Index of a row: the arcs that follow a column's name.
-pub type Index = Vec<u32>;
 
 /// Definition of a table, or of a group of scalar objects.
 #[derive(Debug)]

@@ -307,7 +307,7 @@ fn values_of_sockets(at: SocketAddr) -> usize {
 }
 
 /// Eight managers walk the sockets, and another one asks a hundred times for as much as there is, and reads no answer. Every walk finds
-/// all, somebody else gets an answer, and rows are as new as before.
+/// all, another manager gets an answer, and rows are as new as before.
 #[test]
 fn storms_of_walks_hold_nobody_up() {
     let host = Host::start();

@@ -9,7 +9,7 @@ pub enum AnalysisError {
     /// A choice that the results do not have.
     #[error("{option}{message}")]
     Choice {
-        /// The option that was set: `group`, `point`, `measure`, `by` or `kind`; empty if the message says it.
+        /// The option that was set: `group`, `point`, `measure`, `by` or `kind`; empty if the message has it.
         option: &'static str,
         /// The value, and the allowed ones.
         message: String,

@@ -113,7 +113,7 @@ fn sentence<'s>(
     let by_mean = |a: &&(&Values, f64), b: &&(&Values, f64)| a.1.total_cmp(&b.1);
     let (best, worst) = (measured.iter().max_by(by_mean)?, measured.iter().min_by(by_mean)?);
     let difference = Comparison::new(&best.0.by_seed, &worst.0.by_seed)?;
-    // A single seed has no interval, and nothing can be said.
+    // A single seed has no interval, so no statement is possible.
     difference.interval?;
     if !difference.is_significant() {
         return Some(format!(

@@ -3,7 +3,7 @@
 //! machine disturbs both kinds alike. Requires root. Usage: `cargo bench -p cutline-baseline-runner --bench carriers -- [REPETITIONS] [MS]`.
 
 use cutline_baseline::{BaselineDocument, BaselineRow, QueueSize};
-use cutline_baseline_runner::{BaselinePlan, Far, FarKind, Runner};
+use cutline_baseline_runner::{BaselinePlan, FarEnd, FarEndKind, Runner};
 use cutline_units::{Duration, Rate};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -52,12 +52,12 @@ fn measure(time: Duration, seed: u64) -> BaselineDocument {
         seed,
     };
     let folder = tempfile::tempdir().expect("a folder can be made");
-    let far = Far::new(FarKind::Namespaces).expect("this is root");
+    let far = FarEnd::new(FarEndKind::Namespaces).expect("this is root");
     let mut runner =
         Runner::new(&plan, far, &folder.path().join("table.json"), None, "bench").expect("there is a path");
     runner.run(&AtomicBool::new(false), |_| {}).expect("the measurements work");
     let mut document = runner.document().clone();
-    // Buffers of 4 MiB: with the kernel's default both lose most of what is sent without a limit.
+    // Buffers of 4 MiB: with the kernel's default both lose most blocks that are sent without a limit.
     document.rows.retain(|row| row.queue == QueueSize::Large);
     document
 }

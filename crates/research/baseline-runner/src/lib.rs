@@ -7,17 +7,20 @@
 //! receiver    the other end: a host, or a receiver in this process
 //! measurement one measurement: its flows, and its row
 //! run         all measurements, one after the other, each stored when it is complete
+//! error       reasons why measurements end early
 //! ```
 //!
 //! A measurement is a session of `cutline-traffic` with two flows: blocks of one size to the receiver, and small datagrams back, whose
 //! delay completes the round-trip time. The table and its file are in `cutline-baseline`.
 
+mod error;
 mod headers;
 mod measurement;
 mod plan;
 mod receiver;
 mod run;
 
+pub use error::RunError;
 pub use plan::{BaselinePlan, LEAST_BLOCK, MARGINS, MOST_BLOCK, PAPER_BLOCKS, PAPER_RATES, SHARES};
-pub use receiver::{Far, FarKind};
-pub use run::{Progress, RunError, Runner};
+pub use receiver::{FarEnd, FarEndKind};
+pub use run::{Progress, Runner};

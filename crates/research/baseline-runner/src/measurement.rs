@@ -1,9 +1,9 @@
 //! One measurement: its flows, and its row.
 
+use crate::error::RunError;
 use crate::headers::Packets;
 use crate::plan::duration;
-use crate::receiver::Far;
-use crate::run::RunError;
+use crate::receiver::FarEnd;
 use cutline_baseline::{BaselineRow, PlanDocument, QueueSize, RowKey};
 use cutline_traffic::control::{BothReports, SendParams, send};
 use cutline_traffic::{
@@ -34,7 +34,7 @@ pub(crate) fn measure(
     key: &RowKey,
     plan: &PlanDocument,
     packets: Packets,
-    far: &Far,
+    far: &FarEnd,
     stop: &AtomicBool,
 ) -> Result<Option<BaselineRow>, RunError> {
     let ratio = packets.ratio(&key.protocol, key.block);

@@ -6,7 +6,7 @@
 //! | rates | the given loads, and shares of the rate that the protocol carried in the first step (figure 5, table 1) | all | default; UDP large |
 //! | margins | two loads, with a limit below the application of 100 % of the load and more (table 2) | the middle one | default |
 //!
-//! Each step depends on the rows of those before it, so the list of what is missing is computed again after each measurement.
+//! Each step depends on the rows of those before it, so the list of missing rows is computed again after each measurement.
 
 use cutline_baseline::{BaselineDocument, HostRates, PlanDocument, QueueSize, RowKey};
 use cutline_units::{Duration, Rate};

@@ -1,7 +1,7 @@
 //! The other end: a host with `cutline tg receive`, or a receiver in this process, on the loopback or in a namespace of its own.
 
+use crate::error::RunError;
 use crate::headers::Packets;
-use crate::run::RunError;
 use cutline_sys::namespace::{self, Namespace};
 use cutline_traffic::control::{Key, Receiver, ReceiverParams};
 use cutline_units::Duration;
@@ -20,7 +20,7 @@ const LONGEST: Duration = Duration::from_secs(86_400);
 
 /// The kind of the other end.
 #[derive(Clone, Debug)]
-pub enum FarKind {
+pub enum FarEndKind {
     /// A receiver of `cutline tg` at these addresses, which are tried in order; with the key that it requires, and the source address
     /// of the measurement.
     Host {
@@ -41,7 +41,7 @@ pub enum FarKind {
 }
 
 /// The other end of the measurements.
-pub struct Far {
+pub struct FarEnd {
     pub(crate) name: String,
     pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) key: Option<Key>,
@@ -57,18 +57,18 @@ struct LocalReceiver {
     sender: Option<Namespace>,
 }
 
-impl Far {
+impl FarEnd {
     /// Prepares the other end: starts a receiver if it is in this process.
     ///
     /// # Errors
     /// When a receiver in this process cannot be started, or namespaces cannot be made.
-    pub fn new(kind: FarKind) -> Result<Self, RunError> {
+    pub fn new(kind: FarEndKind) -> Result<Self, RunError> {
         match kind {
-            FarKind::Host { name, addresses, key, from } => {
+            FarEndKind::Host { name, addresses, key, from } => {
                 Ok(Self { name, addresses, key, from, local: None })
             }
-            FarKind::Loopback => Self::in_this_process("loopback", "127.0.0.1", None),
-            FarKind::Namespaces => {
+            FarEndKind::Loopback => Self::in_this_process("loopback", "127.0.0.1", None),
+            FarEndKind::Namespaces => {
                 namespace::permitted()?;
                 // Namespaces of a killed process are harmless, and are removed if possible.
                 let _left = namespace::sweep();

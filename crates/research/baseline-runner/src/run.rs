@@ -1,17 +1,14 @@
 //! All measurements of a table, one after the other. Each is stored when it is complete, so that a later run makes
 //! only the missing ones.
 
+use crate::error::RunError;
 use crate::headers::Packets;
 use crate::measurement::measure;
 use crate::plan::{BaselinePlan, duration, missing, unknown};
-use crate::receiver::Far;
-use cutline_baseline::{BaselineDocument, FORMAT, FileError, HostFingerprint, PathFingerprint, RowKey, save};
-use cutline_sys::{SysError, clock, now};
-use cutline_text::Printable;
-use cutline_traffic::TrafficError;
-use cutline_traffic::control::ControlError;
+use crate::receiver::FarEnd;
+use cutline_baseline::{BaselineDocument, FORMAT, HostFingerprint, PathFingerprint, RowKey, save};
+use cutline_sys::{clock, now};
 use cutline_units::{Duration, Instant};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -23,52 +20,6 @@ const ASSUMED_OVERHEAD: Duration = Duration::from_millis(600);
 const TRIES: u32 = 5;
 /// The interval at which the flag to stop is checked while a session may not begin yet.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(50);
-
-/// Reason why measurements end early.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The session with the receiver failed.
-    #[error(transparent)]
-    Control(#[from] ControlError),
-    /// The generator or the meter failed.
-    #[error(transparent)]
-    Traffic(#[from] TrafficError),
-    /// A system call failed.
-    #[error(transparent)]
-    Sys(#[from] SysError),
-    /// An operation failed.
-    #[error("{0}: {1}")]
-    System(String, io::Error),
-    /// A flow failed.
-    #[error("flow {flow}: {}", Printable(.why))]
-    Flow {
-        /// The flow's name.
-        flow: String,
-        /// Its error.
-        why: String,
-    },
-    /// Several attempts in a row have sent nothing.
-    #[error(
-        "{0} times in a row, nothing was sent: other programs use all processors, or the duration is too short"
-    )]
-    Idle(u32),
-    /// The receiver in this process has ended.
-    #[error("the receiver has ended")]
-    ReceiverGone,
-    /// The table cannot be written.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// The table belongs to other measurements.
-    #[error("the table has measurements with another {what}: {theirs}, this run has {ours}")]
-    Other {
-        /// The property in which both differ.
-        what: &'static str,
-        /// The value in the table.
-        theirs: String,
-        /// The value of this run.
-        ours: String,
-    },
-}
 
 /// The state of a run.
 #[derive(Clone, Debug)]
@@ -85,7 +36,7 @@ pub struct Progress {
 
 /// The measurements of a table.
 pub struct Runner {
-    far: Far,
+    far: FarEnd,
     packets: Packets,
     document: BaselineDocument,
     file: PathBuf,
@@ -103,7 +54,7 @@ impl Runner {
     /// When the existing table is of another host, path or plan, or there is no path to the receiver.
     pub fn new(
         plan: &BaselinePlan,
-        far: Far,
+        far: FarEnd,
         file: &Path,
         existing: Option<BaselineDocument>,
         program: &str,

@@ -1,7 +1,7 @@
 //! Measurements over the loopback, and between namespaces if this is root.
 
 use cutline_baseline::{BaselineDocument, BaselineRow, QueueSize, load, save};
-use cutline_baseline_runner::{BaselinePlan, Far, FarKind, RunError, Runner};
+use cutline_baseline_runner::{BaselinePlan, FarEnd, FarEndKind, RunError, Runner};
 use cutline_testbed::{in_time, undisturbed};
 use cutline_units::{Duration, Rate};
 use std::path::Path;
@@ -22,11 +22,11 @@ fn plan() -> BaselinePlan {
     }
 }
 
-fn runner(plan: &BaselinePlan, kind: FarKind, file: &Path) -> Result<Runner, RunError> {
-    Runner::new(plan, Far::new(kind)?, file, load(file)?, "test")
+fn runner(plan: &BaselinePlan, kind: FarEndKind, file: &Path) -> Result<Runner, RunError> {
+    Runner::new(plan, FarEnd::new(kind)?, file, load(file)?, "test")
 }
 
-fn complete(plan: &BaselinePlan, kind: FarKind, file: &Path) -> BaselineDocument {
+fn complete(plan: &BaselinePlan, kind: FarEndKind, file: &Path) -> BaselineDocument {
     let mut runner = runner(plan, kind, file).unwrap();
     let mut last = None;
     runner.run(&AtomicBool::new(false), |progress| last = Some(progress.clone())).unwrap();
@@ -50,7 +50,7 @@ fn a_table_has_what_the_plan_says_and_a_second_run_adds_nothing() {
     let file = folder.path().join("baseline.json");
     undisturbed(|| {
         let _absent = std::fs::remove_file(&file);
-        let document = complete(&plan(), FarKind::Loopback, &file);
+        let document = complete(&plan(), FarEndKind::Loopback, &file);
         assert!(document.complete && document.ended_s >= document.began_s);
         assert_eq!((document.path.receiver.as_str(), document.path.mtu), ("loopback", 65_535));
         let slow = row(&document, "udp", 1024, Some(4_000_000));
@@ -78,7 +78,7 @@ fn a_table_has_what_the_plan_says_and_a_second_run_adds_nothing() {
         in_time!(document.rows.iter().any(|row| row.requested_percent == Some(140)), "{document:?}");
 
         let before = std::fs::read(&file).unwrap();
-        let again = complete(&plan(), FarKind::Loopback, &file);
+        let again = complete(&plan(), FarEndKind::Loopback, &file);
         assert_eq!((again, std::fs::read(&file).unwrap()), (document, before));
     });
 }
@@ -88,7 +88,7 @@ fn a_stopped_run_goes_on_where_it_was() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("baseline.json");
     let plan = BaselinePlan { protocols: vec!["udp".into()], rates: vec![], blocks: vec![1024], ..plan() };
-    let mut first = runner(&plan, FarKind::Loopback, &file).unwrap();
+    let mut first = runner(&plan, FarEndKind::Loopback, &file).unwrap();
     let (stop, mut seen) = (AtomicBool::new(false), 0);
     // Before the third measurement; it is not made.
     let ended = first.run(&stop, |progress| {
@@ -100,7 +100,7 @@ fn a_stopped_run_goes_on_where_it_was() {
     let partial = load(&file).unwrap().unwrap();
     assert_eq!((partial.rows.len(), partial.complete), (2, false));
 
-    let document = complete(&plan, FarKind::Loopback, &file);
+    let document = complete(&plan, FarEndKind::Loopback, &file);
     assert_eq!(document.rows[..2], partial.rows, "what was measured stays");
     // Both sizes of buffers without a limit and at the load, and two margins.
     assert!(document.rows.len() >= 4, "{document:?}");
@@ -112,12 +112,12 @@ fn other_measurements_do_not_mix() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("baseline.json");
     let plan = BaselinePlan { protocols: vec!["udp".into()], blocks: vec![1024], ..plan() };
-    let mut first = runner(&plan, FarKind::Loopback, &file).unwrap();
+    let mut first = runner(&plan, FarEndKind::Loopback, &file).unwrap();
     let stop = AtomicBool::new(false);
     first.run(&stop, |progress| stop.store(progress.done == 1, Ordering::Relaxed)).unwrap();
     drop(first);
     let refused = |plan: &BaselinePlan, file: &Path| {
-        let Err(error) = runner(plan, FarKind::Loopback, file) else { panic!("{plan:?} is refused") };
+        let Err(error) = runner(plan, FarEndKind::Loopback, file) else { panic!("{plan:?} is refused") };
         error.to_string()
     };
     let other = BaselinePlan { blocks: vec![2048], ..plan.clone() };
@@ -139,7 +139,7 @@ fn the_ends_may_have_namespaces_of_their_own() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("baseline.json");
     let plan = BaselinePlan { protocols: vec!["udp".into()], rates: vec![], blocks: vec![8192], ..plan() };
-    let mut runner = runner(&plan, FarKind::Namespaces, &file).unwrap();
+    let mut runner = runner(&plan, FarEndKind::Namespaces, &file).unwrap();
     let stop = AtomicBool::new(false);
     runner.run(&stop, |progress| stop.store(progress.done == 2, Ordering::Relaxed)).unwrap();
     let document = runner.document();
@@ -164,7 +164,7 @@ fn frames_below_ip_are_measured_like_udp() {
     };
     undisturbed(|| {
         let _absent = std::fs::remove_file(&file);
-        let document = complete(&plan, FarKind::Namespaces, &file);
+        let document = complete(&plan, FarEndKind::Namespaces, &file);
         for block in [1024, 65_507] {
             let fast = row(&document, "direct", block, None);
             assert!(fast.blocks > 0 && fast.throughput_bps > 1e6, "{fast:?}");

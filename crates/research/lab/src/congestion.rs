@@ -1,4 +1,4 @@
-//! Check that the kernel has the congestion controls of a scenario, and uses ECN as the scenario says.
+//! Check that the kernel has the congestion controls of a scenario, and uses ECN as in the scenario.
 
 use crate::LabError;
 use cutline_scenario::spec::FlowSpec;

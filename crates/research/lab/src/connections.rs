@@ -31,7 +31,7 @@ use std::net::{SocketAddrV4, UdpSocket};
 
 /// QoS connections by the indices of the flows in whose place they are.
 ///
-/// Nodes and port of a connection are the flow's. Its hint, until the session asks for another one, is its own.
+/// Nodes and port of a connection are the flow's. Its hint, until the session requests another one, is its own.
 pub type Connections = BTreeMap<usize, QosConnection>;
 
 /// Places of a connection's ends, and its application.
@@ -287,8 +287,8 @@ fn receive(
     Ok(())
 }
 
-/// Returns whether a socket can be used after an error: nothing has come in time, or the other end is not
-/// there yet or any more.
+/// Returns whether a socket can be used after an error: nothing has come in time, or the peer is not
+/// there yet, or no longer.
 pub const fn is_temporary(error: io::ErrorKind) -> bool {
     use io::ErrorKind::{ConnectionRefused, Interrupted, TimedOut, WouldBlock};
     matches!(error, WouldBlock | TimedOut | Interrupted | ConnectionRefused)

@@ -32,13 +32,13 @@ pub(crate) type ExternalPrograms<'s> = BTreeMap<usize, &'s str>;
 
 /// Interval of checks of a program.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
-/// Time that a program has to end after it was asked to.
+/// Time that a program has to end after a request to.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Finds the flows of programs.
 ///
 /// # Errors
-/// When there is no such flow, two programs want the same one, or one is TCP.
+/// When there is no such flow, two programs use the same one, or one is TCP.
 pub(crate) fn find<'s>(
     stand_ins: &'s [ExternalProgram],
     network: &Network,

@@ -6,7 +6,7 @@
 //! 10.1.a.b                                     10.2.a.b     flow number 256 a + b - 1
 //! ```
 //!
-//! Every flow has an address of its own at either end, so that a route can say what its connections are like. All
+//! Every flow has an address of its own at either end, so that a route can have the settings of its connections. All
 //! sources share a namespace and so do all sinks: a node of the scenario is a place in the network and not a kernel.
 //! There is no address resolution: each host knows the other's hardware address as its gateway's.
 
@@ -48,13 +48,13 @@ pub const INTERFACES: [&str; 2] = ["sources", "sinks"];
 const HOST: &str = "host";
 /// The most flows: ports from [`FIRST_PORT`] on.
 pub const MAX_FLOWS: usize = 40_000;
-/// The largest packet, bytes: what rings are made for.
+/// The largest packet, bytes: the size for which rings are made.
 const LARGEST_PACKET: u32 = 9_000;
 
 /// Checks that there can be hosts for these flows.
 ///
 /// # Errors
-/// When two flows want different hosts, or one has packets that are too large.
+/// When two flows need different hosts, or one has packets that are too large.
 pub fn check(flows: &[FlowSpec], connections: &Connections) -> Result<(), LabError> {
     mtu(flows, connections)?;
     tuning::parameters(flows, Stack::Stock)?;

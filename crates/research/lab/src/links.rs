@@ -89,8 +89,8 @@ impl Links {
 
     /// Carries all packets between two hosts, too, as those of the flow with this index. `hint` is that of packets whose code point is
     /// 0, if they are to have another than anywhere.
-    pub fn with_guest(mut self, flow: usize, hosts: [Ipv4Addr; 2], hint: Option<Hint>) -> Self {
-        self.reader = self.reader.with_guest(flow, hosts, hint);
+    pub fn with_host_pair(mut self, flow: usize, hosts: [Ipv4Addr; 2], hint: Option<Hint>) -> Self {
+        self.reader = self.reader.with_host_pair(flow, hosts, hint);
         self
     }
 

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The flows of a scenario are measured one after the other, each for the whole duration, so that a busy machine disturbs them alike. The
-//! name of a flow says how its receiver is run: `managed-4` has a protected thread ([`ProtectedThread`]) and four decoders beside it,
+//! name of a flow defines how its receiver is run: `managed-4` has a protected thread ([`ProtectedThread`]) and four decoders beside it,
 //! `unmanaged-0` has neither. A link of the scenario has no rate and no queue here: it is a pair of virtual interfaces.
 
 use crate::LabError;
@@ -56,7 +56,7 @@ struct Receiving {
 
 impl Receiving {
     /// # Errors
-    /// When the name says nothing of that.
+    /// When the name has no such form.
     fn of(flow: &str) -> Result<Self, LabError> {
         let refuse = || LabError::NoRouters {
             place: format!("flow {flow}"),

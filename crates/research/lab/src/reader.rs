@@ -25,16 +25,16 @@ const UDP_HEADERS: u32 = 8 + 20;
 /// Reads frames of all flows.
 pub struct FrameReader {
     flows: Vec<FlowReader>,
-    guests: Vec<Guest>,
+    pairs: Vec<HostPair>,
     hints: HintTable,
 }
 
 /// Two hosts of which any packet is read.
-struct Guest {
+struct HostPair {
     flow: usize,
     /// Host at the sources, and host at the sinks.
     hosts: [Ipv4Addr; 2],
-    /// The hint of packets whose code point says nothing; `None`: what such packets have anywhere.
+    /// The hint of packets whose code point has no meaning; `None`: the usual hint of such packets.
     hint: Option<Hint>,
 }
 
@@ -67,13 +67,13 @@ impl FrameReader {
             stream: Stream::default(),
             hints: BTreeMap::new(),
         };
-        Self { flows: flows.iter().map(reader).collect(), guests: Vec::new(), hints: HintTable::standard() }
+        Self { flows: flows.iter().map(reader).collect(), pairs: Vec::new(), hints: HintTable::standard() }
     }
 
     /// Reads any IPv4 packet between two hosts as a packet of the flow with this index, in its size in Linux. `hint` is that of packets
     /// whose code point is 0, if they are to have another than anywhere.
-    pub fn with_guest(mut self, flow: usize, hosts: [Ipv4Addr; 2], hint: Option<Hint>) -> Self {
-        self.guests.push(Guest { flow, hosts, hint });
+    pub fn with_host_pair(mut self, flow: usize, hosts: [Ipv4Addr; 2], hint: Option<Hint>) -> Self {
+        self.pairs.push(HostPair { flow, hosts, hint });
         self
     }
 
@@ -81,12 +81,12 @@ impl FrameReader {
     pub fn read(&mut self, from: NetworkSide, frame: &[u8], key: u32) -> Option<InjectedPacket> {
         let ip = Headers::parse(frame, 0).ip?;
         let packet = SlicedPacket::from_ip(frame.get(usize::from(ip.at)..)?).ok()?;
-        if let Some(guest) = packet.net.as_ref().and_then(|net| self.guest_of(from, net)) {
-            let (flow, size) = (guest.flow as u32, ip.length.max(1));
+        if let Some(pair) = packet.net.as_ref().and_then(|net| self.pair_of(from, net)) {
+            let (flow, size) = (pair.flow as u32, ip.length.max(1));
             let hint =
-                guest.hint.filter(|_| ip.dscp().get() == 0).unwrap_or_else(|| self.hints.hint(ip.dscp()));
+                pair.hint.filter(|_| ip.dscp().get() == 0).unwrap_or_else(|| self.hints.hint(ip.dscp()));
             let role = match from {
-                // All of it counts as data, as nothing is known of what it carries.
+                // All of it counts as data, as its contents are unknown.
                 NetworkSide::Sources => PacketRole::Datagram { len: size },
                 NetworkSide::Sinks => PacketRole::Return,
             };
@@ -98,7 +98,7 @@ impl FrameReader {
         let hint = self.hints.hint(ip.dscp());
         if is_connection {
             let TransportSlice::Udp(datagram) = &transport else { return None };
-            // What arrives is known from the connection.
+            // Arrivals are known from the connection.
             let role = if from == NetworkSide::Sources { PacketRole::Control } else { PacketRole::Return };
             if from == NetworkSide::Sources {
                 *flow.hints.entry(hint).or_default() += 1;
@@ -121,14 +121,14 @@ impl FrameReader {
         Some(InjectedPacket { flow: u32::from(number), role, size: size.max(1), hint, ecn: ip.ecn(), key })
     }
 
-    fn guest_of(&self, from: NetworkSide, packet: &NetSlice<'_>) -> Option<&Guest> {
+    fn pair_of(&self, from: NetworkSide, packet: &NetSlice<'_>) -> Option<&HostPair> {
         let NetSlice::Ipv4(packet) = packet else { return None };
         let (source, destination) = (packet.header().source_addr(), packet.header().destination_addr());
         let hosts = match from {
             NetworkSide::Sources => [source, destination],
             NetworkSide::Sinks => [destination, source],
         };
-        self.guests.iter().find(|guest| guest.hosts == hosts)
+        self.pairs.iter().find(|pair| pair.hosts == hosts)
     }
 
     /// Returns the number of packets of a QoS connection's source with each hint.
@@ -275,9 +275,9 @@ app = { kind = "cbr", rate = "64 kbit/s", size = "160 B" }
     }
 
     #[test]
-    fn any_packet_between_the_hosts_of_a_guest_is_the_guests() {
+    fn any_packet_between_the_hosts_of_a_pair_is_the_pairs() {
         let hosts = [Ipv4Addr::new(10, 1, 0, 2), Ipv4Addr::new(10, 2, 0, 2)];
-        let mut reader = reader().with_guest(1, hosts, None);
+        let mut reader = reader().with_host_pair(1, hosts, None);
         let ping = |source: Ipv4Addr, destination: Ipv4Addr| {
             let builder =
                 PacketBuilder::ethernet2([2; 6], [3; 6]).ipv4(source.octets(), destination.octets(), 64);
@@ -295,8 +295,8 @@ app = { kind = "cbr", rate = "64 kbit/s", size = "160 B" }
             "from the wrong side"
         );
         assert_eq!(reader.read(NetworkSide::Sources, &ping(hosts[0], Ipv4Addr::new(10, 2, 0, 1)), 0), None);
-        // What says nothing has the hint of the guest, if it has one; other packets have their own.
-        let mut reader = self::reader().with_guest(1, hosts, Some(Hint::from_level(2)));
+        // What says nothing has the hint of the pair, if it has one; other packets have their own.
+        let mut reader = self::reader().with_host_pair(1, hosts, Some(Hint::from_level(2)));
         let mut frame = ping(hosts[0], hosts[1]);
         let mut hint = |frame: &[u8]| reader.read(NetworkSide::Sources, frame, 0).unwrap().hint.level();
         assert_eq!(hint(&frame), 2);

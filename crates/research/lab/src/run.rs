@@ -185,7 +185,7 @@ impl Experiment<'_> {
             .within(|| Links::new(network, &settings, INTERFACES, connections.keys().copied().collect()))??;
         let links = stand_ins.keys().fold(links, |links, flow| {
             let ends = [NetworkSide::Sources, NetworkSide::Sinks].map(|side| hosts::address(side, *flow));
-            links.with_guest(*flow, ends, Some(network.flows()[*flow].hint))
+            links.with_host_pair(*flow, ends, Some(network.flows()[*flow].hint))
         });
         let (zero, end) = (now() + LEAD, settings.duration);
         let stop = AtomicBool::new(false);

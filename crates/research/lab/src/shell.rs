@@ -116,7 +116,7 @@ pub fn shell(
 ) -> Result<Ended, LabError> {
     check(scenario)?;
     sweep()?;
-    // Flows go on until the program ends, and all that it sends is measured.
+    // Flows continue until the program ends, and all that it sends is measured.
     let scenario = Scenario {
         duration: options.limit,
         warm_up: Duration::ZERO,
@@ -126,17 +126,17 @@ pub fn shell(
     let mut network = scenario.network()?;
     let connections = Connections::new();
     let plans = (!options.alone).then(|| plans(&scenario, &network, &connections, scenario.seed));
-    let guest = add_guest(&mut network)?;
+    let program_flow = add_program_flow(&mut network)?;
     network.use_external_endpoints();
     let hosts = Hosts::create(network.flows(), &connections, options.stack)?;
-    let addresses = [NetworkSide::Sources, NetworkSide::Sinks].map(|side| hosts::address(side, guest));
+    let addresses = [NetworkSide::Sources, NetworkSide::Sinks].map(|side| hosts::address(side, program_flow));
     let settings = scenario.settings(scenario.seed);
     let generator = plans.map(|plans| Generator::new(plans, Streams::new(scenario.seed))).transpose()?;
-    let params = MeterParams { flows: guest as u32, ..MeterParams::default() };
+    let params = MeterParams { flows: program_flow as u32, ..MeterParams::default() };
     let bind = || Meter::bind(SocketAddr::from(([0, 0, 0, 0], SINK_PORT)), params);
     let meter = generator.is_some().then(|| hosts.sinks.within(bind)).transpose()?.transpose()?;
     let links = hosts.network.within(|| Links::new(&network, &settings, INTERFACES, Vec::new()))??;
-    let links = links.with_guest(guest, addresses, None);
+    let links = links.with_host_pair(program_flow, addresses, None);
     let place = Place {
         address: addresses[options.side as usize],
         other: addresses[options.side.other() as usize],
@@ -189,12 +189,12 @@ pub fn shell(
     let crossed = crossed?;
     hosts.check()?;
     let timing = crossed.timing.row(&Bounds::default(), now().saturating_since(start), machine, 0);
-    let traffic = Traffic::of(&crossed.outcome.flows[guest], now().saturating_since(zero));
+    let traffic = Traffic::of(&crossed.outcome.flows[program_flow], now().saturating_since(zero));
     Ok(Ended { status, is_killed, traffic, timing })
 }
 
 /// Adds the flow of the program, beside the scenario's first one. Returns its index.
-fn add_guest(network: &mut Network) -> Result<usize, LabError> {
+fn add_program_flow(network: &mut Network) -> Result<usize, LabError> {
     const NAME: &str = "shell";
     let index = network.flows().len();
     let Some(first) = network.flows().first() else {
@@ -205,13 +205,13 @@ fn add_guest(network: &mut Network) -> Result<usize, LabError> {
         });
     };
     // Its transport sets no attributes of routes: the program's sockets are as it makes them. Its application never runs.
-    let guest = FlowSpec {
+    let flow = FlowSpec {
         name: NAME.to_owned(),
         transport: TransportParams::Udp(Arc::default()),
         app: Params::Cbr(CbrParams::new(Rate::from_kbps(128), Bytes::new(160))),
         adaptive: None,
         ..first.clone()
     };
-    network.add_flow(guest)?;
+    network.add_flow(flow)?;
     Ok(index)
 }

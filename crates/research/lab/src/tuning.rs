@@ -16,7 +16,7 @@
 //! | SACK, idle restart | `tcp_sack`, `tcp_slow_start_after_idle`; one value for all flows |
 //! | Nagle | `TCP_NODELAY` |
 //!
-//! `rack` is what [`Stack`] says: Linux has RACK-TLP with SACK unless it is turned off.
+//! `rack` is as in [`Stack`]: Linux has RACK-TLP with SACK unless it is turned off.
 //!
 //! Other parameters cannot be set: limited transmit is always on, timeouts before the first sample are 1 s, the first
 //! slow-start threshold has no bound. [`Stack::Classic`] also turns off features newer than RFC 6675.

@@ -193,7 +193,7 @@ fn a_call_and_a_video_agree_deliver_adapt_and_are_marked() {
             in_time!(passed.lost == 0 && delay < Duration::from_millis(40), "{passed:?}");
         }
         assert!(plain.record.messages.iter().all(|message| message.made < at(4)));
-        // What the receiving session has counted is what has arrived.
+        // The receiving session has counted the arrivals.
         let arrived = |connection: &MeasuredConnection| {
             connection.record.messages.iter().filter(|message| message.arrived.is_some()).count() as u64
         };
@@ -237,7 +237,7 @@ fn a_call_and_a_video_agree_deliver_adapt_and_are_marked() {
     });
 }
 
-/// The round trip is longer than a socket waits for an answer if it does not know the kind of the other end.
+/// The round trip is longer than a socket waits for an answer if it does not know the kind of the peer.
 #[test]
 fn ends_over_a_long_path_take_part() {
     if !may_make_namespaces(COMMAND) {
@@ -320,7 +320,7 @@ fn ends_that_do_not_agree_end_the_run() {
         let cancel = AtomicBool::new(false);
         let error =
             measure(&scenario, &connections, 1, &LabOptions::default(), &cancel).unwrap_err().to_string();
-        assert!(error.starts_with("flow `video`: the other end does not agree: send: loss"), "{error}");
+        assert!(error.starts_with("flow `video`: the peer does not agree: send: loss"), "{error}");
         assert_eq!(namespaces(), Vec::<String>::new());
     });
 }

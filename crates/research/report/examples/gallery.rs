@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         title: "A gallery of made-up numbers".into(),
         papers: Vec::new(),
         statement_heading: "The paper says".into(),
-        intro: "Every kind of chart, drawn from numbers that nobody measured.".into(),
+        intro: "Every kind of chart, drawn from invented numbers.".into(),
         meta: [
             ("Version", "0.1.0"),
             ("Seeds", "1 to 10"),
@@ -138,7 +138,7 @@ fn mixes(random: &mut RandomStream) -> Section {
                 .note("Made up, to show what a difference looks like."),
         ],
         notes: vec![
-            "With three audio flows of four, hints are nearly equal, and nobody can cut in line.".into(),
+            "With three audio flows of four, hints are nearly equal, and no flow can cut in line.".into(),
         ],
         ..Section::default()
     }

@@ -223,7 +223,7 @@ fn replace(outcome: &mut FlowOutcome, record: &QosRecord, settings: &SimulationS
             under_way.push(message.sent);
             continue;
         };
-        // What was sent before this one and has not arrived is lost.
+        // Messages sent before this one that have not arrived are lost.
         for lost in under_way.drain(..) {
             counts.totals.dropped += 1;
             counts.dropped_packets += u64::from(settings.window.contains(lost));

@@ -1,26 +1,31 @@
 //! Hosts on a link, as `cutline baseline` measures them (QUANTA section 4.1): each run is a table of its own, between two network
 //! namespaces joined by a pair of virtual interfaces, which have no limit but the processors.
 //!
-//! The name of a flow says which row of the table it is:
+//! The name of a flow selects its row of the table:
 //!
 //! | name | load | buffers |
 //! | --- | --- | --- |
 //! | `udp-free`, `udp-free-large` | as fast as the socket takes the blocks | the kernel's; 4 MiB |
-//! | `udp-50`, `udp-50-large` | half of what the receiver got without a limit | the kernel's; 4 MiB |
+//! | `udp-50`, `udp-50-large` | half of the rate received without a limit | the kernel's; 4 MiB |
 //! | `udp-requested-110` | the application's rate, into a requested bandwidth of 110 % of it | the kernel's |
 //!
 //! and so for `tcp` and `direct`. The size of blocks is that of the flows' applications, and the duration of a measurement the scenario's.
 
-use crate::platforms::ALONE;
 use cutline_baseline::{BaselineDocument, BaselineRow, QueueSize, RowKey};
-use cutline_baseline_runner::{BaselinePlan, Far, FarKind, Runner};
+use cutline_baseline_runner::{BaselinePlan, FarEnd, FarEndKind, Runner};
 use cutline_results::{DistributionRow, FlowRow, RunResult, TimingRow};
 use cutline_scenario::Scenario;
 use cutline_study::{Platform, Run};
 use cutline_transport::app::Params;
 use cutline_units::Rate;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Waits for the end of other runs that measure the processors of this host, and keeps them out until it is dropped.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The largest load that is chosen for a host.
 const MOST: Rate = Rate::from_mbps(100_000);
@@ -51,7 +56,7 @@ impl Platform for Hosts {
     }
 
     fn run(&self, run: Run<'_>) -> Result<RunResult, String> {
-        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = alone();
         let wanted = rows_of(run.scenario)?;
         let plan = plan(run.scenario, &wanted, run.seed)?;
         // The runner measures requested bandwidths of loads that were carried without one. On a busy machine that may need another table.
@@ -71,7 +76,7 @@ impl Platform for Hosts {
 fn measure(plan: &BaselinePlan, cancel: &AtomicBool) -> Result<BaselineDocument, String> {
     let folder = tempfile::tempdir().map_err(|error| format!("a folder cannot be made: {error}"))?;
     let failed = |error: cutline_baseline_runner::RunError| error.to_string();
-    let far = Far::new(FarKind::Namespaces).map_err(failed)?;
+    let far = FarEnd::new(FarEndKind::Namespaces).map_err(failed)?;
     let file = folder.path().join("table.json");
     let mut runner = Runner::new(plan, far, &file, None, "").map_err(failed)?;
     runner.run(cancel, |_| {}).map_err(failed)?;
@@ -110,7 +115,7 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), String> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LoadKind {
     Free,
-    /// Per cent of what the protocol carried without a limit.
+    /// Per cent of the protocol's rate without a limit.
     Share(u32),
     /// Requested bandwidth, per cent of the load with headers.
     Requested(u32),

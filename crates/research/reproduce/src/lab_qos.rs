@@ -10,7 +10,7 @@ pub(crate) const CODE: Code = Code { own, ..Code::NONE };
 
 /// The numbers of bulk transfers.
 const LOADS: [u32; 4] = [25, 50, 100, 200];
-/// From when until when the video's link is narrow, s.
+/// Start and end of the time in which the video's link is narrow, s.
 const NARROW: (f64, f64) = (20.0, 60.0);
 /// The hint with which a call begins.
 const FIRST_HINT: u64 = 16;
@@ -64,7 +64,7 @@ fn hints(id: &str) -> Option<OfBoth> {
 }
 
 /// The difference of a measure between the laboratory and the simulation at the same load and rate, from the runs of all loads and
-/// of these rates. The mean of the simulation at each of them is taken from both, so only what differs within one counts.
+/// of these rates. The mean of the simulation at each of them is taken from both, so only differences within one count.
 fn pooled(
     [lab, simulated]: [&Data; 2],
     codecs: &[&str],

@@ -1,13 +1,12 @@
 //! The platforms beside the simulator: QoS sockets in the simulator, and the laboratories.
 
 use crate::connections::{self, Judgement};
-use crate::hosts::Hosts;
+use crate::hosts::{Hosts, alone};
 use crate::testbed::Testbed;
 use cutline_lab::routed::{self, Shares};
 use cutline_lab::{Stack, loaded};
 use cutline_results::RunResult;
 use cutline_study::{Platform, Run, Simulator};
-use std::sync::{Mutex, PoisonError};
 
 /// Platforms of experiments, by their names in `study.toml`.
 pub const PLATFORMS: &[&dyn Platform] = &[
@@ -112,9 +111,6 @@ impl Platform for Laboratory {
     }
 }
 
-/// Runs that measure the processors of this host: one at a time.
-pub(crate) static ALONE: Mutex<()> = Mutex::new(());
-
 /// A receiver whose processor decoders load.
 #[derive(Debug)]
 struct LoadedHost;
@@ -137,7 +133,7 @@ impl Platform for LoadedHost {
     }
 
     fn run(&self, run: Run<'_>) -> Result<RunResult, String> {
-        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = alone();
         loaded::run(run.scenario, run.seed, run.cancel).map_err(|error| error.to_string())
     }
 }

@@ -10,7 +10,7 @@ pub(crate) const CODECS: [&str; 2] = ["64 kbit/s", "128 kbit/s"];
 /// The largest share of its messages that a call accepts to lose, %.
 const CALL_LIMIT: f64 = 3.0;
 
-/// From when until when the link of the video is narrow, s.
+/// Start and end of the time in which the link of the video is narrow, s.
 const NARROW: (f64, f64) = (60.0, 120.0);
 /// The longest acceptable delay of the video, ms.
 const MAX_DELAY_MS: f64 = 400.0;

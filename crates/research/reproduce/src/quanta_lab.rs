@@ -1,4 +1,4 @@
-//! QUANTA's measurements with real sockets. Here is its figure 1: the regions of operation of flows with what was delivered, as radar
+//! QUANTA's measurements with real sockets. Here is its figure 1: the regions of operation of flows with their delivery, as radar
 //! charts.
 
 use cutline_quality::spec::{Interval, Measure, Region};

@@ -133,7 +133,7 @@ fn combination(document: &Document, bundles: &[Bundle<'_>], mut index: usize) ->
     let mut set: Vec<(&Axis<'_>, &Node)> =
         set.flat_map(|(bundle, i)| bundle.iter().map(move |axis| (axis, &axis.values[i]))).collect();
     point.settings.extend(set.iter().map(|(axis, node)| (axis.path.clone(), shown(node))));
-    // An AQM takes away what it does not have, so its own parameters come after it.
+    // An AQM removes parameters that it does not have, so its own parameters come after it.
     set.sort_by_key(|(axis, _)| axis.path.rsplit('.').next() != Some("aqm"));
     for (axis, node) in set {
         let node = node.clone();

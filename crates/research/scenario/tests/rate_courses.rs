@@ -65,7 +65,7 @@ const CHANGES: &str = "rate-changes = [{ at = \"5 s\", rate = \"2400 bit/s\" }, 
 const COURSES: [&str; 3] =
     ["rate-trace = \"outage.txt\"", CHANGES, "rate-trace = \"outage.txt\"\nrate-trace-as = \"deliveries\""];
 
-/// The packet is on the wire when the rate rises. Its rest goes on at the new rate: 512 ms, not 5012.
+/// The packet is on the wire when the rate rises. Its rest continues at the new rate: 512 ms, not 5012.
 #[test]
 fn a_packet_at_the_end_of_an_outage_arrives_soon_after_it() {
     let folder = outage();

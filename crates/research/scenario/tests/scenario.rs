@@ -290,7 +290,7 @@ fn another_aqm_takes_away_what_it_does_not_have() {
     assert_eq!(pie.tsq, queue(&scenario(AUDIO)).tsq);
     let fq_codel = queue(&with(&[("dumbbell.queue.aqm", "fq-codel")]).scenario().unwrap());
     assert_eq!((fq_codel.aqm.name(), fq_codel.tsq), ("fq-codel", None));
-    // What is said from outside must fit.
+    // Settings from outside must fit.
     let wrong = with(&[("dumbbell.queue.b", "1e-5"), ("dumbbell.queue.aqm", "pie")]).scenario().unwrap_err();
     assert!(wrong.to_string().contains("key \"dumbbell.queue.b\" is for aqm = \"pi\""), "{wrong}");
     // The same AQM changes nothing.

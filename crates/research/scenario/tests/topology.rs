@@ -162,7 +162,7 @@ fn transfers_end_and_have_their_times() {
     assert_eq!(count("transfer_long_ms"), of_size(10_000_001, u64::MAX));
 }
 
-/// The load of the hosts' links is the one that was asked for, within the deviation of a sum of random sizes.
+/// The load of the hosts' links is the one that was requested, within the deviation of a sum of random sizes.
 #[test]
 fn the_load_is_that_of_the_scenario() {
     let flow = arrivals("load = 0.4, size = '20 KB', until = '90 ms'");

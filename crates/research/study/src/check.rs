@@ -1,4 +1,4 @@
-//! Checks that the claims and panels of a study name what its experiments have.
+//! Checks that the claims and panels of a study name things that its experiments have.
 
 use crate::claims::{ClaimData, MEASURE, Quantity};
 use crate::contents::Contents;

@@ -303,7 +303,7 @@ fn warm_up_s(summary: &Summary) -> f64 {
         let points = file.expand()?;
         Ok(points.first().map_or(0.0, |point| point.scenario.warm_up.as_secs_f64()))
     };
-    // The runs exist, so the file was valid. Results of an older version may not be readable any more: then nothing is left out.
+    // The runs exist, so the file was valid. If it cannot be read nevertheless, no warm-up is left out.
     read().unwrap_or(0.0)
 }
 

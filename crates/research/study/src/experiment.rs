@@ -40,7 +40,7 @@ pub struct Override {
     pub path: String,
     /// The value in TOML; a text needs no quotes.
     pub value: String,
-    /// Place of the setting in the study, as messages say it: `study.toml:7:3`.
+    /// Place of the setting in the study, as in messages: `study.toml:7:3`.
     pub place: String,
 }
 

@@ -6,7 +6,7 @@
 //! intro = "One call among ten transfers. Numbers are means over seeds with their 95 % confidence interval."
 //! heading = "The question"                          # above the statement on each figure
 //! papers = ["TSQ"]                                  # sources: one of Cutline's four papers by its name, or any citation
-//! quick = { duration = "10 s", seeds = 2 }          # what `--quick` sets
+//! quick = { duration = "10 s", seeds = 2 }          # settings of `--quick`
 //!
 //! [settings]
 //! ecn = { "flow.bulk.transport.ecn" = true }        # settings with a name, for several experiments

@@ -28,7 +28,7 @@ const CONFERENCE: Duration = Duration::from_micros(62_500);
 /// The packet interval of telephone calls: 160 B at 128 kbit/s. At 64 kbit/s it is twice that, and the rating a little too good.
 const CALL: Duration = Duration::from_millis(10);
 
-/// The quality of a conference by the E-model with G.711 and concealment, from the mean one-way delay and from what did not arrive. `None`
+/// The quality of a conference by the E-model with G.711 and concealment, from the mean one-way delay and from the packets that did not arrive. `None`
 /// for flows other than audio.
 pub(crate) fn voice(row: &FlowRow) -> Option<f64> {
     voice_in_packets_of(CONFERENCE, row)
@@ -345,7 +345,7 @@ impl Subject {
         }
     }
 
-    /// The flow or group that it is about; `None` for what may be one flow of a group, and for a queue.
+    /// The flow or group that it is about; `None` for a measure that may be of one flow of a group, and for a queue.
     pub(crate) fn flows(&self) -> Option<&str> {
         match self {
             Self::Flows { name, .. } | Self::Deviation { name, .. } => Some(name),

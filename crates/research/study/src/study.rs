@@ -144,7 +144,7 @@ impl Study {
     /// Reads a study of data alone from its folder, which has `study.toml`, `figures.toml` and the scenarios. Its name is the folder's.
     ///
     /// # Errors
-    /// When a file cannot be read or is not valid, an experiment is no scenario, or a claim or panel names what no experiment has.
+    /// When a file cannot be read or is not valid, an experiment is no scenario, or a claim or panel names something that no experiment has.
     pub fn open(folder: &Path, platforms: &[&'static dyn Platform]) -> Result<Self, Errors> {
         let id = folder.canonicalize().ok().and_then(|path| Some(path.file_name()?.to_str()?.to_owned()));
         let read = |file: &str| -> Result<(String, String), Errors> {
@@ -434,7 +434,7 @@ fn both<A, B>(one: Result<A, Errors>, other: Result<B, Errors>) -> Result<(A, B)
     }
 }
 
-/// The number of seeds behind each point, and what bars and bands are; empty without results.
+/// The number of seeds behind each point, and the meaning of bars and bands; empty without results.
 fn caption(data: &[ExperimentData<'_>]) -> String {
     let seeds: BTreeSet<usize> = data.iter().map(|(_, data)| data.summary.seeds.len()).collect();
     let seeds: Vec<String> = seeds.iter().map(ToString::to_string).collect();

@@ -41,7 +41,7 @@ fn the_example_is_run_judged_and_drawn() {
     assert_eq!(again.claims, evaluation.claims);
 }
 
-/// A swept key that is set does not vary any more. Claims about its value are judged, those about others have nothing to measure.
+/// A swept key that is set no longer varies. Claims about its value are judged, those about others have nothing to measure.
 #[test]
 fn claims_about_a_swept_key_that_is_set_are_judged() {
     let folder = tempfile::tempdir().unwrap();

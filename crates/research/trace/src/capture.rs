@@ -77,7 +77,7 @@ fn is_managed(network: &Network, link: LinkId) -> bool {
     queue.tsq.is_some() || !matches!(queue.aqm, AqmSpec::DropTail(_))
 }
 
-/// The links' names, as many as one wants to read.
+/// The links' names, limited to a readable number.
 fn known_links(network: &Network) -> String {
     const MOST: usize = 10;
     let links = network.links().len();

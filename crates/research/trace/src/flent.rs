@@ -1,6 +1,6 @@
 //! Interval series of simulated runs and of measurements as a flent data file (`.flent.gz`): gzipped JSON, version 4 of flent's format.
 //!
-//! flent draws what its own tests define, so the file says that it is of flent's test `rtt_fair_var_up`: any number of
+//! flent draws the series that its own tests define, so the file claims to be of flent's test `rtt_fair_var_up`: any number of
 //! hosts, a throughput and a delay for each, sums, averages and Jain's fairness. A host is a flow here:
 //!
 //! | flent's series | meaning |
@@ -259,7 +259,7 @@ fn queues(rows: &[QueueSeriesRow]) -> impl Iterator<Item = &[QueueSeriesRow]> {
     rows.chunk_by(|one, next| one.link == next.link)
 }
 
-/// A queue's interval, by the names that flent gives to what `tc -s qdisc` tells.
+/// A queue's interval, by the names that flent gives to the counters of `tc -s qdisc`.
 fn queue_point(row: &QueueSeriesRow) -> Value {
     let mut point = json!({
         "t": row.end_s,

@@ -62,7 +62,7 @@ struct Ends {
 }
 
 impl Frame {
-    /// Becomes a packet seen at a place; `window` is what its TCP receiver allows, `number` the IPv4 identification.
+    /// Becomes a packet seen at a place; `window` is the window of its TCP receiver, `number` the IPv4 identification.
     ///
     /// # Errors
     /// The length, when IPv4 cannot carry it.

@@ -1,10 +1,10 @@
 //! Writes a run as files for common tools: packets for Wireshark, interval series for flent's plotter.
 //!
 //! ```text
-//! capture   a scenario's run, and its packets at a link as they come: which links, what is written when
+//! capture   a scenario's run, and its packets at a link as they come: the links, and the times of writing
 //! pcapng    the file: interfaces, blocks, comments
 //! frame     the packet: an observation of the simulator as IPv4 with TCP or UDP
-//! payload   the first bytes of a datagram: what TFRC and UDP say
+//! payload   the first bytes of a datagram: headers of TFRC and UDP
 //! flent     interval series as a flent data file
 //! ```
 //!

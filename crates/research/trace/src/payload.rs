@@ -1,4 +1,4 @@
-//! The first bytes of a datagram's payload: what senders say to their receivers, and receivers to them; and the messages of
+//! The first bytes of a datagram's payload: headers of senders and receivers, and messages of
 //! agents.
 //!
 //! TCP has its own header. A transport over datagrams has a kind for its data and one for its replies
@@ -11,7 +11,7 @@
 //! | 4 | 1 | version, 2 | version, 2 | version, 2 |
 //! | 5 | 1 | kind: 1 UDP, 2 TFRC | kind: 3 TFRC | kind, 0 |
 //! | 6 | 2 | zero | zero | zero |
-//! | 8 | 8 | sequence number | its fields, as on the wire | what the agent says |
+//! | 8 | 8 | sequence number | its fields, as on the wire | the agent's message |
 //! | 16 | 8 | when it was sent, ns | | |
 //! | 24 | 8 | TFRC: the sender's round-trip time, ns; 0 unknown | | |
 //!
@@ -29,7 +29,7 @@ const UNKNOWN: u8 = 255;
 /// The port at the sink of a transport whose data has the kind 0. There is none.
 const FIRST_PORT: u16 = 50_000;
 
-/// Writes the header of a data packet behind what `out` holds. Returns the port at its sink.
+/// Writes the header of a data packet after the contents of `out`. Returns the port at its sink.
 pub(crate) fn data(header: &DataHeader, out: &mut Vec<u8>) -> u16 {
     let kind = header.datagram_kind().unwrap_or(UNKNOWN);
     begin(kind, out);

@@ -67,7 +67,7 @@ struct FlowLabel {
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a file: `about` describes the run, `application` says who writes it.
+    /// Begins a file: `about` describes the run, `application` names the program.
     pub(crate) fn new(
         out: W,
         network: &Network,

@@ -102,7 +102,7 @@ fn a_measurement_has_the_same_structure() {
     assert_eq!((&metadata["NAME"], &metadata["STEP_SIZE"]), (&"rtt_fair_var_up".into(), &0.2.into()));
     assert_eq!(metadata["HOSTS"], serde_json::json!(["bulk", "bulk.reverse"]));
     let results = &document["results"];
-    // What is missing at the end was not received.
+    // Packets missing at the end were not received.
     assert_eq!(results["TCP upload BE bulk.reverse"], serde_json::json!([2.0, 0.0, 0.0]));
     assert_eq!(results["Ping (ms) ICMP bulk"], serde_json::json!([5.0, null, 7.0]));
     assert_eq!(results["TCP upload sum"], serde_json::json!([3.0, 2.0, 3.0]));

@@ -166,7 +166,7 @@ fn capturing_changes_no_result_and_gives_the_same_bytes() {
     assert_eq!(run, scenario.simulate(SEED, &AtomicBool::new(false)).unwrap());
 }
 
-/// A file that asks for an end of the run when it has got so much.
+/// A file that requests an end of the run when it has got so much.
 struct Interrupting<'i> {
     bytes: &'i mut Vec<u8>,
     at: usize,

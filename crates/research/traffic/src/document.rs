@@ -131,7 +131,7 @@ record! {
         packets: u64, counter("packets"), "Datagrams passed to the kernel; for TCP, data segments sent.";
         messages: u64, counter("messages"), "Messages that the application wrote.";
         refused_bytes: u64, counter("B"), "Bytes of the application dropped because the queue of TFRC or TCP was full.";
-        unsent: u64, counter("packets"), "Datagrams that the kernel refused because its buffer was full or the other end does not exist.";
+        unsent: u64, counter("packets"), "Datagrams that the kernel refused because its buffer was full or the peer does not exist.";
         added_bytes: u64, counter("B"), "Bytes added to datagrams whose random size was below the header.";
         retransmissions: u64, counter("packets"), "Segments that TCP retransmitted.";
         timeouts: Option<u64>, counter("timeouts"), "Timeouts of TCP's retransmission timer, where the kernel counts them, or of TFRC's nofeedback timer; null otherwise.";
@@ -200,7 +200,7 @@ record! {
     pub struct TcpDocument {
         rtt_ms: f64, gauge("ms"), "Smoothed round-trip time.";
         rtt_deviation_ms: f64, gauge("ms"), "Mean deviation of the round-trip time.";
-        min_rtt_ms: f64, gauge("ms"), "Smallest round-trip time seen lately.";
+        min_rtt_ms: f64, gauge("ms"), "Smallest round-trip time seen recently.";
         rto_ms: f64, gauge("ms"), "Retransmission timeout.";
         congestion_window: u32, gauge("segments"), "Congestion window.";
         slow_start_threshold: u32, gauge("segments"), "Slow-start threshold.";
@@ -208,7 +208,7 @@ record! {
         data_segments: u32, counter("segments"), "Data segments sent, including retransmissions.";
         retransmissions: u32, counter("segments"), "Segments retransmitted.";
         timeouts: Option<u32>, counter("timeouts"), "Retransmission timeouts; null where the kernel does not count them (before 6.7).";
-        delivered: u32, counter("segments"), "Segments that the other end has acknowledged.";
+        delivered: u32, counter("segments"), "Segments that the peer has acknowledged.";
         delivered_ce: u32, counter("segments"), "Delivered segments that were acknowledged with an ECN echo.";
         bytes_sent: u64, counter("B"), "Bytes sent, including retransmissions.";
         bytes_retransmitted: u64, counter("B"), "Bytes retransmitted.";

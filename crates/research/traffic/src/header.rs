@@ -23,7 +23,7 @@ use cutline_units::{Dscp, Instant};
 pub const MESSAGE_HEADER: usize = 16;
 /// The length of a TCP connection's preamble, bytes.
 pub const PREAMBLE: usize = 24;
-/// The length of the note that tells a sender how much has arrived, bytes.
+/// The length of the note to a sender with the number of bytes that have arrived, bytes.
 pub const NOTE: usize = 16;
 
 const STREAM_MAGIC: [u8; 4] = *b"CtlT";

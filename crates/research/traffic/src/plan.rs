@@ -18,7 +18,7 @@ pub struct FlowPlan {
     pub id: u32,
     /// The flow's name. Its random numbers depend on it.
     pub name: String,
-    /// The end that sends. A [`Generator`](crate::Generator) sends reverse flows only over paths that the other end has opened.
+    /// The end that sends. A [`Generator`](crate::Generator) sends reverse flows only over paths that the peer has opened.
     pub direction: Direction,
     /// The transport.
     pub transport: Transport,

@@ -53,7 +53,7 @@ pub struct SenderReport {
     /// Bytes of the application dropped because the queue of TFRC or TCP was full, or datagrams above the generator's largest
     /// rate.
     pub refused_bytes: u64,
-    /// Datagrams that the kernel refused because its buffer was full or the other end does not exist.
+    /// Datagrams that the kernel refused because its buffer was full or the peer does not exist.
     pub unsent: u64,
     /// Bytes added to datagrams whose random size was below the header.
     pub added_bytes: u64,

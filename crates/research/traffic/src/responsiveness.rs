@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A probe is a small UDP datagram at fixed intervals, whose one-way delay its receiver measures. Every class has its code point on
-//! its probes and on its bulk data. What follows from the delays does not depend on the offset of the clocks: a mean round-trip
+//! its probes and on its bulk data. Results that follow from the delays do not depend on the offset of the clocks: a mean round-trip
 //! time is the sum of the mean delays of both directions, and the added delay is a difference within a direction.
 //!
 //! | measure | rule |

@@ -56,7 +56,7 @@ pub(crate) fn connect(plan: &FlowPlan, options: &TcpOptions) -> Result<OwnedFd, 
     }
 }
 
-/// Opens the socket of a TCP flow that the other end sends, and starts to connect it. Each option that the sender's
+/// Opens the socket of a TCP flow that the peer sends, and starts to connect it. Each option that the sender's
 /// kernel must agree on is set before: the largest segment, and the window.
 pub(crate) fn connect_to_receive(plan: &FlowPlan, options: &TcpOptions) -> Result<OwnedFd, String> {
     let socket = open(plan.to, SocketType::STREAM).map_err(refused("cannot open a socket"))?;
@@ -81,7 +81,7 @@ pub(crate) fn adopt_connection(
     plan: &FlowPlan,
     options: &TcpOptions,
 ) -> Result<(), String> {
-    // The other end has set the largest segment, which both ends agree on when they connect.
+    // The peer has set the largest segment, which both ends agree on when they connect.
     set_tcp(socket, &TcpOptions { max_segment: None, ..options.clone() })?;
     set_traffic_class(socket, plan.to, plan.dscp.in_traffic_class(0))
         .map_err(refused("cannot set the code point"))
@@ -94,7 +94,7 @@ pub(crate) fn adopt_datagrams(socket: &OwnedFd, plan: &FlowPlan) -> Result<(), S
         .map_err(refused("cannot set the code point"))
 }
 
-/// Opens the UDP socket of a flow that the other end sends, and connects it.
+/// Opens the UDP socket of a flow that the peer sends, and connects it.
 pub(crate) fn receive_datagrams(plan: &FlowPlan) -> Result<OwnedFd, String> {
     let socket = open(plan.to, SocketType::DGRAM).map_err(refused("cannot open a socket"))?;
     mark_answers(&socket, plan.to, plan.dscp);
@@ -126,7 +126,7 @@ pub(crate) fn finish_connecting(socket: &OwnedFd, time: Duration) -> io::Result<
     Err(io::ErrorKind::TimedOut.into())
 }
 
-/// Ends a connection whose other end has vanished without a word, after some 15 s.
+/// Ends a connection whose peer has vanished without a word, after some 15 s.
 pub(crate) fn detect_absence(socket: impl AsFd) -> io::Result<()> {
     let socket = socket.as_fd();
     sockopt::set_socket_keepalive(socket, true)?;

@@ -25,7 +25,7 @@ pub(crate) struct Outbox {
     ready: Vec<u8>,
     taken: usize,
     /// End of each message that has begun and not left, as an offset in the stream, and its time of writing; `None` if
-    /// nobody asks.
+    /// not requested.
     ends: Option<VecDeque<(u64, Instant)>>,
     /// Offset of the end of the last message that has begun.
     end: u64,
@@ -99,7 +99,7 @@ impl Outbox {
         (bytes - preamble) as u64
     }
 
-    /// Remembers the messages that have begun until [`Outbox::left`] says that they have left.
+    /// Remembers the messages that have begun until [`Outbox::left`] reports that they have left.
     pub(crate) fn remember(&mut self) {
         self.ends.get_or_insert_default();
     }

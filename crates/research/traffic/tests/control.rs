@@ -757,7 +757,7 @@ fn bursts_above_the_largest_rate_are_not_sent() {
     assert!(sent.bytes > 0 && outcome.received.unwrap().flows[0].bytes == sent.bytes);
 }
 
-/// A name may have an address that nobody listens at, such as that of a family that the server does not speak.
+/// A name may have an address without a listener, such as that of a family that the server does not speak.
 #[test]
 fn every_address_of_a_receiver_is_tried() {
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -797,7 +797,7 @@ fn a_sender_that_was_stopped_does_not_keep_the_receiver() {
     assert_eq!(session.until, Duration::from_secs(3600));
 }
 
-/// A sender says that it goes on, also while it waits for what its kernel still sends.
+/// A sender says that it continues, also while it waits for what its kernel still sends.
 #[test]
 fn a_sender_that_goes_on_is_not_silent() {
     let (outcome, session) = session(|address, _| {
@@ -850,7 +850,7 @@ fn a_receiver_beyond_a_router_or_of_an_earlier_version_cannot_receive_frames() {
     {
         return;
     }
-    // The address of a host's own interface: the kernel sends to it over the loopback, and nobody is on that link.
+    // The address of a host's own interface: the kernel sends to it over the loopback, and no host is on that link.
     let space = cutline_sys::namespace::Namespace::create("trafa").unwrap();
     space.ip_batch("link add v0 type veth peer name v1\naddress add 198.18.35.1/30 dev v0\nlink set v0 up\nlink set v1 up\n").unwrap();
     let error = space.within(|| {

@@ -1,4 +1,4 @@
-//! A queue in front of a link that is driven by hand: flows of fixed rate, and what each got. For the tests of Sieve's designs.
+//! A queue in front of a manually driven link: flows of fixed rates, and the throughput of each. For the tests of Sieve's designs.
 
 pub(crate) mod promises;
 

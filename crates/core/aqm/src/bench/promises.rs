@@ -5,7 +5,7 @@ use super::{Bench, Got, Id, largest};
 use crate::{Discipline, Queue};
 use cutline_units::{Duration, Hint};
 
-/// Flow 3 sends far less than its share and the others far more; the hint of flow 1 asks for the least delay.
+/// Flow 3 sends far less than its share and the others far more; the hint of flow 1 requests the least delay.
 pub(crate) fn the_sparse_go_first_whatever_their_hint<Q: Sieving>(most_lost: f64) {
     let mut bench = usual::<Q>().flow(1, 0.9).flow(2, 0.9).flow(3, 0.05);
     bench.sources[0].2 = Hint::LEAST_DELAY;
@@ -35,7 +35,7 @@ pub(crate) fn who_sends_more_loses_more<Q: Sieving>(tolerance: f64) {
     assert!(got[&1].lost() < got[&2].lost() && got[&2].lost() < got[&3].lost());
 }
 
-/// 0.6 of the link for nine flows below the share; the tenth sends as much as the link has and gets what is left.
+/// 0.6 of the link for nine flows below the share; the tenth sends as much as the link has and gets the rest.
 pub(crate) fn a_flow_that_does_not_respond_keeps_its_share<Q: Sieving>(most_lost: f64, tolerance: f64) {
     let bench = (2..=10).fold(usual::<Q>().flow(1, 1.0), |bench, flow| bench.flow(flow, 0.066));
     let got = bench.run(40).got;
@@ -78,7 +78,7 @@ pub(crate) fn a_surge_is_soon_forgotten<Q: Sieving>() {
     assert!(got[&3].longest <= Duration::from_millis(5), "four seconds later: {:?}", got[&3]);
 }
 
-/// Flow 3 ignores marks, and claims to be scalable or not. Returns what it gets of the link.
+/// Flow 3 ignores marks, and claims to be scalable or not. Returns its share of the link.
 pub(crate) fn share_of_a_flow_that_ignores_marks<Q: Sieving>(is_scalable: bool) -> f64 {
     let mut bench = usual::<Q>().flow(1, 0.55).flow(2, 0.55).flow(3, 2.0);
     bench.scalable = is_scalable;
@@ -86,7 +86,7 @@ pub(crate) fn share_of_a_flow_that_ignores_marks<Q: Sieving>(is_scalable: bool) 
     f64::from(bench.run(60).got[&3].received) / 30_000.0
 }
 
-/// Flow 1 stays a little above the share of a fifth, and claims to be scalable. Returns what it gets of the link.
+/// Flow 1 stays a little above the share of a fifth, and claims to be scalable. Returns its share of the link.
 pub(crate) fn share_of_a_scalable_flow_above_its_share<Q: Sieving>() -> f64 {
     let mut bench = (2..=5).fold(usual::<Q>().flow(1, 0.3), |bench, flow| bench.flow(flow, 0.21));
     (bench.scalable, bench.sources[0].3) = (true, true);

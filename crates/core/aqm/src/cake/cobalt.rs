@@ -137,7 +137,7 @@ impl Cobalt {
         if self.count == 0 {
             self.drop_next = now.saturating_add(times.interval);
         } else if overdue && outcome != Outcome::Dropped {
-            // By what was due before this packet, as in Linux, even if `drop_next` has just been set.
+            // By the drop time before this packet, as in Linux, even if `drop_next` has just been set.
             self.drop_next = now;
         }
         outcome

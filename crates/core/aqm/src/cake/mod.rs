@@ -16,7 +16,7 @@
 //! `isolation` says whose share a flow's is divided among: `triple-isolate`, the default, takes the host at that end where more flows
 //! have a backlog. In a scenario every flow has hosts of its own unless `host` names one; the router takes them from addresses.
 //!
-//! `tins` says how many classes there are. The queue does not see code points, so the class comes from the hint, which the
+//! `tins` is the number of classes. The queue does not see code points, so the class comes from the hint, which the
 //! router takes from the code point: hints 1 to 8 are voice (EF, VA, CS4 to CS7), 9 to 15 video (AF21 to AF33, CS2, CS3), 16 is best effort.
 //! Voice may take a quarter of the link before others, video half; above that they are served as best effort is. A class is due when its
 //! own rate would let it send; of those that are due the highest is served first.
@@ -80,10 +80,10 @@ pub struct CakeParams {
     /// The classes.
     #[param(default = Tins::Besteffort, source = "ours: Linux has diffserv3")]
     pub tins: Tins,
-    /// A full-sized packet: the target is at least one and a half times what it takes on the link.
+    /// A full-sized packet: the target is at least one and a half times its transmission time on the link.
     #[param(default = 1514, range = (1, 1_000_000), unit = "B", source = "Linux: the MTU and the Ethernet header")]
     pub mtu: u64,
-    /// The memory that waiting packets may take: off for four times what the link sends in `rtt`, and at least 4 MiB.
+    /// The memory limit of waiting packets: off for four times the bytes that the link sends in `rtt`, and at least 4 MiB.
     #[param(default = None, range = (1_000, 1 << 40), unit = "B", source = "Linux's memlimit")]
     pub memory_limit: Option<u64>,
 }
@@ -179,7 +179,7 @@ pub struct Cake<P> {
     drain: DrainRate,
     /// Time of the next packet by the link's rate.
     next: Instant,
-    /// The memory that waiting packets may take, and what they take, B.
+    /// The memory limit of waiting packets, and the memory that they use, B.
     memory_limit: u64,
     memory: u64,
     salt: u64,
@@ -277,7 +277,7 @@ impl Tin {
         (self.quantum / i64::from(among.max(1))).max(1)
     }
 
-    /// Changes what a flow is, and the counts that depend on it.
+    /// Changes the state of a flow, and the counts that depend on it.
     fn set(&mut self, flow: usize, state: State) {
         let before = self.flows[flow].state;
         let is_active = |state| matches!(state, State::Sparse | State::SparseWait | State::Bulk);
@@ -378,7 +378,7 @@ impl<P: Copy> Discipline for Cake<P> {
 }
 
 impl CakeParams {
-    /// Four times what the link sends in an interval, at least 4 MiB, unless it is set.
+    /// Four times the bytes that the link sends in an interval, at least 4 MiB, unless it is set.
     fn memory_limit(&self, rate: Rate) -> u64 {
         let usual = (rate.as_bps() as f64 / 8.0 * self.rtt.as_secs_f64() * 4.0) as u64;
         self.memory_limit.unwrap_or(usual.max(4 << 20))
@@ -398,7 +398,7 @@ impl<P: Copy> Cake<P> {
             self.salt = (random.uniform() * (1_u64 << 53) as f64) as u64;
             self.random = Some(Streams::new(self.salt).stream("cake", "blue"));
         }
-        // No key is 0, which is the tag of a place that nobody has had.
+        // No key is 0, which is the tag of a place that was never used.
         let hash = |value: u64| (mix(value ^ self.salt) >> 32).max(1) as u32;
         let hosts = arrival.hosts.map(|host| hash(u64::from(host)));
         let key = match self.params.isolation {
@@ -442,7 +442,7 @@ impl<P: Copy> Cake<P> {
         best.map(|(_, index)| index)
     }
 
-    /// The next packet of a class; `None` if it has none. `is_first` says whether no flow has been looked at for this departure.
+    /// The next packet of a class; `None` if it has none. `is_first` is true if no flow has been examined for this departure.
     fn take(&mut self, now: Instant, index: usize, is_first: &mut bool) -> Option<Departure<P>> {
         let tin = &mut self.tins[index];
         loop {

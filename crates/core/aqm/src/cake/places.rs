@@ -1,6 +1,6 @@
-//! A table of a thousand places in sets of eight: who belongs where, by hash.
+//! A table of a thousand places in sets of eight: the place of each key, by hash.
 //!
-//! Source: "Piece of CAKE", section III-A. A thing that is in its set has its place there; a new one takes any place of its set that nobody uses.
+//! Source: "Piece of CAKE", section III-A. A key that is in its set has its place there; a new one takes any unused place of its set.
 //! Only when all eight are in use do two share a place.
 
 /// Number of places.
@@ -8,7 +8,7 @@ pub(super) const PLACES: usize = 1024;
 /// Places of a set.
 const WAYS: usize = 8;
 
-/// The place of a hash: `tag_at` answers what has a place, `is_free` whether nobody uses it.
+/// The place of a hash: `tag_at` returns the tag of a place, `is_free` whether it is unused.
 pub(super) fn find(hash: u32, tag_at: impl Fn(usize) -> u32, is_free: impl Fn(usize) -> bool) -> usize {
     let own = hash as usize % PLACES;
     let set = own - own % WAYS;

@@ -76,7 +76,7 @@ impl<Q: Queue<u32>> Link<Q> {
         }
     }
 
-    /// Changes the rate of the link, and tells the queue.
+    /// Changes the rate of the link, and reports it to the queue.
     pub fn set_rate(&mut self, rate: Rate) {
         self.wire.set_rate(self.now, rate);
         self.queue.set_rate(self.now, rate);

@@ -1,6 +1,6 @@
 //! Properties that every AQM must have, as checks that any crate can run over its own AQM.
 //!
-//! A test of a crate that registers an AQM calls [`check`]; each check panics with what is wrong:
+//! A test of a crate that registers an AQM calls [`check`]; each check panics with the fault:
 //!
 //! ```
 //! use cutline_aqm::{AqmSpec, conformance};
@@ -57,7 +57,7 @@ pub const CHECKS: [(&str, Check); 12] = [
 /// Runs every check over an AQM with its parameters.
 ///
 /// # Panics
-/// When a check fails; the message says which AQM, in which setting, and what differs first.
+/// When a check fails; the message says which AQM, in which setting, and the first difference.
 pub fn check(aqm: &AqmSpec) {
     for (_, check) in CHECKS {
         check(aqm);
@@ -99,7 +99,7 @@ pub fn run(link: &mut Link<AnyQueue<u32>>) -> VerdictTrace {
     trace
 }
 
-/// Every packet that arrives is refused, sent, shed or flushed, once, and the counters say so.
+/// Every packet that arrives is refused, sent, shed or flushed, once, and counted.
 pub fn packets_are_conserved(aqm: &AqmSpec) {
     for spec in specs(aqm) {
         let mut link = link(&spec);
@@ -187,7 +187,7 @@ pub fn advancing_changes_no_verdict(aqm: &AqmSpec) {
     }
 }
 
-/// After a reset a queue does what a new one does.
+/// After a reset a queue behaves as a new one.
 pub fn a_queue_that_was_reset_is_new(aqm: &AqmSpec) {
     for spec in specs(aqm) {
         let (mut used, mut new) = (link(&spec), link(&spec));
@@ -225,7 +225,7 @@ pub fn a_long_silence_is_cheap(aqm: &AqmSpec) {
     }
 }
 
-/// TSQ can be set on a law, and is refused on a discipline. On a law it leaves the largest hint what the law gives it.
+/// TSQ can be set on a law, and is refused on a discipline. On a law, TSQ does not change the treatment of the largest hint.
 pub fn tsq_works_on_laws_only(aqm: &AqmSpec) {
     let spec = |tsq| QueueSpec { limit: Limit::Packets(400), ecn: true, aqm: aqm.clone(), tsq, rate: RATE };
     let tsq = spec(Some(TsqParams::default()));
@@ -242,7 +242,7 @@ pub fn tsq_works_on_laws_only(aqm: &AqmSpec) {
     require(&tsq, &format!("TSQ on a discipline is refused: {error:?}"), error.starts_with(&expected));
 }
 
-/// Packets of the largest hint alone meet under TSQ what they meet in a FIFO, if the law learns there, too, that packets
+/// Packets of the largest hint alone are treated under TSQ as in a FIFO, if the law learns there, too, that packets
 /// change places. Returns how many of 15,000 were hit.
 pub fn tsq_leaves_the_largest_hint_alone(aqm: &AqmSpec) -> usize {
     let spec = |tsq| QueueSpec { limit: Limit::Packets(400), ecn: true, aqm: aqm.clone(), tsq, rate: RATE };

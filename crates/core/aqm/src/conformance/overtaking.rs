@@ -67,7 +67,7 @@ fn between(sample: &Sample) -> bool {
     sample.p != Probability::ZERO && sample.p != Probability::ONE
 }
 
-/// Says what is wrong with what happened to the packets.
+/// Returns an error that describes the fault in the order of the packets.
 fn judge(samples: &[Sample]) -> Result<(), String> {
     let share = |overtakes| {
         let of = |hit: &dyn Fn(&Sample) -> bool| {

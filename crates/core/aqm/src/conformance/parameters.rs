@@ -18,7 +18,7 @@ fn make(name: &str) -> impl Fn(&[(&str, ParameterValue)]) -> Made + use<'_> {
     move |values| AqmSpec::from_values(name, values.iter().cloned()).map(|aqm| aqm.values())
 }
 
-/// Everything that a person looks for is there: title, source, and what each parameter does.
+/// The description is complete: title, source, and the effect of each parameter.
 pub fn description_is_complete(aqm: &AqmSpec) {
     let AqmDescription { name, title, source, parameters, takes_tsq } = about(aqm);
     let complete = conformance::is_kebab(name) && !title.is_empty() && !source.is_empty();
@@ -33,7 +33,7 @@ pub fn defaults_are_what_the_description_says(aqm: &AqmSpec) {
     conformance::defaults_are_what_the_description_says(name, &parameters, &make(name));
 }
 
-/// A value that is out of range or of another kind is refused with the parameter's name, the value and what is allowed;
+/// A value that is out of range or of another kind is refused with the parameter's name, the value and the allowed values;
 /// an unknown name is refused, too.
 pub fn bad_parameters_are_refused_by_name(aqm: &AqmSpec) {
     let name = aqm.name();

@@ -17,10 +17,10 @@
 //!
 //! Four choices make a RED. They do not depend on each other:
 //!
-//! | parameter | values | what it decides |
+//! | parameter | values | effect |
 //! | --- | --- | --- |
 //! | `mode` | packets, bytes | how the queue is measured, and whether large packets are hit more often |
-//! | `gentle` | false, true | what follows `max_th`: a jump to 1, or a second slope |
+//! | `gentle` | false, true | the probability above `max_th`: a jump to 1, or a second slope |
 //! | `spacing` | uniform, wait, none | how many packets pass from hit to hit |
 //! | `variant` | papers, ns-2 | which packets are spared, and how Adaptive RED steps |
 //!
@@ -44,7 +44,7 @@
 //! which it begins to count, and any packet that finds fewer than two waiting. The variant `ns-2` does the same
 //! (`ns_2_does_not_drop_the_first_packet_or_those_of_a_short_queue`). An average beyond the end of the slope hits the first packet, too.
 //!
-//! **Under TSQ.** This law answers p_a, and TSQ scales it: a packet that cuts in line pays its charge on what the tail
+//! **Under TSQ.** This law answers p_a, and TSQ scales it: a packet that cuts in line pays its charge on the probability that the tail
 //! would pay at that moment. A hit resets the count whichever packet is hit, so all hits together are spaced. The
 //! recorded probability is p_b of a packet of the mean size.
 //!
@@ -120,7 +120,7 @@ impl Core {
         core
     }
 
-    /// Sets what follows from the link's rate.
+    /// Sets the values that follow from the link's rate.
     pub(crate) fn set_rate(&mut self, rate: Rate) {
         let params = self.params;
         let per_second = rate.as_bps() as f64 / Bytes::new(params.mean_packet).bits() as f64;
@@ -255,7 +255,7 @@ pub trait Steering {
     fn reset(&mut self, _now: Instant, _core: &Core) {}
 }
 
-/// RED and what moves its `max_p`.
+/// RED and the adaptation of its `max_p`.
 #[derive(Clone, Copy, Debug)]
 pub struct Steered<S> {
     pub(crate) core: Core,
@@ -265,7 +265,7 @@ pub struct Steered<S> {
 /// RED.
 pub type Red = Steered<Fixed>;
 
-/// A `max_p` that stays what it was set to.
+/// A constant `max_p`.
 #[derive(Clone, Copy, Debug)]
 pub struct Fixed(f64);
 

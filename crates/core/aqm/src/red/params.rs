@@ -28,7 +28,7 @@ pub struct RedParams {
     /// The average at which the probability has risen to max-p; above min-th; off is automatic, 3 min-th.
     #[param(default = Some(15.0), range = THRESHOLDS, unit = "packets", source = SECTION_VI)]
     pub max_th: Option<f64>,
-    /// The probability at max-th; where it adapts, what it begins with.
+    /// The probability at max-th; its first value if it adapts.
     #[param(default = 0.02, range = (1e-4, 1.0), source = SECTION_VI)]
     pub max_p: f64,
     /// The weight of each arrival in the average queue; off is automatic, from the link's rate.

@@ -1,6 +1,6 @@
 //! The slope from average to probability.
 
-/// Thresholds, and what follows the second one.
+/// Thresholds, and the drop probability above the second one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Slope {
     pub(crate) min_th: f64,

@@ -1,6 +1,6 @@
 //! The share of each host, and how much of it each of its flows may send.
 //!
-//! The rule of the link's fair share (share.rs), once more within each host. f is the fair share of a host. phi, at most f, is what a flow
+//! The rule of the link's fair share (share.rs), again within each host. f is the fair share of a host. phi, at most f, is the rate that a flow
 //! of the host may send, so that all flows of the host together, with at most phi each, send f:
 //!
 //! ```text
@@ -13,7 +13,7 @@
 //! A host may take a new flow for every packet, each of which is below any phi. So its flows that have just come share an allowance, as those of
 //! unknown hosts do: an eighth of f (`newcomers`), or phi if that is more.
 //!
-//! What is known of a host is a cell of the same table as that of flows (rates.rs), and 20 B for phi. The hosts have a quarter of the memory.
+//! The state of a host is a cell of the same table as that of flows (rates.rs), and 20 B for phi. The hosts have a quarter of the memory.
 
 use super::rates::{Origin, Rates, Seen, TICK, ticks};
 use super::share::Gains;
@@ -33,11 +33,11 @@ struct Portion {
     of_share: f32,
     /// Bytes that its flows have sent since `since`, at most phi from each.
     counted: f32,
-    /// The largest rate of a flow lately, as a part of f.
+    /// The largest recent rate of a flow, as a part of f.
     largest: f32,
     /// Time of the last update of phi, ticks.
     since: u32,
-    /// Bytes that its new flows have sent lately, as of the host's previous packet.
+    /// Recent bytes of its new flows, as of the host's previous packet.
     fresh: f32,
 }
 
@@ -147,7 +147,7 @@ impl Hosts {
         part.largest = part.largest.max(x as f32 * part.of_share);
     }
 
-    /// Counts the packet of a flow that has just come, and answers what all such flows of the host have sent lately, B.
+    /// Counts the packet of a flow that is new, and returns the recent bytes of all new flows of the host.
     #[inline]
     pub(super) fn count_fresh(&mut self, host: &Host, size: u32) -> f64 {
         let part = &mut self.parts[host.seen.place()];

@@ -7,26 +7,26 @@
 //!
 //! ```text
 //! f = fair share of the link C, from the sum of min(r, f) over all flows       share.rs
-//! x = (bytes lately - size / 2) / (tau f)                                      rates.rs
+//! x = (recent bytes - size / 2) / (tau f)                                      rates.rs
 //!
 //! first:   x <= 1, nothing of the flow in the lanes, less than `first-delay` waiting there; no charge
 //!          x <= 1/4 goes before the others
 //! lanes:   TSQ's order, with td = lanes' backlog / (C - rate of the first queues)
 //!          p' = p g(x) m ((l + q) / (l + q'))^2,  g = x^2 for x <= 1, x above
-//!          m = M / mean M,  ln M = `surcharge` times what the flow was let through above 0.9 f, in seconds of its share; M >= 1
-//!          q' is at least what packets of the same hint have really waited lately
+//!          m = M / mean M,  ln M = `surcharge` times the excess of the flow above 0.9 f that was let through, in seconds of its share; M >= 1
+//!          q' is at least the real recent waiting time of packets of the same hint
 //!          for x > 1 at most 1 - 1 / max(x, 1 + ln M), which leaves the flow its share, but never below p, or p' for x = 1 if that is less
 //!          x <= 1/4 and behind its own packets there: right behind them, whatever its hint
 //! next:    the first queues, but one byte in `lanes-share` is reserved for the lanes
 //! ```
 //!
-//! p is what the AQM below says of the lanes' backlog, at the rate that is left to them. By default that is PI2, with a target and gains
+//! p is the answer of the AQM below for the lanes' backlog, at the rate that is left to them. By default that is PI2, with a target and gains
 //! for the round-trip time `rtt`. `below = { aqm = "pie", target = "15 ms" }` is any other AQM that answers a probability.
 //!
-//! **Why nobody gains by lying, and nobody loses by honesty.** The hint does not decide who is served first. In the lanes TSQ's law
+//! **Why lying gains nothing, and honesty loses nothing.** The hint does not decide which flow is served first. In the lanes TSQ's law
 //! charges a lower hint, and it charges a flow that sends more than the others more: g(x) leads back to the share. TSQ charges by
-//! what is ahead on arrival. Packets that cut in later make a packet wait longer than it was charged for: if most flows lie, the
-//! honest ones lose 8 % of their throughput (docs/studies/cheaters.md). So q' is at least the mean wait of the lane, and the charge of those who wait
+//! the bytes ahead on arrival. Packets that cut in later make a packet wait longer than it was charged for: if most flows lie, the
+//! honest ones lose 8 % of their throughput (docs/studies/cheaters.md). So q' is at least the mean wait of the lane, and the charge of flows that wait
 //! longer than the queue falls below p. A sender with many flows gets many shares, as with every queue that knows
 //! flows only.
 //!
@@ -35,8 +35,8 @@
 //! if each sends at most phi (hosts.rs). So a host with ten transfers gets one share, each of them a tenth, and its call is still served first. No flow
 //! has a smaller surcharge than its host. New flows count against their host's share: together they get an eighth of its f, or phi.
 //!
-//! **Why the price rises below the share, too.** Without g there is a second equilibrium: f as large as the link, nobody above it, all
-//! of the lanes free of charge for those who fill them, and what responds to loss starved.
+//! **Why the price rises below the share, too.** Without g there is a second equilibrium: f as large as the link, no flow above it, all
+//! of the lanes free of charge for the flows that fill them, and flows that respond to loss starved.
 //!
 //! **Why the price rises with time.** g alone is gentle: a flow whose round trip is short, all flows of a host that has many, and a sender
 //! that does not respond would stay above the share. M, the surcharge, is a bucket: each packet in the lanes fills it by its part of a
@@ -44,13 +44,13 @@
 //! whatever their paths and their response, also if they pulse. A flow that is above its share for a second is charged hardly
 //! more. For a TCP, whose rate is as 1 / sqrt(p'), a difference shrinks with a time constant of 3 / `surcharge` = 3 s. Only
 //! differences between flows matter: the price has M over its geometric mean in the lanes, so p keeps its gain, and
-//! where all flows that fill the link are above nine tenths of f, all surcharges grow and the charge stays. What all of them lose, 0.01 of the square
+//! where all flows that fill the link are above nine tenths of f, all surcharges grow and the charge stays. The loss of all of them, 0.01 of the square
 //! of that mean, keeps them in their range. (Nine tenths, because x fluctuates: f, which counts min(r, f), is above the rate that
 //! each gets if all get the same.) Packets of the first queues fill no bucket, but keep one from emptying.
 //!
 //! **New flows.** A new flow has not sent much yet, so its x is small. A sender that uses a new flow for every
 //! packet would always be served first. All flows that were first seen less than `newcomer-age` ago share one allowance,
-//! `newcomers` of the link (or f, if that is more): x is at least what they send together over it. So they all together are
+//! `newcomers` of the link (or f, if that is more): x is at least their total rate over it. So they all together are
 //! at most one flow that sends too much. They have one surcharge, too.
 //!
 //! **Marks.** With ECN, packets that can be marked are marked instead of dropped, while p' is at most `mark-until`. Beyond it they
@@ -61,7 +61,7 @@
 //! **Defaults** depend on the link and on `rtt` alone: the target is a third of `rtt`, but never less than three packets of 1500 B; PI2's
 //! gains are those of RFC 9332 appendix A.1 for a round trip of `rtt` and the target together.
 //!
-//! **Memory** does not grow: 16 B for each of the flows that have sent lately, and an eighth of `memory` for recent visitors. With hosts before
+//! **Memory** does not grow: 16 B for each of the flows that have sent recently, and an eighth of `memory` for recent visitors. With hosts before
 //! flows, a quarter of it is theirs, 36 B for each. Of the queue's limit an eighth is kept for the first queues.
 //! Twice as many cells as flows are enough; with as many, some sets of eight have more flows than cells (docs/studies/sieve.md).
 //!
@@ -73,14 +73,14 @@
 //! 1 - 1 / 2.1 = 52 % to the price. For `rtt` = 300 ms the target is 100 ms, and PI2's alpha and beta are 0.01 and 0.75
 //! (`gains_follow_the_round_trip`).
 //!
-//! `without` takes a part of the design away, to see what it is for.
+//! `without` removes a part of the design, to show its effect.
 //!
 //! # Validation
 //!
 //! - Order within a flow, whichever way its packets go: `a_flow_keeps_its_order`, and every other test.
 //! - Order of service: `the_sparse_go_first_whatever_their_hint`, `the_lanes_are_sure_of_their_share`.
 //! - Pulses below tau: `pulses_gain_nothing`.
-//! - Who pays: `who_sends_more_loses_more`, `a_flow_that_does_not_respond_keeps_its_share`, `marks_are_no_way_to_stay`.
+//! - Dropped packets: `who_sends_more_loses_more`, `a_flow_that_does_not_respond_keeps_its_share`, `marks_are_no_way_to_stay`.
 //! - New flows: `new_flows_share_an_allowance`.
 //! - Weights: `packets_behind_each_other_do_not_run_ahead_of_the_clock`.
 //! - Hosts first: `a_host_has_one_share_and_its_flows_a_fair_part_of_it`, `new_flows_of_a_host_have_its_share`,
@@ -127,13 +127,13 @@ pub struct SieveParams {
     /// The delay of those above their share that PI2 holds; off: from `rtt` and the link's rate.
     #[param(default = None, range = (Duration::from_micros(100), Duration::from_secs(10)), source = OURS)]
     pub target: Option<Duration>,
-    /// Memory for what is known of flows.
+    /// Memory for the state of flows.
     #[param(default = 65_536, range = (64, 1 << 30), unit = "B", source = OURS)]
     pub memory: u64,
     /// Unit whose rate counts: a flow, all flows of a host, or first a host and then each of its flows.
     #[param(default = Key::Flow, source = OURS)]
     pub key: Key,
-    /// tau: what a flow has sent counts e^(-t / tau) after a time t.
+    /// tau: the bytes of a flow count e^(-t / tau) after a time t.
     #[param(
         default = Duration::from_millis(250),
         range = (Duration::from_millis(10), Duration::from_secs(100)),
@@ -183,7 +183,7 @@ pub struct SieveParams {
     /// The largest p' at which packets that can be marked are marked.
     #[param(default = 0.25, range = (0.0, 1.0), source = "RFC 9332 appendix A.1: p_Cmax")]
     pub mark_until: f64,
-    /// A part of the design that is left out, to see what it is for.
+    /// A part of the design that is left out, to show its effect.
     #[param(default = Without::Nothing, source = OURS)]
     pub without: Without,
     /// TSQ's own.
@@ -238,7 +238,7 @@ impl SieveSpec {
     /// An empty queue of this description.
     ///
     /// # Errors
-    /// When a parameter was set in code to what is not allowed, or the AQM below is no law.
+    /// When a parameter was set in code to a value that is not allowed, or the AQM below is no law.
     pub(crate) fn build<P: Copy>(
         &self,
         limit: Limit,
@@ -290,7 +290,7 @@ impl MeanSurcharge {
 /// All flows that have just come, which are one flow to the price.
 #[derive(Clone, Copy, Debug, Default)]
 struct Newcomers {
-    /// Bytes sent lately, decaying.
+    /// Bytes sent recently, decaying.
     sent: Decaying,
     /// The logarithm of their surcharge as of `at`.
     surcharge: f64,
@@ -597,7 +597,7 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
         let mut x = self.times_its_share(size, &seen, part);
         let mut x_first = host.map_or(x, |host| self.times_its_share(size, &host.seen, 1.0));
         match host {
-            // The allowance of a flow that has just come is its host's if that is known. No flow pays less than its host.
+            // The allowance of a new flow is its host's if that is known. No flow is charged less than its host.
             Some(host) if !host.seen.is_new => {
                 seen.surcharge = seen.surcharge.max(host.seen.surcharge);
                 if let Some(hosts) = self.hosts.as_mut().filter(|_| seen.is_new) {
@@ -620,7 +620,7 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
         Sender { seen, host, x }
     }
 
-    /// By how much the logarithms of all surcharges fall in a second.
+    /// Decrease of the logarithms of all surcharges in a second.
     #[inline]
     fn falling(&self) -> f64 {
         self.params.surcharge * (AT_REST + LEAK * self.surcharges.mean.powi(2))
@@ -705,7 +705,7 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
         if self.params.without == Without::Order {
             arrival.hint = self.largest_hint();
         }
-        // Who is far below the share and stands only because packets of its own do joins these, and not the end: it would never get out.
+        // A flow far below the share that waits only because its own packets wait joins these, and not the end: otherwise it would never leave the lanes.
         let point = match seen.stands(self.lanes.least_weight()).then(|| seen.last_weight(now)) {
             Some(last) if x <= SPARSE && self.params.without != Without::First => {
                 self.lanes.insertion_point_behind(now, last)
@@ -772,7 +772,7 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
         let First { packet, size, arrived } = self.first.iter_mut().find_map(FirstQueue::pop)?;
         self.first_sent += u64::from(size);
         if self.lanes.backlog().packets > 0 {
-            // What could not be used at once is not saved up for long.
+            // Unused service is not saved for long.
             let most = 2 * (self.params.lanes_share - 1) * MTU;
             self.credit = (self.credit + u64::from(size)).min(most);
         } else {

@@ -1,6 +1,6 @@
 //! Recent rate of each flow, in memory of fixed size.
 //!
-//! A flow's bytes decay: what was sent a time t ago counts e^(-t / tau). So a flow that sends at a steady rate r has r tau
+//! A flow's bytes decay: bytes sent a time t ago count e^(-t / tau). So a flow that sends at a steady rate r has r tau
 //! bytes, and its rate needs no window that moves.
 //!
 //! The table is set-associative. A salted hash of the flow chooses a set of eight cells, in two cache lines, and a
@@ -11,12 +11,12 @@
 //! count together.
 //!
 //! A flow that takes a cell is a newcomer for a while, unless it has been here in the last seconds: an eighth of the memory
-//! remembers who has taken a cell ([`Visitors`]). Otherwise small
+//! records the flows that have taken a cell ([`Visitors`]). Otherwise small
 //! flows that take each other's cells would be newcomers forever.
 //!
 //! An attacker who knows the salt can find flows that share a set, or even a fingerprint in it. With the fingerprint of a victim they count as one
 //! flow with it; with eight flows in its set they take its cell, and it inherits the bytes of the least of them. The [`Salt`] changes
-//! every minute, and flows move with what is known of them. So an attack by a salt that has become known ends with it, and what the victim has inherited is forgotten
+//! every minute, and flows move with their state. So an attack by a salt that has become known ends with it, and the inherited bytes of the victim are forgotten
 //! after 16 tau more (`who_shares_a_cell_by_a_known_salt_does_not_by_the_next`).
 //!
 //! Times are counted in ticks of about a millisecond, in 32 bits, and compared by their difference. They wrap after 52 days: a
@@ -28,7 +28,7 @@ use cutline_units::{Duration, Instant, RandomStream, mix};
 
 /// Cells of a set: two cache lines.
 const WAYS: usize = 8;
-/// One byte in so many remembers who has been here.
+/// One byte in so many records recent visitors.
 const MEMORIES: usize = 8;
 /// 2^20 ns are a tick.
 const TICK_BITS: u32 = 20;
@@ -42,14 +42,14 @@ const NEW: u16 = 1 << 15;
 const SURCHARGE_UNITS: f64 = 4096.0;
 /// The largest logarithm of a surcharge.
 pub(super) const LARGEST_SURCHARGE: f64 = 8.0;
-/// After so many times tau nothing is left of what a flow has sent.
+/// Number of times tau after which the bytes of a flow have decayed to nothing.
 const FORGOTTEN: f32 = 16.0;
 
 /// State of one flow.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(16))]
 struct Cell {
-    /// Never 0, unless nobody has used the cell.
+    /// 0 only if the cell is unused.
     fingerprint: u16,
     /// Of a newcomer [`NEW`] and when it was seen first, in units of its age; of others the logarithm of the surcharge, in units
     /// of 1 / [`SURCHARGE_UNITS`].
@@ -84,7 +84,7 @@ pub(super) struct Seen {
     /// Place of the flow in the table.
     at: (u32, u8),
     origin: Origin,
-    /// Bytes that the flow has sent lately, this packet included.
+    /// Recent bytes of the flow, this packet included.
     pub(super) bytes: f64,
     /// True if the flow was first seen less than the age of newcomers ago.
     pub(super) is_new: bool,
@@ -149,7 +149,7 @@ impl Rates {
         cells.filter(live).count() as f64 / self.cells() as f64
     }
 
-    /// Counts a packet of `flow`, and answers what is known of the flow. The logarithm of its surcharge falls by `falling` a second.
+    /// Counts a packet of `flow`, and returns the state of the flow. The logarithm of its surcharge falls by `falling` a second.
     #[inline]
     pub(super) fn count(
         &mut self,
@@ -215,7 +215,7 @@ impl Rates {
     pub(super) fn stands(&mut self, seen: &Seen, weight: Instant) {
         let (set, way) = seen.at;
         let cell = &mut self.sets[set as usize].0[usize::from(way)];
-        // Rounded up, and what is rounded already stays: a lane whose packets each weighed a tick more than the one before would run
+        // Rounded up; a rounded value does not change: a lane whose packets each weighed a tick more than the one before would run
         // ahead of the clock, and of the other lanes.
         let weight = ticks(weight.saturating_add(Duration::from_nanos((1 << TICK_BITS) - 1)));
         if weight.wrapping_sub(cell.last_weight).cast_signed() > 0 {
@@ -229,7 +229,7 @@ impl Rates {
         self.salt.draw(now, forgotten, random);
     }
 
-    /// Takes a cell for a flow that is not in its set, with what is known of it by the salt before. Answers also when the flow, or the
+    /// Takes a cell for a flow that is not in its set, with its state under the previous salt. Answers also when the flow, or the
     /// one whose cell it was, came last, ticks, and where the flow was.
     #[cold]
     #[inline(never)]
@@ -382,7 +382,7 @@ fn is_waiting(last_weight: u32, least: Option<Instant>) -> bool {
 /// A surcharge after a change of its logarithm.
 #[inline]
 fn changed(now: Instant, surcharge: u16, change: f64) -> u16 {
-    // Most changes are less than a unit, so what is rounded up or down must be so at random.
+    // Most changes are less than a unit, so rounding up or down must be random.
     let dither = (mix(now.as_nanos()) >> 40) as f64 / f64::from(1 << 24);
     let changed = (f64::from(surcharge) + change * SURCHARGE_UNITS + dither).floor();
     changed.clamp(0.0, (LARGEST_SURCHARGE * SURCHARGE_UNITS).min(f64::from(NEW - 1))) as u16
@@ -487,7 +487,7 @@ mod tests {
         assert_eq!(places.len(), 3, "it moved twice");
     }
 
-    /// A victim's bytes, over what it has sent itself lately, in each second of an attack from flows that were chosen by the first salt.
+    /// A victim's bytes, over its own recent bytes, in each second of an attack from flows that were chosen by the first salt.
     fn victim_of(attackers: impl Fn(&Rates) -> Vec<u32>) -> Vec<f64> {
         let (mut rates, mut random) = (Rates::new(65_536, TAU, AGE), stream());
         let (mut own, mut ratios) = (Decaying::default(), Vec::new());

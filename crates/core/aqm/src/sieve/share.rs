@@ -7,14 +7,14 @@
 //! f *= (eta C / what counted, per second)^gamma        every 50 ms
 //! ```
 //!
-//! Eta must be below 1. Flows that respond to loss send what the link carries and little more. If the sum should be larger
-//! than that, f grows without end, nobody is above it, and the queue has nobody to charge.
+//! Eta must be below 1. Flows that respond to loss send little more than the link carries. If the sum should be larger
+//! than that, f grows without end, no flow is above it, and the queue charges no flow.
 //!
-//! On a link with room f grows to C, and nobody is above it. If the link then fills, what counts is all that arrives, hardly more than eta C, and
-//! f would take seconds to come down to where it matters, while nobody pays. So on a full link f is at most the largest rate of a flow lately: all that is
+//! On a link with room f grows to C, and no flow is above it. If the link then fills, the counted bytes are all that arrive, hardly more than eta C, and
+//! f would take seconds to come down to where it matters, while no flow is charged. So on a full link f is at most the largest recent rate of a flow: all that is
 //! above it makes no difference to the sum.
 //!
-//! On an idle link f is C. When ten thousand flows begin, it must fall by as much, and all of them are below it until then: what counts is what
+//! On an idle link f is C. When ten thousand flows begin, it must fall by as much, and all of them are below it until then: the counted bytes are those that
 //! arrives, a few per cent more than the link carries, so that gamma = 0.2 would take 40 s. When the first queues have had no
 //! room for 200 ms, gamma is 1.
 
@@ -46,7 +46,7 @@ pub(super) struct FairShare {
     share: f64,
     /// Bytes counted since the last update.
     counted: f64,
-    /// The largest rate of a flow lately, B/s.
+    /// The largest recent rate of a flow, B/s.
     largest: f64,
 }
 
@@ -87,7 +87,7 @@ impl FairShare {
         self.largest = self.largest.max(x * self.share);
     }
 
-    /// Updates after `period`; `is_crowded` says that the first queues had no room. Returns whether anything has
+    /// Updates after `period`; `is_crowded` is true if the first queues had no room. Returns whether anything has
     /// changed.
     pub(super) fn update(&mut self, period: Duration, is_crowded: bool) -> bool {
         let before = self.share;

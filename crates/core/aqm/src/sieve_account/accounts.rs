@@ -5,7 +5,7 @@
 //! within tau, and the one that owes least is given up first.
 //!
 //! The table is set-associative: a salted hash of the flow chooses a set of eight cells. A flow that is not in its set takes a cell
-//! that nobody has used for some seconds; if there is none, that of the flow without waiting packets that owes least, and inherits what it owes
+//! that has been unused for some seconds; if there is none, that of the flow without waiting packets that owes least, and inherits its debt
 //! (Metwally, Agrawal, El Abbadi 2005, "space saving"). So no flow gains by taking a cell, and a flow that sends much is not forgotten because
 //! many small ones pass by. If packets of all eight wait, the flow shares an account with one of them, as flows do that have the same hash
 //! in other queues. A flow that takes a cell is new for a while, unless it has been here in the last seconds ([`Visitors`]).
@@ -13,14 +13,13 @@
 //! An attacker who knows the salt can find eight flows that share a set with a victim, and take its cell. The [`Salt`] changes every
 //! minute, and a flow moves with its account, for [`SILENCE`] after the change.
 
-use super::calendar::nearer;
 use crate::salt::Salt;
 use crate::visitors::Visitors;
 use cutline_units::{Duration, Instant, RandomStream, mix};
 
 /// Cells of a set: three cache lines.
 const WAYS: usize = 8;
-/// One byte in so many remembers who has been here.
+/// One byte in so many records recent visitors.
 const MEMORIES: usize = 8;
 /// 2^20 ns are a tick.
 const TICK_BITS: u32 = 20;
@@ -102,7 +101,7 @@ impl Accounts {
         self.cells.iter().filter(live).count() as f64 / self.cells.len() as f64
     }
 
-    /// Brings the finishes that follow from what all new flows have sent nearer to `v`, to `part` of their distance.
+    /// Moves the finishes that follow from the bytes of all new flows by `part` of their distance to `v`.
     #[cold]
     pub(super) fn bring_nearer(&mut self, v: f64, part: f64) {
         for cell in self.cells.iter_mut().filter(|cell| cell.lag > 0) {
@@ -192,7 +191,7 @@ impl Accounts {
     }
 
     /// Finds a cell for a flow that is not in its set, and answers its place. The flow takes one of which no packets wait, with its
-    /// account by the salt before. If packets of all wait, it shares the one that its hash says.
+    /// account by the salt before. If packets of all wait, it shares the one of its hash.
     #[cold]
     #[inline(never)]
     fn move_in(&mut self, now: Instant, id: u32, first: usize, floor: f64) -> usize {
@@ -211,7 +210,7 @@ impl Accounts {
             }
         }
         let set = &self.cells[first..first + WAYS];
-        // Cells of which packets wait come last, and those of flows that have been silent for long first; then who owes least.
+        // Cells of which packets wait come last, and those of flows that have been silent for long first; then by the smallest debt.
         let rank = |cell: &Account| {
             let is_live = cell.state & USED != 0 && tick.wrapping_sub(cell.at) <= silence();
             u64::from(cell.waiting > 0) << 63 | u64::from(is_live) << 62 | cell.finish.max(0.0).to_bits() >> 2
@@ -290,7 +289,7 @@ impl Account {
         (self.finish, self.lag) = (finish, (lag * (1.0 / LAG)).ceil() as u16);
     }
 
-    /// Returns whether packets may wait whose place follows from what all new flows have sent.
+    /// Returns whether packets may wait whose place follows from the bytes of all new flows.
     #[inline]
     pub(super) const fn has_lag(&self) -> bool {
         self.lag > 0
@@ -324,4 +323,10 @@ const fn silence() -> u32 {
 /// A time in units of age.
 const fn birth(tick: u32) -> u16 {
     (tick >> AGE_BITS) as u16 & BIRTH
+}
+
+/// A virtual time at `part` of its distance to `v`, if it is after `v`.
+#[inline]
+pub(super) fn nearer(time: f64, v: f64, part: f64) -> f64 {
+    if time > v { v + (time - v) * part } else { time }
 }

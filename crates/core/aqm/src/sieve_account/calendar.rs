@@ -1,20 +1,20 @@
 //! A calendar of FIFOs: packets in the order of their starts, to the width of a slot.
 //!
 //! A slot holds the packets whose starts lie in one interval of virtual time, in the order of their arrival. The slots are a ring over the
-//! virtual time from the floor on, below which no packet starts. Two levels of bits say which slots have packets, so the first and
+//! virtual time from the floor on, below which no packet starts. Two levels of bits mark the slots that have packets, so the first and
 //! the last packet are found by three look-ups, however many wait.
 //!
 //! The starts of a flow's packets grow, so they never change places: a later packet is in the same slot, behind, or in a later one. Packets
 //! of different flows whose starts differ by less than a slot may.
 //!
-//! When the fair share has changed much, or a packet starts beyond the ring, the packets are sorted anew into slots of another width. That
+//! When the fair share has changed much, or a packet starts beyond the ring, the packets are sorted again into slots of another width. That
 //! takes a time in proportion to the packets that wait, and happens no more often than the share changes by a factor, or the range
 //! doubles.
 
-use super::accounts::Place;
+use super::accounts::{Place, nearer};
 use cutline_units::Instant;
 
-/// Slots of the ring: 64 words of bits, and a word that says which of them are not 0.
+/// Slots of the ring: 64 words of bits, and a word that marks those that are not 0.
 const SLOTS: u64 = 64 * 64;
 const NIL: u32 = u32::MAX;
 
@@ -28,7 +28,7 @@ pub(super) struct Entry<P> {
     pub(super) start: f64,
     /// Virtual time by which packets leave, B.
     pub(super) due: f64,
-    /// True if `due` follows from what all new flows have sent.
+    /// True if `due` follows from the bytes of all new flows.
     pub(super) is_new: bool,
     pub(super) owner: Owner,
 }
@@ -165,7 +165,7 @@ impl<P: Copy> Calendar<P> {
         Some(entry)
     }
 
-    /// Brings the packets of new flows nearer to `v`, to `part` of their distance, and sorts all packets anew.
+    /// Brings the packets of new flows nearer to `v`, to `part` of their distance, and sorts all packets again.
     #[cold]
     pub(super) fn bring_nearer(&mut self, (v, part): (f64, f64), floor: f64, range: f64) {
         for slot in 0..SLOTS as usize {
@@ -274,7 +274,7 @@ impl<P: Copy> Calendar<P> {
             return Some(word * 64 + here.trailing_zeros() as usize);
         }
         let behind = self.words & (u64::MAX << word) & !(1 << word);
-        // What is left of the word of `base` is the end of the ring.
+        // The rest of the word of `base` is the end of the ring.
         let word = match (behind, self.words) {
             (_, 0) => return None,
             (0, words) => words.trailing_zeros(),
@@ -300,12 +300,6 @@ impl<P: Copy> Calendar<P> {
         let word = 63 - word as usize;
         Some(word * 64 + 63 - self.bits[word].leading_zeros() as usize)
     }
-}
-
-/// A virtual time at `part` of its distance to `v`, if it is after `v`.
-#[inline]
-pub(super) fn nearer(time: f64, v: f64, part: f64) -> f64 {
-    if time > v { v + (time - v) * part } else { time }
 }
 
 #[cfg(test)]
@@ -337,7 +331,7 @@ mod tests {
     }
 
     /// Against a sorted list: the least start leaves first and the largest is pushed out, to the width of a slot, while the floor moves and the
-    /// packets are sorted anew.
+    /// packets are sorted again.
     #[test]
     fn it_is_a_sorted_list_to_the_width_of_a_slot() {
         let mut random = Streams::new(3).stream("calendar", "test");

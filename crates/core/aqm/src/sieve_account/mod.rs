@@ -1,15 +1,15 @@
-//! Sieve by accounts: a flow that has used less of its share lately goes before others, and its price is its own wait.
+//! Sieve by accounts: a flow that has recently used less of its share is served before others, and its drop probability follows from its own wait.
 //!
-//! Every flow has one number, the finish of its last packet in virtual time. The order of service follows from it, and so does the price. Nobody is
-//! believed, and no loop estimates a share: what counts is a flow's own lag behind its share.
+//! Every flow has one number, the finish of its last packet in virtual time. The order of service follows from it, and so does the price. No hint is
+//! believed, and no loop estimates a share: the measure is a flow's own lag behind its share.
 //!
 //! ```text
 //! V      = start of the packet in service, as in start-time fair queueing; f = dV/dt over tau is the fair share
-//! F      = max(F, min(V - f tau, what waits)): the floor, below which no packet starts. An unused share is kept for tau
+//! F      = max(F, min(V - f tau, bytes waiting)): the floor, below which no packet starts. An unused share is kept for tau
 //! start  = max(F, finish of the flow),  finish = start + size;  the least finish is served next
 //! w      = (start - V) / f: the wait that the flow's own packets cause, known on arrival
 //! p'     = (w - t - g) / (2 rtt),  t = max(hint / 16 * rtt / 3, size / f);  dropped or marked with p'^2
-//! g      = rtt for two rtt after a drop or a mark, else 0: what a sender cannot have heard of is not held against it
+//! g      = rtt for two rtt after a drop or a mark, else 0: excess that a sender could not yet react to is not counted
 //! ```
 //!
 //! A flow below its share starts at the floor: it waits for the packets of other such flows alone, and its w is 0. A flow above its share
@@ -17,7 +17,7 @@
 //! gives every flow its share (Goyal, Vin, Cheng 1996). The price only keeps queues short, so it needs neither state nor an integral: a sender
 //! that does not respond fills its own queue and no other one.
 //!
-//! **Hints.** A hint is a flow's own target: a lower one waits less and loses more. It changes nothing for others, and gives nobody a larger share.
+//! **Hints.** A hint is a flow's own target: a lower one waits less and loses more. It changes nothing for others, and gives no flow a larger share.
 //!
 //! **Marks.** With ECN, packets that can be marked are marked instead of dropped while p'^2 is at most 25 % (`p_Cmax` of RFC 9332 appendix A.1).
 //! Scalable ones are marked also by a ramp on w, from 0.7 ms on, or 1.5 large packets at f, to twice that.
@@ -32,23 +32,23 @@
 //! it. A busy host's call still starts at the floor. New flows of a known host have an account of their own, as one of its flows.
 //!
 //! **A full queue** pushes out the packet with the largest finish. **An idle link** lets V run at the rate of the share, which grows by e in tau up to
-//! the link's rate. V falls to what is served when nothing has reached it for `rtt`: then the flows are below it.
+//! the link's rate. V falls to the served bytes when nothing has reached it for `rtt`: then the flows are below it.
 //!
-//! **Memory** does not grow: 24 B for each of the flows that have sent lately (accounts.rs), and the calendar of packets (calendar.rs). With hosts
+//! **Memory** does not grow: 24 B for each of the flows that have sent recently (accounts.rs), and the calendar of packets (calendar.rs). With hosts
 //! before flows, a quarter of `memory` is theirs.
 //!
 //! Worked numbers: three flows that send 3.2, 4.8 and 9.6 Mbit/s over 8 Mbit/s get a third of it each, and lose 17, 44 and 72 %
-//! (`who_sends_more_loses_more`). On a link of 8 Mbit/s with two others, a flow that does not respond waits until p'^2 is what it sends
+//! (`who_sends_more_loses_more`). On a link of 8 Mbit/s with two others, a flow that does not respond waits until p'^2 is the part that it sends
 //! too much: for 72 % at `rtt` = 100 ms, 33 + 100 + 200 * 0.85 = 303 ms.
 //!
 //! # Validation
 //!
 //! - Order within a flow: `a_flow_keeps_its_order`, and every other test; `flows_keep_their_order` of the calendar.
 //! - Order of service: `the_sparse_go_first_whatever_their_hint`, `it_is_a_sorted_list_to_the_width_of_a_slot`.
-//! - Start-time fairness, the largest wait of a sparse flow, and what a lie gains: `backlogged_flows_get_the_same_to_two_packets`,
+//! - Start-time fairness, the largest wait of a sparse flow, and the gain of a lie: `backlogged_flows_get_the_same_to_two_packets`,
 //!   `a_sparse_flow_waits_for_sparse_flows_alone`, `no_claim_gains_a_share`.
 //! - Pulses around tau: `pulses_gain_nothing`.
-//! - Who pays: `who_sends_more_loses_more`, `a_flow_that_does_not_respond_keeps_its_share`, `a_hint_is_a_target`, `marks_are_no_way_to_stay`.
+//! - Dropped packets: `who_sends_more_loses_more`, `a_flow_that_does_not_respond_keeps_its_share`, `a_hint_is_a_target`, `marks_are_no_way_to_stay`.
 //! - New flows: `new_flows_share_an_allowance`, `calls_that_begin_do_not_wait_for_slow_starts`.
 //! - Hosts: `a_host_that_splits_its_traffic_gains_only_where_flows_count`, `a_host_has_one_share_and_its_flows_a_fair_part_of_it`,
 //!   `new_flows_of_a_host_have_its_share`.
@@ -64,8 +64,8 @@ use crate::{
     Arrival, Backlog, Count, Departure, Discipline, DropReason, Limit, Queue, QueueStats, Readings, Shed,
     SieveReadings, Verdict,
 };
-use accounts::{Accounts, Place};
-use calendar::{Calendar, Entry, Owner, nearer};
+use accounts::{Accounts, Place, nearer};
+use calendar::{Calendar, Entry, Owner};
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, Instant, Probability, RandomStream, Rate};
 
@@ -91,7 +91,7 @@ pub struct SieveAccountParams {
     /// Unit that has a share: a flow, all flows of a host, or first a host and then each of its flows.
     #[param(default = Key::Flow, source = OURS)]
     pub key: Key,
-    /// Memory for what is known of flows.
+    /// Memory for the state of flows.
     #[param(default = 65_536, range = (64, 1 << 30), unit = "B", source = OURS)]
     pub memory: u64,
     /// Age below which a flow counts as new.
@@ -220,7 +220,7 @@ struct Sender {
 }
 
 impl<P: Copy> SieveAccount<P> {
-    /// An unused share that is kept, B: what f is in tau, or four packets.
+    /// An unused share that is kept, B: f in tau, or four packets.
     #[inline]
     fn kept(&self) -> f64 {
         (self.share * self.tau).max(4.0 * MTU)
@@ -238,7 +238,7 @@ impl<P: Copy> SieveAccount<P> {
         self.flows.reset();
         self.hosts.iter_mut().for_each(Accounts::reset);
         self.share = self.link;
-        // As if nobody had sent for long.
+        // The state after a long silence of all flows.
         self.v = self.kept();
         (self.largest, self.floor, self.newcomers) = (self.v, 0.0, [0.0; 2]);
         self.sorted_weight = 1.0;
@@ -292,7 +292,7 @@ impl<P: Copy> SieveAccount<P> {
         let x = elapsed * self.per_tau();
         let growth = 1.0 + x + 0.5 * x * x;
         if self.backlog.packets == 0 {
-            // A short pause says little of the share: it grows by e in tau, up to C.
+            // A short pause is little evidence about the share: it grows by e in tau, up to C.
             let before = self.share;
             self.share = (before * growth).min(self.link);
             self.v = self.v.max(self.largest) + 0.5 * (before + self.share) * elapsed;
@@ -461,7 +461,7 @@ impl<P: Copy> Queue<P> for SieveAccount<P> {
             self.advance_virtual(start);
             self.reached = now;
         } else if now.saturating_since(self.reached) > self.params.rtt {
-            // What is served for long is where the flows are.
+            // Buckets that are served for long are those of the flows.
             let x = f64::from(size) / self.link * self.per_tau();
             self.v += (start - self.v) * (x / (1.0 + x));
             self.largest = self.v;

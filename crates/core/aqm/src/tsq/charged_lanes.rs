@@ -1,7 +1,7 @@
 //! TSQ's order and TSQ's charge, without a law, a limit or counters: for queues that need more than [`Tsq`] has.
 //!
-//! A discipline that has a drop probability of its own asks for the [insertion point](ChargedLanes::insertion_point) of an
-//! arrival, lets [`ChargedLanes::hits`] draw with p' instead of p, and [pushes](ChargedLanes::push) what is spared.
+//! A discipline that has a drop probability of its own requests the [insertion point](ChargedLanes::insertion_point) of an
+//! arrival, lets [`ChargedLanes::hits`] draw with p' instead of p, and [pushes](ChargedLanes::push) the spared packets.
 //! [`ChargedLanes::pop`] answers the packet of least weight. [`Tsq`] itself does no more than that, for any law.
 //!
 //! [`Tsq`]: crate::Tsq
@@ -38,11 +38,11 @@ pub struct TsqParams {
 pub struct Offer {
     /// The lane of its hint.
     pub lane: usize,
-    /// q: all that waits and what is left of the packet in service, as a delay. The same as td.
+    /// q: the backlog with the rest of the packet in service, as a delay. The same as td.
     pub q: Duration,
     /// w.
     pub weight: Instant,
-    /// q': what would stand ahead of it, as a delay.
+    /// q': the backlog that would be ahead of it, as a delay.
     pub q_prime: Duration,
 }
 
@@ -124,7 +124,7 @@ impl<P: Copy> ChargedLanes<P> {
     /// Draws whether a packet at `point` is hit with probability p', where `p` is the probability at the
     /// tail.
     ///
-    /// The draw comes before q' is looked for: p' is at most what it would be with an empty q', so most draws need no q'.
+    /// The draw comes before q' is looked for: p' is at most its value with an empty q', so most draws need no q'.
     /// Nothing is drawn if p is 0.
     #[expect(clippy::inline_always, reason = "once per packet; a call costs more than what is drawn")]
     #[inline(always)]
@@ -137,7 +137,7 @@ impl<P: Copy> ChargedLanes<P> {
         drawn < at_most.get() && drawn < self.p_prime(p, point).get()
     }
 
-    /// p' of a packet at `point` (TSQ eq. 5), where `p` is what a packet at the tail pays.
+    /// p' of a packet at `point` (TSQ eq. 5), where `p` is the probability of a packet at the tail.
     #[inline]
     pub fn p_prime(&mut self, p: Probability, point: &InsertionPoint) -> Probability {
         if self.pays_p(point.lane) {
@@ -153,7 +153,7 @@ impl<P: Copy> ChargedLanes<P> {
         charge_ratio(self.l, point.q, q_prime, self.max_ratio)
     }
 
-    /// q': what stands ahead of `point`, as a delay.
+    /// q': the backlog ahead of `point`, as a delay.
     #[inline]
     pub fn ahead(&mut self, point: &InsertionPoint) -> Duration {
         if self.pays_p(point.lane) { point.q } else { self.q_prime(point) }
@@ -176,7 +176,7 @@ impl<P: Copy> ChargedLanes<P> {
         Some(entry)
     }
 
-    /// Notes that a packet goes to the link now. Only needed where the link also serves packets from elsewhere: what is
+    /// Notes that a packet goes to the link now. Only needed where the link also serves packets from elsewhere: the part that is
     /// left of the packet in service is part of q and of q'.
     #[inline]
     pub fn serve(&mut self, now: Instant, size: u32) {
@@ -233,7 +233,7 @@ impl<P: Copy> ChargedLanes<P> {
 }
 
 impl InsertionPoint {
-    /// The same place, or behind what weighs `least`.
+    /// The same place, or the place behind packets of weight `least`.
     #[inline]
     #[must_use]
     pub fn behind(self, least: Instant) -> Self {

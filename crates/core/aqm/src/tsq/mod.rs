@@ -1,18 +1,18 @@
-//! TSQ, the traffic-sensitive queue: delay-sensitive packets cut in line and pay for it with drops.
+//! TSQ, the traffic-sensitive queue: delay-sensitive packets cut in line and are dropped more often in return.
 //!
 //! Source: the TSQ paper, section 3 and figure 6. On the arrival at `ta` of a packet of hint `d` (1 = as little
-//! delay as possible, 2^n = throughput only), with `q` waiting, `C` the link's rate, and `p` what the AQM
-//! underneath says:
+//! delay as possible, 2^n = throughput only), with `q` waiting, `C` the link's rate, and `p` the answer of the AQM
+//! underneath:
 //!
 //! ```text
 //! td = q / C                                 drain time (figure 6)
 //! w  = d td / 2^n + ta                       weight; the queue is kept in its order (eq. 2)
-//! q' = what stands ahead of the insertion point, as a delay
+//! q' = backlog ahead of the insertion point, as a delay
 //! p' = min(1, ((l + q) / (l + q'))^2 p)      drop probability (eq. 5)
 //! ```
 //!
 //! In p', q and q' are delays. (Where section 3.2 says that a hint of 1 gives q' = q, it means 2^n.) The square comes from
-//! the throughput of TCP (eq. 3), `T = K / (r sqrt(p))`: a flow that gets a shorter round-trip time r pays with a larger
+//! the throughput of TCP (eq. 3), `T = K / (r sqrt(p))`: a flow that gets a shorter round-trip time r is charged a larger
 //! p, so that T does not change. With d = 2^n, q' = q and p' = p.
 //!
 //! Worked numbers: 100 packets of 1000 B wait at 15 Mbit/s, td = 53.33 ms; hint 6 weighs 20 ms more than its
@@ -20,20 +20,20 @@
 //! about 25 ms and p' = ((40 + 400) / (40 + 25))^2 p = 45.8 p (`the_charge_is_steep_behind_a_long_queue`).
 //!
 //! **The charge behind a long queue.** The charge grows with the square of the queue that is jumped. Behind 53 ms, hint 1
-//! pays 4.5 times p; behind 400 ms, 46 times, which at p = 2 % drops nine packets of ten. A small hint is meant for short
-//! queues, or for sources that send little. `max-ratio` bounds p' / p. Beyond the bound, an untrue hint pays off.
+//! is charged 4.5 times p; behind 400 ms, 46 times, which at p = 2 % drops nine packets of ten. A small hint is meant for short
+//! queues, or for sources that send little. `max-ratio` bounds p' / p. Beyond the bound, an untrue hint gains.
 //!
-//! **No packet waits forever.** No newcomer gets ahead of a packet after `w`, and what is ahead by then drains: a packet
+//! **No packet waits forever.** No newcomer gets ahead of a packet after `w`, and the packets ahead by then drain: a packet
 //! waits at most d td / 2^n + (the limit + a packet in service) / C in all.
 //!
-//! What the paper leaves open:
-//! - td, q and q' count the waiting bytes and what is left of the packet in service. Only then does the weight of one hint
+//! Choices that the paper leaves open:
+//! - td, q and q' count the waiting bytes and the rest of the packet in service. Only then does the weight of one hint
 //!   never fall, which `lanes.rs` depends on.
 //! - Equal weights leave in the order of arrival.
 //! - The draw comes before q'. p' is at most its value at an empty q', so most arrivals pass before q' is needed. The
 //!   verdicts are the same, bit for bit.
 //! - A changed rate changes td, q and q' from then on. Weights that are given stay. A packet that would get a smaller
-//!   weight than its predecessor of the same hint gets the same weight. The largest hint always pays p.
+//!   weight than its predecessor of the same hint gets the same weight. The largest hint is always charged p.
 //! - A full queue drops the newcomer, whatever its hint. A queue for which there is no memory is full.
 //! - With ECN, p' marks a packet that can be marked instead of dropping it.
 //!

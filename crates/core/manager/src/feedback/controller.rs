@@ -1,20 +1,20 @@
-//! Controller of a path: decides on the cutoff, from what all hosts report.
+//! Controller of a path: decides on the cutoff, from the reports of all hosts.
 //!
 //! - *Lower*: if the worst predicted headroom is below [`FeedbackParams::near`], and at least
 //!   [`FeedbackParams::corroboration`] of the flows are disturbed, the cutoff is raised until flows deliver
-//!   [`FeedbackParams::decrease`] of what they deliver now. What is delivered while a queue grows is the bottleneck's
+//!   [`FeedbackParams::decrease`] of their present deliveries. Deliveries while a queue grows are at the bottleneck's
 //!   rate, so one step comes below it, and the queue empties.
-//! - *Drain*: a queue of Q empties in [`FeedbackParams::drain`] T, if flows are lowered to `1 - Q / T` of what is
+//! - *Drain*: a queue of Q empties in [`FeedbackParams::drain`] T, if flows are lowered to `1 - Q / T` of the rate
 //!   delivered, at least a half.
-//! - *Correct*: what is delivered is known late. As long as there is a queue, it is the bottleneck's rate, so flows are
+//! - *Correct*: deliveries are reported late. As long as there is a queue, it is the bottleneck's rate, so flows are
 //!   lowered further at once if later reports say that it is less than was known.
 //! - *Evidence*: the next decision is made from reports of traffic that was sent after all hosts had followed the last
-//!   one ([`PathFeedback`](super::PathFeedback) takes care of that). So the controller never acts on what it has mended
+//!   one ([`PathFeedback`](super::PathFeedback) takes care of that). So the controller never acts on a fault that it has mended
 //!   already, however long the delays are.
 //! - *Return*: when the queue has emptied, flows get the share of [`FeedbackParams::decrease`] again.
 //! - *Raise*: if nearly all hosts have reports, the headroom is above [`FeedbackParams::inside`] and less than half as
 //!   many flows are disturbed as it takes to lower: half of the way to the ceiling after every
-//!   [`FeedbackParams::rest`]. The ceiling is a step below what was delivered when flows had to be lowered.
+//!   [`FeedbackParams::rest`]. The ceiling is a step below the rate that was delivered when flows had to be lowered.
 //! - *Probe*: at the ceiling, a step after the patience, or half a one up to a rate that has failed before. It has
 //!   failed if flows have to be lowered then, and leads two steps below the bottleneck. After a probe that has not
 //!   failed the next one follows at once.
@@ -28,14 +28,14 @@ use super::cutoff::{Cutoff, Loads};
 use super::params::FeedbackParams;
 use cutline_units::{Duration, Instant};
 
-/// State of a path, from the summaries of all hosts that are heard and have flows.
+/// State of a path, from the summaries of all hosts that report and have flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PathView {
     /// Number of hosts.
     pub hosts: u32,
     /// Hosts of them with enough reports since the last decision; a raise needs nearly all of them.
     pub ready: u32,
-    /// The share of disturbed flows, averaged over all hosts; those whose reports say nothing about the last decision
+    /// The share of disturbed flows, averaged over all hosts; those without a report since the last decision
     /// count as undisturbed.
     pub disturbed: f64,
     /// The worst predicted headroom of the other hosts; 1 if there are none.
@@ -119,7 +119,7 @@ impl PathController {
         self.cutoff
     }
 
-    /// Returns whether all flows are at their minima, and a lower rate can mend nothing any more.
+    /// Returns whether all flows are at their minima, so that no lower rate is possible.
     pub fn is_exhausted(&self) -> bool {
         self.cutoff == Cutoff::ALL
     }

@@ -1,4 +1,4 @@
-//! Ranks, and the cutoff among them: one number says how far all flows of a path are lowered.
+//! Ranks, and the cutoff among them: one number gives the level to which all flows of a path are lowered.
 //!
 //! Each flow has a rank from 0 to 15 by the owner's order. A cutoff of c lowers flows with ranks below c to their minima; of rank
 //! floor(c) each has lost the fraction of c of the way from its reference to its minimum; all others keep their rates:

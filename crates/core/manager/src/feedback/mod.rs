@@ -3,7 +3,7 @@
 //!
 //! - [`Predictor`]: where in its region a flow will be, from its reports, by a robust trend of delay and backlog
 //!   ([`TrendSeries`]).
-//! - [`Cutoff`]: one number that says how far all flows of a path are lowered, in the owner's order.
+//! - [`Cutoff`]: one number for the level to which all flows of a path are lowered, in the owner's order.
 //! - [`PathController`]: decides on it: before flows leave their regions, and back with hysteresis.
 //! - [`PathFeedback`]: all of that at a host, with the [`PathSummary`] that hosts exchange.
 //!

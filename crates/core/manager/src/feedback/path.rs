@@ -7,25 +7,25 @@
 //!                          (at the coordinator only)
 //! ```
 //!
-//! One host coordinates: the one with the lowest number of those that are heard. The others send their summaries to it
+//! One host coordinates: the one with the lowest number of those that report. The others send their summaries to it
 //! alone, and it sends its own, with the directive, to all. So a path with n hosts carries 2 n messages in an interval.
-//! A host that does not hear its coordinator for [`FeedbackParams::silence`] turns to the next one, which may be
-//! itself, and returns as soon as it hears the first one again. A coordinator that is new begins with the cutoff that
+//! A host that receives nothing from its coordinator for [`FeedbackParams::silence`] turns to the next one, which may be
+//! itself, and returns as soon as it receives from the first one again. A coordinator that is new begins with the cutoff that
 //! it has followed.
 //!
 //! A directive has an epoch. When flows were lowered, the coordinator waits until nearly all hosts follow it, and
 //! confirms it with a further epoch. With either a host forgets its reports and takes only those of traffic that was
-//! sent afterwards: they say whether more has to be lowered. When flows were raised, reports of before stay, so that a
+//! sent afterwards: they show whether more has to be lowered. When flows were raised, reports of before stay, so that a
 //! queue that begins to grow is seen as soon as possible. The next raise has to wait for reports of traffic that was
 //! sent afterwards.
 //!
 //! While the path is lowered, ranks and references of flows stay as they were before. Otherwise a flow that is older,
 //! or sends less because it was lowered, would move the limits of all.
 //!
-//! Reports are those of clients, who may lie. Flows of a user are one vote on whether the path is overloaded, and a claimed rate is bounded by
+//! Reports come from clients, which may lie. Flows of a user are one vote on whether the path is overloaded, and a claimed rate is bounded by
 //! the limit of the flow.
 //!
-//! Not implemented: finding out which flows share a bottleneck. The owner says which path a flow takes.
+//! Not implemented: finding out which flows share a bottleneck. The owner gives the path of a flow.
 
 use super::controller::{ControllerStats, PathController, PathView};
 use super::cutoff::{Cutoff, RANKS, RankLoad, rank};
@@ -55,7 +55,7 @@ pub struct PathStart {
 /// A flow on a path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathFlow {
-    /// The user who owns it. All users of a host have the same say in whether the path is overloaded.
+    /// The user who owns it. All users of a host have the same vote on whether the path is overloaded.
     pub user: UserId,
     /// The most that it may send if the path is not lowered, bit/s.
     pub most: Rate,
@@ -431,7 +431,7 @@ impl PathFeedback {
         self.next_tick
     }
 
-    /// Does what is due: decides, if this host coordinates, and sends a summary.
+    /// Handles a due deadline: decides, if this host coordinates, and sends a summary.
     pub fn handle_deadline(&mut self, now: Instant) {
         if now >= self.next_tick {
             self.next_tick = now.saturating_add(self.params.interval);
@@ -449,7 +449,7 @@ impl PathFeedback {
         self.directive
     }
 
-    /// The other hosts, each with whether it is heard.
+    /// The other hosts, each with a flag whether it reports.
     pub fn peers(&self, now: Instant) -> impl Iterator<Item = (HostId, bool)> {
         let silence = self.params.silence;
         self.peers.iter().map(move |(host, peer)| {
@@ -544,7 +544,7 @@ impl PathFeedback {
         Ok(this)
     }
 
-    /// Does at once what would be done at the deadline, at most four times in an interval.
+    /// Handles the next deadline at once, at most four times in an interval.
     fn hurry(&mut self, now: Instant) {
         if now >= self.next_urgent {
             self.next_urgent = now.saturating_add(self.params.interval / 4);
@@ -734,7 +734,7 @@ impl PathFeedback {
         }
     }
 
-    /// Chooses the host with the lowest number that is heard.
+    /// Chooses the host with the lowest number that reports.
     fn choose_leader(&mut self, now: Instant) {
         let silence = self.params.silence;
         if let Some(peer) = self.peers.get_mut(&self.leader) {

@@ -14,7 +14,7 @@
 //! *Headroom* is the position between the edge and the best delay, or the shortest one that was seen, if that is
 //! longer: a path of 500 ms in a region of up to 700 ms has 200 ms for queues, and headroom 1 if there is none.
 //!
-//! *Backlog*: what waits at the sender takes `backlog / rate` to leave. A message that is sent now has at least this
+//! *Backlog*: the backlog at the sender takes `backlog / rate` to leave. A message that is sent now has at least this
 //! delay, so the same is done for this series, and the later one counts.
 //!
 //! *Loss* has no trend. L messages of the window's n are lost; `100 (L - z sqrt L) / n` per cent is compared with the
@@ -139,7 +139,7 @@ const MANY: u64 = 1 << 40;
 /// Number of reports after which the shortest delay counts as that of the path without queues. Queues that
 /// were there at first have shrunk by then, because rates were lowered.
 const KNOWN: u32 = 16;
-/// Number of reports after which a delay near the edge counts as one that no rate can mend.
+/// Number of reports after which a delay near the edge counts as one that no rate can reduce.
 const HOPELESS: u32 = 64;
 /// The shortest distance of the best delay from the edge, as a share of the edge.
 const NARROWEST: f64 = 0.1;
@@ -208,7 +208,7 @@ impl Predictor {
         (excess > 0.0 && excess >= QUEUED * room).then(|| Duration::from_secs_f64(excess / 1e3))
     }
 
-    /// Adds the delay of a report that says nothing about the present rates, but still about the queue.
+    /// Adds the delay of a report that is no evidence on the present rates, but still on the queue.
     pub fn note_delay(&mut self, report: &FlowReport) {
         if let Some(spread) = report.delivery.delay {
             let mean = spread.mean.as_millis_f64();
@@ -255,7 +255,7 @@ impl Predictor {
         Outlook { headroom, ahead, is_disturbed: is_rising || ahead < params.near }
     }
 
-    /// The axis of the delay, from the best that the path allows; `None` if any is acceptable, or no rate can mend it.
+    /// The axis of the delay, from the best that the path allows; `None` if any is acceptable, or no rate can reduce it.
     fn axis(&self, params: &FeedbackParams) -> Option<Axis> {
         let axis = self.edges.delay_axis()?;
         if self.delays >= HOPELESS && axis.position(self.base) < params.near {

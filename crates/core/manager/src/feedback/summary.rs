@@ -348,7 +348,7 @@ mod tests {
             prop_assert_eq!(PathSummary::decode(&longer), Err(SummaryError::Length(longer.len())));
         }
 
-        /// Foreign bytes never panic, and what is accepted is written as the same bytes.
+        /// Foreign bytes never panic, and accepted bytes are written as the same bytes.
         #[test]
         fn any_bytes_are_a_summary_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..500), version in 0_u8..3) {
             let mut bytes = bytes;

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The slope is that of most pairs: up to 29 % of the values may be anything (Sen 1968), which a regression by least
-//! squares does not bear. The test assumes no distribution: it asks for the order of the values alone. Lost reports
+//! squares does not bear. The test assumes no distribution: it uses the order of the values alone. Lost reports
 //! leave gaps, which change nothing but the number of values.
 //!
 //! Example: 10, 12, 14, 99, 18 at 0, 1, 2, 3, 4 s. The pairs without 99 have slope 2, so b = 2 and a = 18. S = 8, Var S

@@ -97,7 +97,7 @@ impl ResourceManager {
         self.promise(slot, committed, AllocationCause::Capacity);
     }
 
-    /// Uses what has become free: real-time flows with less than they desire come first, in the reverse order of lowering.
+    /// Distributes freed resources: real-time flows with less than they desire come first, in the reverse order of lowering.
     pub(super) fn freed(&mut self, cause: AllocationCause) {
         self.share_anew(cause);
         let waiting: Vec<FlowId> = self.below.iter().rev().map(|(_, Reverse(id))| *id).collect();

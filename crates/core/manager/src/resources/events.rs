@@ -16,11 +16,11 @@ pub enum AllocationCause {
     Path,
     /// Nothing was reported for longer than the lease.
     Lease,
-    /// The client asked for another rate.
+    /// The client requested another rate.
     Request,
 }
 
-/// Change of what a flow may use. Those that take come before those that give, so at any time the rates of all events
+/// Change of a flow's rate. Decreases come before increases, so at any time the rates of all events
 /// together are within the capacities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AllocationEvent {
@@ -48,12 +48,12 @@ pub enum AllocationEvent {
         flow: FlowId,
         /// The rate before.
         from: Rate,
-        /// The rate from now on, at most what it desires.
+        /// The rate from now on, at most the desired rate.
         to: Rate,
         /// Reason.
         cause: AllocationCause,
     },
-    /// A flow has ended: it may not send any more.
+    /// A flow has ended: it may no longer send.
     Revoked {
         /// The flow.
         flow: FlowId,

@@ -1,5 +1,5 @@
-//! Accounts of resources in whole numbers: what is promised, what real-time flows may use, what time-shared ones have
-//! for certain and want.
+//! Accounts of resources in whole numbers: promises, the shares of real-time flows, and the minima and demands of
+//! time-shared ones.
 
 use super::capacity::{Capacities, CarrierKind, CpuShare, InterfaceIndex, ResourceKind};
 use super::fill::{COMBINED, CPU, DATAGRAMS, INTERFACES, TCP};

@@ -1,18 +1,18 @@
 //! Resource manager of a host (QUANTA section 5, resource allocation and global resource control).
 //!
-//! [`Capacities`] say what the host has: the ceilings that were measured for TCP, for datagrams and for both together,
-//! CPU time, and the rates of its interfaces without what RSVP has reserved. A [`FlowRequest`] gets an
+//! [`Capacities`] are those of the host: the ceilings that were measured for TCP, for datagrams and for both together,
+//! CPU time, and the rates of its interfaces without RSVP's reservations. A [`FlowRequest`] gets an
 //! [`AdmissionAnswer`]: admitted, admitted with less, or refused, with the [`Shortage`] that is the reason.
 //!
-//! - *Real-time* flows get hard shares. A request takes from what may be promised ([`ResourceParams::committed_share`]
-//!   of each capacity), and at most the user's part of that ([`ResourceParams::user_share`]). Nobody who comes later
+//! - *Real-time* flows get hard shares. A request takes from the promisable part ([`ResourceParams::committed_share`]
+//!   of each capacity), and at most the user's part of that ([`ResourceParams::user_share`]). No later request
 //!   takes it away.
-//! - *Time-shared* flows get their minimum for certain, which is a promise like a real-time flow's, and share what is
-//!   left by weighted max-min fairness: among users first, then among the flows of each (`fill.rs`). Linux' HTB divides
+//! - *Time-shared* flows get their minimum for certain, which is a promise like a real-time flow's, and share the rest
+//!   by weighted max-min fairness: among users first, then among the flows of each (`fill.rs`). Linux' HTB divides
 //!   in the same way, with the minimum as `rate` and the rest by `quantum`.
 //!
 //! A flow's charges are its rate at its carrier's ceiling, at the ceiling of both and at its interface, and the CPU
-//! time for that rate. All accounts are in whole numbers, so what is returned is exactly what was taken. Nothing is
+//! time for that rate. All accounts are in whole numbers, so exactly the taken amount is returned. Nothing is
 //! ever over-committed: neither the rates that the manager has decided on nor, since events that take come before those
 //! that give, the rates that flows were notified of.
 //!
@@ -28,7 +28,7 @@
 //!
 //! # Capacities that shrink
 //!
-//! Real-time flows are lowered towards their minima until promises fit into what may be promised: first those of users
+//! Real-time flows are lowered towards their minima until promises fit into the promisable part: first those of users
 //! that hold more than their part, then in the owner's order ([`LoweringOrder`]), one after the other. Flows are
 //! revoked only where minima exceed the whole capacity, in the same order. When there is room again, flows are raised
 //! in the reverse order.
@@ -88,7 +88,7 @@ pub struct FlowAllocation {
     pub request: FlowRequest,
     /// The rate that it may use.
     pub granted: Rate,
-    /// The rate that others cannot take: what a real-time flow was admitted with, the minimum of a time-shared one.
+    /// The rate that others cannot take: the admitted rate of a real-time flow, the minimum of a time-shared one.
     pub promised: Rate,
     /// Limit of its path; `None` if there is none.
     pub limit: Option<Rate>,
@@ -169,7 +169,7 @@ struct User {
     flows: u32,
     /// Promises by place.
     committed: Vec<u64>,
-    /// Time-shared flows, in the order in which they get all that they want.
+    /// Time-shared flows, in the order in which their demands are met.
     sharers: BTreeSet<SharePosition>,
 }
 
@@ -368,7 +368,7 @@ impl ResourceManager {
         flows
     }
 
-    /// Changes the capacities. Flows are lowered, revoked or raised, as the module's documentation says.
+    /// Changes the capacities. Flows are lowered, revoked or raised, as described in the module's documentation.
     ///
     /// # Errors
     /// When a capacity is not allowed; then nothing changes.
@@ -381,7 +381,7 @@ impl ResourceManager {
         Ok(())
     }
 
-    /// Limits what a flow may use, because its path cannot carry more ([`crate::feedback`]); `None` lifts the limit. A
+    /// Limits a flow's rate, because its path cannot carry more ([`crate::feedback`]); `None` lifts the limit. A
     /// limit below the minimum counts as the minimum. A real-time flow keeps its promise meanwhile, and time-shared
     /// flows use the difference. Returns whether there is such a flow.
     pub fn set_limit(&mut self, flow: FlowId, limit: Option<Rate>) -> bool {
@@ -454,7 +454,7 @@ impl ResourceManager {
         ))
     }
 
-    /// Everything that is known of a flow; `None` if there is no such flow.
+    /// Returns the state of a flow; `None` if there is no such flow.
     pub fn allocation(&mut self, flow: FlowId) -> Option<FlowAllocation> {
         self.settle();
         let flow = &self.flows[*self.by_id.get(&flow)?];
@@ -559,7 +559,7 @@ impl ResourceManager {
     }
 
     /// The promise that can be made to a flow, which holds none now: its desired rate, or less with the reason. An
-    /// error says what lacks for its minimum.
+    /// error gives the shortage for its minimum.
     fn fit(&self, flow: &Flow) -> Result<(u64, Option<Shortage>), Shortage> {
         let wanted = if flow.is_real_time() { flow.request.desired.as_bps() } else { flow.minimum() };
         let mut fit = wanted;
@@ -629,7 +629,7 @@ impl ResourceManager {
         }
     }
 
-    /// Counts all flows anew, for other capacities.
+    /// Recounts all flows for other capacities.
     fn recount(&mut self) {
         let used = self.flows.iter().filter_map(|(_, flow)| flow.request.interface).collect();
         self.ledger = Ledger::new(&self.params, &self.capacities, &used);

@@ -22,7 +22,7 @@ pub struct ResourceParams {
     /// The share of each capacity that may be promised: rates of real-time flows, and minima of time-shared ones.
     #[param(default = 0.75, range = (0.0, 1.0), source = "ours: a quarter stays for time-shared flows, as `share` of RSVP leaves it for best effort")]
     pub committed_share: f64,
-    /// The share of what may be promised that one user may hold, unless the user's policy says otherwise.
+    /// The share of the promisable part that one user may hold, unless the user's policy says otherwise.
     #[param(default = 0.5, range = (0.0, 1.0), source = "ours: two users get hard shares on every host")]
     pub user_share: f64,
     /// The most flows of all users.

@@ -38,7 +38,7 @@ impl fmt::Display for FlowId {
 pub enum SchedulingClass {
     /// Data have deadlines: the rate that was admitted is kept when others come.
     RealTime,
-    /// A throughput is wanted: the minimum is kept, and what is left of the host is shared.
+    /// A throughput is requested: the minimum is kept, and the rest of the host is shared.
     TimeShared,
 }
 
@@ -73,7 +73,7 @@ pub struct FlowRequest {
 pub struct UserPolicy {
     /// Weight among users, 1 to [`MOST_WEIGHT`].
     pub weight: u32,
-    /// Share of what may be promised that this user may hold, 0 to 1; `None` is `user-share` of the manager's parameters.
+    /// Share of the promisable part that this user may hold, 0 to 1; `None` is `user-share` of the manager's parameters.
     pub share: Option<f64>,
     /// The highest priority that the user's flows may have; higher ones count as this one.
     pub priority_limit: u8,

@@ -1,10 +1,10 @@
-//! Shares of time-shared flows, from the state of the accounts alone: they do not depend on what was before.
+//! Shares of time-shared flows, from the state of the accounts alone, independent of its history.
 
 use super::fill::{Filled, Group, INTERFACES, Member, fill};
 use super::{AllocationCause, Flow, FlowId, ResourceManager};
 use std::cmp::Ordering;
 
-/// Place of a time-shared flow among those of its user: by the level at which it has all that it wants.
+/// Place of a time-shared flow among those of its user: by the level at which its demand is met.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SharePosition {
     /// Rate that it can use beside its minimum, bit/s.
@@ -46,7 +46,7 @@ impl Eq for SharePosition {}
 const ROUNDING: f64 = 1e-9;
 
 impl ResourceManager {
-    /// Computes the shares anew if something has changed.
+    /// Recomputes the shares after a change.
     pub(super) fn settle(&mut self) {
         if let Some(cause) = self.stale.take() {
             if self.has_room_for_all() {
@@ -82,7 +82,7 @@ impl ResourceManager {
         }
     }
 
-    /// Divides what real-time flows and minima leave.
+    /// Divides the capacity that real-time flows and minima leave.
     fn share_fairly(&mut self, cause: AllocationCause) {
         let (mut groups, mut members, mut slots) = (Vec::new(), Vec::new(), Vec::new());
         for (id, user) in self.users.iter().filter(|(_, user)| !user.sharers.is_empty()) {
@@ -134,7 +134,7 @@ impl ResourceManager {
     }
 }
 
-/// Takes what a flow uses beside its minimum, exactly. Returns false, and takes nothing, if there is not enough.
+/// Takes the amount that a flow uses beside its minimum, exactly. Returns false, and takes nothing, if there is not enough.
 fn take(left: &mut [Option<u64>], flow: &Flow, bps: u64) -> bool {
     let extra = || {
         flow.charges(bps).zip(flow.charges(flow.minimum())).map(|((place, all), (_, had))| (place, all - had))

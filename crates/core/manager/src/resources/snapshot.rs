@@ -234,11 +234,11 @@ impl ResourceManager {
 
     /// A manager that continues from a snapshot: with the same accounts, rates, leases and events that were not taken.
     /// If the parameters are those of before, it decides as the one before would. After an interruption call
-    /// [`ResourceManager::renew_all`], and [`ResourceManager::set_capacities`] if they were measured anew.
+    /// [`ResourceManager::renew_all`], and [`ResourceManager::set_capacities`] if they were measured again.
     ///
     /// # Errors
     /// When the version is another one, or a value is not allowed: promises beyond the capacities are not. Rates that
-    /// exceed them are computed anew.
+    /// exceed them are computed again.
     pub fn restore(
         now: Instant,
         params: ResourceParams,
@@ -348,7 +348,7 @@ impl ResourceManager {
         Ok(())
     }
 
-    /// Reduces rates that exceed the capacities together to what is promised. Those of a snapshot with flows that have
+    /// Reduces rates that exceed the capacities together to the promised ones. Those of a snapshot with flows that have
     /// changed since do, because the shares of the other flows are older.
     fn reduce_rates(&mut self) {
         let mut granted = vec![0; self.ledger.bounds.len()];

@@ -6,14 +6,14 @@
 //! several levels. So the controller is a direct search with a test of significance:
 //!
 //! - **Compass search** (Hooke and Jeeves 1961): from the centre c it tries c - s and c + s. It moves to the better side
-//!   and goes on in that direction with twice the span s. Where neither side is better it halves the span. At the finest
+//!   and continues in that direction with twice the span s. Where neither side is better it halves the span. At the finest
 //!   span it rests.
 //! - **Pairs, in random order** (Fisher's blocks; as in PCC, Dong et al. 2015): a trial is judged by differences of quality
 //!   between intervals at the trial and neighbouring intervals at the centre, so that slow changes cancel. The order within
 //!   a pair is drawn. Flows that adapt at the same time therefore do not try in step, and add noise instead of bias. A pair
 //!   is a finite difference as in Kiefer and Wolfowitz 1952.
 //! - **No move without a significant gain**: the mean difference must be at least `least_gain`, and `confidence` standard
-//!   errors above 0. The error is that of the pairs, shrunk towards that of earlier trials, because two or three pairs say
+//!   errors above 0. The error is that of the pairs, shrunk towards that of earlier trials, because two or three pairs show
 //!   little about it. A trial ends early when its mean is not above 0 after two pairs.
 //! - **Rest and wake**: at rest the hint does not change, and quality is watched with a two-sided CUSUM (Page 1954: half a
 //!   deviation of slack, alarm at five). An alarm means that the hill has moved, and starts a new search with the largest
@@ -26,12 +26,12 @@
 //! and wrong for an application that the network does not limit: a codec of 64 kbit/s always has a Qt of 0.83. It and a
 //! climber that turns round when quality falls are there to compare the search with: [`HintLaw`].
 //!
-//! - **The limit of the loss** ([`HintControl::set_loss_limit`]) is a constraint, as in the exact penalty method (Zangwill 1967): what
-//!   is judged falls by 1 for each time that the loss exceeds the limit by as much again, which is more than delay can gain. A trial
-//!   of a smaller hint ends with the first interval outside the limit, since TSQ drops more of what has a smaller hint, and so costs
+//! - **The limit of the loss** ([`HintControl::set_loss_limit`]) is a constraint, as in the exact penalty method (Zangwill 1967): the judged
+//!   quality falls by 1 for each time that the loss exceeds the limit by as much again, which is more than delay can gain. A trial
+//!   of a smaller hint ends with the first interval outside the limit, since TSQ drops more packets with a smaller hint, and so costs
 //!   the application one interval. Where the largest hint is outside, too, the least loss is the best.
 //!
-//! The controller sees what a receiver can report and a sender can count, nothing else: see [`DeliveryReport`]. It has no clock
+//! The controller sees only values that a receiver can report and a sender can count: see [`DeliveryReport`]. It has no clock
 //! and no timer; reports drive it.
 //!
 //! The throughput of a TFRC follows its loss with a memory of eight loss intervals (RFC 5348 section 5.4), ten seconds and
@@ -124,7 +124,7 @@ pub struct HintParams {
     #[param(default = 2.0, range = (0.1, 10.0), source = "ours")]
     pub confidence: f64,
     /// The least gain of quality that is worth a move.
-    #[param(default = 0.002, range = (0.0, 1.0), source = "ours: nobody would notice less")]
+    #[param(default = 0.002, range = (0.0, 1.0), source = "ours: less is not noticeable")]
     pub least_gain: f64,
     /// The first rest when nothing near is better; at most longest-rest.
     #[param(default = MINUTE, range = (Duration::ZERO, HOUR), source = "ours")]
@@ -315,7 +315,7 @@ impl HintControl {
         self.hint
     }
 
-    /// The quality of what was received between two reports (TSQ eq. 1), less the cost of loss.
+    /// The quality of the delivery between two reports (TSQ eq. 1), less the cost of loss.
     fn judge(&self, from: &DeliveryReport, to: &DeliveryReport, sent: u64) -> Judged {
         // The totals of a broken receiver may fall.
         let received = to.received.saturating_sub(from.received);

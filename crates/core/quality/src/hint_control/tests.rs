@@ -41,7 +41,7 @@ impl Bed {
     fn second(&mut self, hill: impl Fn(u16) -> f64, noise: f64) {
         let off = noise * (self.noise.uniform() * 2.0 - 1.0) * 3.0_f64.sqrt();
         let quality = (hill(self.control.hint().level()) + off).clamp(0.6, 0.97);
-        // What is left to judge is delay: Qd = 1.268 - 0.00192 d.
+        // Only the delay is left to judge: Qd = 1.268 - 0.00192 d.
         let delay = Duration::from_secs_f64((1.268 - quality) / 1.92);
         self.now += SECOND;
         self.sent += RATE + self.lost();

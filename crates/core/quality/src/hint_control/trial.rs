@@ -1,4 +1,4 @@
-//! One trial: differences of quality between the trial's level and the centre, and when they say enough.
+//! One trial: differences of quality between the trial's level and the centre, and the test of their significance.
 
 use super::HintParams;
 

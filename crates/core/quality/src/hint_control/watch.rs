@@ -1,4 +1,4 @@
-//! The watch at rest: whether quality is still what it was.
+//! The watch at rest: detection of a changed quality.
 
 /// CUSUM's slack and alarm, in standard deviations (Page 1954; with these a false alarm on one side comes once in about
 /// 930 independent normal intervals).

@@ -18,9 +18,9 @@ pub struct Agreement {
 pub struct AgreementItem {
     /// The parameter.
     pub parameter: SpecParameter,
-    /// Value that the first end asked for; `None` if it left the parameter open.
+    /// Value that the first end requested; `None` if it left the parameter open.
     pub offered: Option<ParameterValue>,
-    /// Value that the other end asked for; `None` if it left the parameter open.
+    /// Value that the other end requested; `None` if it left the parameter open.
     pub requested: Option<ParameterValue>,
     /// Effective value.
     pub effective: ParameterValue,
@@ -40,12 +40,12 @@ pub struct Conflict {
 }
 
 impl Agreement {
-    /// Returns the specification of the first end. What it would weaken is not known here.
+    /// Returns the specification of the first end. Parameters that it may weaken are not known here.
     pub fn offered(&self) -> Specification {
         self.asked(|item| item.offered.as_ref())
     }
 
-    /// Returns the specification of the other end. What it would weaken is not known here.
+    /// Returns the specification of the other end. Parameters that it may weaken are not known here.
     pub fn requested(&self) -> Specification {
         self.asked(|item| item.requested.as_ref())
     }
@@ -66,7 +66,7 @@ impl fmt::Display for Conflict {
         let Self { parameter, kept, against, value } = self;
         write!(
             f,
-            "{parameter} = {kept} contradicts {against} = {value} of the other end: coerce {parameter}, or weaken it"
+            "{parameter} = {kept} contradicts {against} = {value} of the peer: coerce {parameter}, or weaken it"
         )
     }
 }
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(agree(&strict, &lax), Err(conflict.clone()));
         assert_eq!(
             conflict.to_string(),
-            "max-delay = 50 ms contradicts max-delay = 80 ms of the other end: coerce max-delay, or weaken it"
+            "max-delay = 50 ms contradicts max-delay = 80 ms of the peer: coerce max-delay, or weaken it"
         );
         let willing = strict.change().coerce(SpecParameter::MaxDelay).build().unwrap();
         assert_eq!(agree(&willing, &lax).unwrap().effective.max_delay, lax.max_delay);
@@ -265,7 +265,7 @@ mod tests {
 
     proptest! {
         /// An agreement is allowed, is the same from both sides, demands of no end more than it asked for,
-        /// and weakens nothing that an end keeps. What has been agreed on agrees with itself.
+        /// and weakens nothing that an end keeps. An agreement agrees with itself.
         #[test]
         fn an_agreement_is_fair(first in any_specification(), second in any_specification()) {
             let swapped = agree(&second, &first).map(|agreed| agreed.effective);

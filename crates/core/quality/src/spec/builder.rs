@@ -25,7 +25,7 @@ use cutline_units::{Bytes, Duration};
 pub struct Builder(Specification);
 
 impl Specification {
-    /// A builder of a specification. What is not set stays open.
+    /// A builder of a specification. Parameters that are not set stay open.
     pub const fn builder() -> Builder {
         Builder(Self::OPEN)
     }

@@ -149,7 +149,7 @@ impl Specification {
     /// Checks that no parameter demands more than in another specification.
     ///
     /// # Errors
-    /// The first parameter that does, its value, and what is allowed.
+    /// The first parameter that does, its value, and the allowed values.
     pub fn demands_no_more_than(&self, other: &Self) -> Result<(), ParameterError> {
         for parameter in SpecParameter::ALL {
             let Some(value) = self.get(parameter) else { continue };

@@ -6,7 +6,7 @@ use cutline_units::{Bytes, Duration};
 
 /// A class of application with a specification of its own.
 ///
-/// Delays, jitter and losses are those of ITU-T G.1010 and Y.1541: `min-delay` is what users prefer, `max-delay` what they
+/// Delays, jitter and losses are those of ITU-T G.1010 and Y.1541: `min-delay` is the value that users prefer, `max-delay` the one that they
 /// accept. Rates and sizes are typical of the applications named; an application that knows better replaces them. All
 /// parameters are coerced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]

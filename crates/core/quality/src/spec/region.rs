@@ -52,7 +52,7 @@ impl Measure {
         match self {
             Self::Rate => match (spec.min_rate, spec.max_rate.or(spec.peak_rate)) {
                 (None, None) => None,
-                // More than the least is as good as the least if nothing says how much is useful.
+                // More than the least is as good as the least if no useful rate is given.
                 (Some(least), best) => Some((best.unwrap_or(least), least)),
                 (None, Some(best)) => Some((best, 0.0)),
             },
@@ -192,7 +192,7 @@ impl Interval {
         self.outside().next().is_none()
     }
 
-    /// Forgets what was measured.
+    /// Resets the measurements.
     pub fn clear(&mut self) {
         self.seen.fill(None);
     }

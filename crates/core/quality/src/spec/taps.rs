@@ -8,14 +8,14 @@ use std::fmt;
 /// Treatment of the traffic by the network (RFC 9622 section 8.1.6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CapacityProfile {
-    /// Nothing is said.
+    /// Not specified.
     #[default]
     Default,
     /// Any delay is acceptable, and other traffic has precedence.
     Scavenger,
-    /// Somebody waits for each answer.
+    /// A user waits for each answer.
     LowLatencyInteractive,
-    /// Delay matters, but nobody waits for an answer.
+    /// Delay matters, but no user waits for an answer.
     LowLatencyNonInteractive,
     /// The same rate from the beginning to the end.
     ConstantRateStreaming,
@@ -61,7 +61,7 @@ impl CapacityProfile {
         })
     }
 
-    /// The profile that fits what a stream needs.
+    /// The profile that fits the needs of a stream.
     ///
     /// A stream whose rate is the same throughout is a constant-rate stream. One with a limit of delay is interactive up to
     /// 400 ms, which is the most that people accept in a conversation (ITU-T G.114), and non-interactive beyond. One that
@@ -85,7 +85,7 @@ impl fmt::Display for CapacityProfile {
     }
 }
 
-/// The properties of a TAPS connection that say the same as parameters of a specification.
+/// The properties of a TAPS connection that are equivalent to parameters of a specification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TapsProperties {
     /// `minSendRate`
@@ -117,8 +117,8 @@ impl TapsProperties {
         }
     }
 
-    /// Adds to a specification what these properties demand. `size` is the length of the messages by which bit rates
-    /// become rates of messages. A profile adds nothing: it says how, not how much.
+    /// Adds the requirements of these properties to a specification. `size` is the length of the messages by which bit rates
+    /// become rates of messages. A profile adds nothing: it defines the manner, not the amount.
     #[must_use]
     pub fn apply_to(&self, spec: &Specification, size: Bytes) -> Specification {
         let messages = |rate: Rate| rate.as_bps() as f64 / (size.get() as f64 * 8.0);

@@ -1,4 +1,4 @@
-//! Weaker limits: what a manager of the host may ask of a flow.
+//! Weaker limits: the only change of a flow's specification that a manager of the host may make.
 
 use super::{Measure, SpecParameter, Specification};
 use cutline_params::{ParameterError, ParameterValue, Parameters as _};

@@ -29,7 +29,7 @@ pub fn ip_frame(size: usize, traffic_class: u8, flow: u8) -> Vec<u8> {
     frame(0x0800, &packet)
 }
 
-/// A port that gives what it was given, and keeps what it takes.
+/// A port that gives its input frames, and keeps those that it takes.
 #[derive(Default)]
 pub struct Memory {
     pub arriving: VecDeque<(Instant, Vec<u8>)>,

@@ -2,12 +2,12 @@
 //!
 //! State of a neighbour is a path that it has announced, or a reservation that it has made. A neighbour, and all neighbours of an interface
 //! together, have at most so much of it ([`EngineParams`](super::EngineParams)). A path is *confirmed* once something is reserved for it;
-//! anybody can announce a path, and few can confirm one, since a reservation comes from the receiver's side.
+//! any host can announce a path, and few can confirm one, since a reservation comes from the receiver's side.
 //!
 //! Where there is no room, the oldest unconfirmed path ends: of the neighbour if that has too much, of the interface if that has too much, of the
 //! interface that has the most if a session or the node is full. State at interfaces with keys is ended for a newcomer at one only, and comes
-//! after that at interfaces without keys, whose confirmed paths end for an authenticated newcomer if there is nothing else. What
-//! applications here announce is never ended. The previous hop of a path that ends is notified by a `PathErr` message with code 12, the next hops as a
+//! after that at interfaces without keys, whose confirmed paths end for an authenticated newcomer if there is nothing else. Paths that
+//! applications here announce are never ended. The previous hop of a path that ends is notified by a `PathErr` message with code 12, the next hops as a
 //! `PathTear` message. If nothing can end, the newcomer is refused with code 23.
 
 use super::Engine;
@@ -116,7 +116,7 @@ impl Budgets {
         }
     }
 
-    /// Notes that something is reserved for a path, or nothing any more.
+    /// Notes that something is reserved for a path, or no longer.
     fn confirm_path(&mut self, number: u64, is_confirmed: bool, owner: NeighbourKey) {
         self.with(owner, |ledger| {
             ledger.take(number, !is_confirmed);
@@ -169,7 +169,7 @@ impl Engine {
         if origin.key.is_some() { Newcomer::Authenticated } else { Newcomer::Stranger }
     }
 
-    /// Makes room for a new path of a neighbour, and ends what it conflicts with and outranks.
+    /// Makes room for a new path of a neighbour, and ends conflicting paths that it outranks.
     ///
     /// # Errors
     /// The code and the value of the error with which it is refused.
@@ -319,7 +319,7 @@ impl Engine {
         same_host.filter(|(other, _)| is_other(other)).map(|key| (s.id, *key)).collect()
     }
 
-    /// Ends a path of a neighbour, and says so before and after this node. Returns whether there was one.
+    /// Ends a path of a neighbour, and notifies the nodes before and after this one. Returns whether there was one.
     fn evict(&mut self, now: Instant, number: u64) -> bool {
         let Some((id, key)) = self.budgets.paths.get(&number).copied() else { return false };
         self.stats.evicted += 1;
@@ -374,7 +374,7 @@ impl Engine {
         }
     }
 
-    /// Tells an application here that a sender for which it wants to reserve is refused at this node.
+    /// Reports to an application here that a sender for which it requests a reservation is refused at this node.
     pub(super) fn tell_refused(&mut self, session: Session, sender: Sender, error: ErrorSpec) {
         let s = self.by_session.get(&session).and_then(|id| self.sessions.get(id));
         let request = s.and_then(|s| s.request.as_ref()).filter(|request| request.senders.contains(&sender));

@@ -1,4 +1,4 @@
-//! Traffic control state: what is reserved on interfaces, and admission (RFC 2209: UPDATE TRAFFIC CONTROL).
+//! Traffic control state: reservations on interfaces, and admission (RFC 2209: UPDATE TRAFFIC CONTROL).
 
 use super::Engine;
 use super::outputs::Police;
@@ -25,10 +25,10 @@ struct Needed {
 }
 
 impl Engine {
-    /// Makes what is reserved on an interface follow from the reservations and the paths. `filter` is the sender in style FF.
+    /// Updates the reserved traffic of an interface from the reservations and the paths. `filter` is the sender in style FF.
     /// Returns whether something has changed that the nodes towards the senders should know.
     ///
-    /// If admission control refuses more, what was reserved before stays.
+    /// If admission control refuses more, the previous reservation stays.
     pub(super) fn update_control(
         &mut self,
         s: &mut SessionState,
@@ -105,7 +105,7 @@ impl Engine {
         self.interfaces.get(&interface).is_some_and(|place| place.share.is_some())
     }
 
-    /// Asks admission control.
+    /// Requests admission.
     fn admit(&mut self, control: &Tcsb) -> Result<(), Failure> {
         let place = control.interface.and_then(|interface| self.interfaces.get_mut(&interface));
         let Some(share) = place.and_then(|place| place.share.as_mut()) else { return Ok(()) };
@@ -143,7 +143,7 @@ impl Engine {
         self.outputs.push_back(EngineOutput::Control(Control::Delete { interface, handle: control.handle }));
     }
 
-    /// Ends reservations that no sender routes to any more (RFC 2205 section 3.1.5). Nobody is notified.
+    /// Ends reservations that no sender routes to any longer (RFC 2205 section 3.1.5). No node is notified.
     pub(super) fn prune(&mut self, s: &mut SessionState) {
         let reservations = std::mem::take(&mut s.reservations);
         for mut rsb in reservations {
@@ -175,16 +175,16 @@ impl Engine {
         for (interface, style, filter) in places {
             match self.update_control(s, interface, style, filter) {
                 Ok(changed) => has_changed |= changed,
-                // Less is always admitted, but a minimum packet size may fall with a larger request: what is there stays.
+                // Less is always admitted, but a minimum packet size may fall with a larger request: the present one stays.
                 Err(_) => self.stats.not_admitted += 1,
             }
         }
         has_changed
     }
 
-    /// Takes a reservation away that traffic control cannot install or keep, or gives to somebody else (RFC 2205 section
-    /// 3.11.2). The receivers hear of it. What was to be said of the session's reservations and was not taken yet is taken back, so a reservation that
-    /// cannot be installed was neither confirmed nor made upstream, if its owner says so before it takes anything else.
+    /// Takes a reservation away that traffic control cannot install or keep, or has given to another session (RFC 2205 section
+    /// 3.11.2). The receivers are notified. Pending outputs about the session's reservations are withdrawn, so a reservation that
+    /// cannot be installed was neither confirmed nor made upstream, if its owner reports the failure before it takes other outputs.
     pub fn revoke(&mut self, now: Instant, handle: ReservationHandle, is_preempted: bool) {
         let failure = if is_preempted { (code::PREEMPTED, 0) } else { (code::SYSTEM, 0) };
         let Some(id) = self.by_handle.get(&handle).copied() else { return };
@@ -214,7 +214,7 @@ impl Engine {
 }
 
 impl Engine {
-    /// Takes back what waits to be said of a session's reservations: to the nodes towards the senders, to receivers, to applications here.
+    /// Withdraws pending outputs about a session's reservations: to the nodes towards the senders, to receivers, to applications here.
     fn take_back(&mut self, s: &mut SessionState) {
         let is_its = |bytes: &[u8]| match Message::decode(bytes).map(|message| message.body) {
             Ok(Body::Resv(resv)) => resv.session == s.session,
@@ -228,12 +228,12 @@ impl Engine {
             }
             _ => true,
         });
-        // What is reserved upstream then is sent, whatever was there before.
+        // The upstream reservation is then sent, whatever was there before.
         s.upstream.values_mut().for_each(|upstream| upstream.sent.hash = 0);
     }
 }
 
-/// Computes what the reservations of an interface need; nothing if there are none.
+/// Computes the needs of an interface's reservations; none without reservations.
 fn needed(
     s: &SessionState,
     interface: Option<InterfaceId>,

@@ -34,7 +34,7 @@ impl Engine {
         self.send_path_error(now, interface, path.hop.address, about, (code, value));
     }
 
-    /// Tells a previous hop that a path is refused, or has ended.
+    /// Reports to a previous hop that a path is refused, or has ended.
     pub(super) fn send_path_error(
         &mut self,
         now: Instant,
@@ -110,7 +110,7 @@ impl Engine {
         }
     }
 
-    /// Tells a next hop, or an application here, that its reservation has failed.
+    /// Reports a failed reservation to a next hop, or an application here.
     #[expect(clippy::too_many_arguments, reason = "each is a field of the message")]
     pub(super) fn report_failure(
         &mut self,
@@ -175,7 +175,7 @@ impl Engine {
         }
     }
 
-    /// Tells the end that has made a reservation that it has gone.
+    /// Reports the end of a reservation to its owner.
     pub(super) fn resv_error(
         &mut self,
         now: Instant,
@@ -189,7 +189,7 @@ impl Engine {
         self.report_failure(now, s, (rsb.next_hop, rsb.handle), rsb.style, failure, in_place, Some(flow));
     }
 
-    /// Handles a `ResvErr` message: larger reservations are blockaded, and those concerned hear of it. It must come from a previous hop at which
+    /// Handles a `ResvErr` message: larger reservations are blockaded, and the affected receivers are notified. It must come from a previous hop at which
     /// this node has reserved.
     pub(super) fn on_resv_error(&mut self, now: Instant, origin: &Origin, error: &ResvErr) {
         let id = self.by_session.get(&error.session).copied();
@@ -232,7 +232,7 @@ impl Engine {
             };
             s.blockades.extend(keys.into_iter().map(|key| (key, Bsb { flowspec, until })));
             self.refresh_upstream(now, s, key, Cause::AfterError);
-            // What was acknowledged is not refreshed by summaries while something is blockaded.
+            // Acknowledged state is not refreshed by summaries while a reservation is blockaded.
             self.arm_resv_refresh(now, s, key);
         }
         let is_concerned = |rsb: &&Rsb| {
@@ -248,7 +248,7 @@ impl Engine {
         let concerned: Vec<Rsb> = s.reservations.iter().filter(is_concerned).cloned().collect();
         for rsb in concerned {
             let is_smaller = failed.is_some_and(|failed| failed.exceeds(&rsb.flowspec));
-            // RFC 2205 section 3.5: what was there stays, so who asks for less has lost nothing.
+            // RFC 2205 section 3.5: the previous reservation stays, so a smaller request loses nothing.
             if is_admission && error.error.in_place && is_smaller {
                 continue;
             }

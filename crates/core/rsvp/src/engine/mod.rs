@@ -2,7 +2,7 @@
 //!
 //! The owner of an [`Engine`] gives it messages ([`Engine::receive`]), calls of applications ([`Engine::send_path`],
 //! [`Engine::reserve`], ...), routes ([`Engine::set_route`]) and the time when [`Engine::deadline`] is due ([`Engine::handle_deadline`]).
-//! After each it takes what is to be done ([`Engine::poll`]) until nothing is left.
+//! After each call it takes outputs ([`Engine::poll`]) until there are none.
 //!
 //! ```text
 //!                 routes    applications
@@ -16,7 +16,7 @@
 //!   3.1.3). Such a change sends the reservation to the new hop at once.
 //! - A blockade's flowspec is greater than a reservation's if it covers it and is not the same ([`Flowspec::exceeds`](crate::intserv::Flowspec::exceeds)). Word by word, as in the example of
 //!   RFC 2205 section 3.5, no request would ever be greater than one with the same packet size.
-//! - A reservation that no sender routes to any more ends at once. An application's request stays, and is reserved again when
+//! - A reservation that no sender routes to any longer ends at once. An application's request stays, and is reserved again when
 //!   the path comes back.
 //! - A node that answers a reservation with "no path" has probably restarted. It gets the reservation again as soon as its
 //!   Path message arrives, which does not wait for a refresh.
@@ -25,7 +25,7 @@
 //! # Bounds
 //!
 //! Sessions, senders and reservations of a session, neighbours, and the state of a neighbour and of an interface are limited
-//! ([`EngineParams`], `budgets.rs`). What exceeds a limit ends something older that nobody has confirmed, or is refused, and is counted.
+//! ([`EngineParams`], `budgets.rs`). New state beyond a limit replaces older unconfirmed state, or is refused, and is counted.
 //! Everything else that is remembered belongs to one of these.
 
 mod budgets;
@@ -75,7 +75,7 @@ use timers::{Timer, Timers};
 pub struct EngineStart {
     /// Parameters of the engine.
     pub params: EngineParams,
-    /// A secret that nobody can guess, from which challenges follow.
+    /// A secret that cannot be guessed, from which challenges follow.
     pub secret: [u8; 32],
     /// A number above those of all messages that were signed with the same keys before, such as the time since 1900 in NTP's
     /// format (RFC 2747 section 3).
@@ -260,12 +260,12 @@ impl Engine {
         self.timers.deadline()
     }
 
-    /// Takes what is to be done next.
+    /// Takes the next output.
     pub fn poll(&mut self) -> Option<EngineOutput> {
         self.outputs.pop_front()
     }
 
-    /// Does what is due.
+    /// Handles a due deadline.
     pub fn handle_deadline(&mut self, now: Instant) {
         while let Some(timer) = self.timers.pop(now) {
             match timer {

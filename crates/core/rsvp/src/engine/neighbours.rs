@@ -18,7 +18,7 @@ use std::net::IpAddr;
 const LIST_HEADERS: u32 = 8 + 8 + 12;
 /// The bytes of an acknowledgement.
 const ACKNOWLEDGEMENT: u32 = 12;
-/// The most acknowledgements that wait for a neighbour. What is beyond comes again.
+/// The most acknowledgements that wait for a neighbour. The neighbour repeats messages beyond them.
 const MOST_ACKNOWLEDGEMENTS: usize = 10_000;
 
 /// A neighbour that has sent a message.
@@ -135,7 +135,7 @@ impl Engine {
         for Copy { carrier, destination } in copies {
             self.stats.sent_bytes += bytes.len() as u64;
             let bytes = bytes.clone();
-            // Over UDP a host cannot send as somebody else, nor with Router Alert.
+            // Over UDP a host cannot send with another host's address, nor with Router Alert.
             let is_raw = carrier == Carrier::Raw;
             let (source, router_alert) = (if is_raw { source } else { own }, router_alert && is_raw);
             let datagram = Datagram {
@@ -197,8 +197,8 @@ impl Engine {
         self.unacknowledged.insert(id, Unacknowledged { what, neighbour, attempts, interval, timer });
     }
 
-    /// Gives a message that installs state its number (RFC 2961 section 4.5): that of the message before if it says the same,
-    /// a larger one otherwise; none if the neighbour has no refresh reduction. `hash` is that of the content, `is_once` says that it has something
+    /// Gives a message that installs state its number (RFC 2961 section 4.5): that of the message before if it is equal,
+    /// a larger one otherwise; none if the neighbour has no refresh reduction. `hash` is that of the content, `is_once` is true if it has something
     /// that is not state.
     pub(super) fn number(
         &mut self,
@@ -222,7 +222,7 @@ impl Engine {
             self.next_number()
         };
         if !sent.is_acknowledged && !self.unacknowledged.contains_key(&id) {
-            // What was given up is sent once with every refresh.
+            // A message that was given up is sent once with every refresh.
             let attempts = if old.is_some() { self.params.rapid_limit } else { 1 };
             self.await_acknowledgement(now, id, neighbour, What::State(installs), attempts);
         }
@@ -230,7 +230,7 @@ impl Engine {
         Some(MessageId { wants_ack: !sent.is_acknowledged, epoch: self.epoch, id })
     }
 
-    /// Forgets the number of a message whose state is not refreshed any more.
+    /// Drops the number of a message whose state is no longer refreshed.
     pub(super) fn forget(&mut self, sent: &mut Sent) {
         if let Some((id, neighbour)) = sent.id {
             if let Some(mut waiting) = self.unacknowledged.remove(&id) {
@@ -272,7 +272,7 @@ impl Engine {
         }
     }
 
-    /// Returns what is remembered of the message that has installed state.
+    /// Returns the record of the message that has installed state.
     fn with_sent(&mut self, installs: Installs, change: impl FnOnce(&mut Sent)) {
         match installs {
             Installs::Path(id, key, interface) => {
@@ -290,7 +290,7 @@ impl Engine {
         }
     }
 
-    /// Notes what a message says of its sender: that it is there, and what it can do.
+    /// Notes the presence and the capabilities of a message's sender.
     pub(super) fn hear(&mut self, now: Instant, key: NeighbourKey, reduces_refreshes: bool, has_udp: bool) {
         if !self.neighbours.contains_key(&key) {
             if !self.has_room_for_neighbour(key.0) && !self.drop_idle_neighbour(key.0) {
@@ -356,7 +356,7 @@ impl Engine {
         removed.map(|mut neighbour| self.timers.cancel(&mut neighbour.summary)).is_some()
     }
 
-    /// Returns what the number of a message means for the state that it is about.
+    /// Returns the order of a message relative to the state that it changes.
     pub(super) fn order(received: Option<Received>, neighbour: NeighbourKey, id: Option<MessageId>) -> Order {
         let (Some(last), Some(id)) = (received, id) else { return Order::New };
         if last.neighbour != neighbour || last.epoch != id.epoch {
@@ -380,7 +380,7 @@ impl Engine {
         self.uninstall(slot, installed);
         let Some((id, known)) = id.zip(self.neighbours.get_mut(&neighbour)) else { return };
         known.see_epoch(id.epoch);
-        // A number stands for one state. If a message says something else, one of both is a forged copy, and summaries refresh neither: the
+        // A number stands for one state. If a message has other contents, one of both is a forged copy, and summaries refresh neither: the
         // neighbour is asked for the message itself, whose state has the number then.
         if *known.received.entry(id.id).or_insert(installed) != installed {
             known.received.remove(&id.id);
@@ -400,7 +400,7 @@ impl Engine {
         }
     }
 
-    /// Says that a message has arrived, if its sender wants to know.
+    /// Acknowledges a message, if its sender requests it.
     pub(super) fn acknowledge(&mut self, now: Instant, neighbour: NeighbourKey, id: Option<MessageId>) {
         if let Some(id) = id.filter(|id| id.wants_ack) {
             self.add_acknowledgement(
@@ -442,7 +442,7 @@ impl Engine {
         }
     }
 
-    /// Handles what a neighbour says of our messages (RFC 2961 sections 4.6 and 5.4).
+    /// Handles a neighbour's acknowledgements of our messages (RFC 2961 sections 4.6 and 5.4).
     pub(super) fn on_acknowledgement(
         &mut self,
         now: Instant,
@@ -518,7 +518,7 @@ impl Engine {
         }
     }
 
-    /// Handles a neighbour's summary: what it names lives on, and what is not known here is asked for again.
+    /// Handles a neighbour's summary: the named state is refreshed, and unknown state is requested again.
     pub(super) fn on_summary(
         &mut self,
         now: Instant,
@@ -529,7 +529,7 @@ impl Engine {
         for IdList { epoch, ids } in lists {
             let numbers: Vec<(u32, bool)> = match ids {
                 Ids::Plain(ids) => ids.iter().map(|id| (*id, true)).collect(),
-                // RFC 2961 section 5.3: of a group, only what this node would forward is asked for.
+                // RFC 2961 section 5.3: of a group, only state that this node would forward is requested.
                 Ids::Sources(ids) => {
                     ids.iter().map(|(id, source)| (*id, self.forwards(*source, destination))).collect()
                 }

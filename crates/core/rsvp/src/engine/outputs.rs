@@ -30,20 +30,20 @@ pub struct ArrivedMessage<'b> {
 pub enum EngineOutput {
     /// Send a message.
     Send(Datagram),
-    /// Change what is reserved on an interface.
+    /// Change the reservations on an interface.
     Control(Control),
-    /// Say where packets go, and say it again whenever it changes ([`Engine::set_route`](super::Engine::set_route)).
+    /// Report the route of packets, and report it again whenever it changes ([`Engine::set_route`](super::Engine::set_route)).
     AskRoute(RouteKey),
-    /// The route is not needed any more.
+    /// The route is no longer needed.
     ForgetRoute(RouteKey),
-    /// Something that an application here wants to know.
+    /// An event for an application here.
     Event(Event),
 }
 
 /// A message that is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Datagram {
-    /// By which interface.
+    /// The outgoing interface.
     pub interface: InterfaceId,
     /// Its source in the header of IP. For a Path message that is the sender of the packets.
     pub source: IpAddr,
@@ -62,7 +62,7 @@ pub struct Datagram {
     pub bytes: Vec<u8>,
 }
 
-/// A route that is asked for.
+/// A route that is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RouteKey {
     /// Destination of the packets.
@@ -121,7 +121,7 @@ pub enum Control {
         /// The sender.
         sender: Sender,
     },
-    /// Packets of this sender do not use it any more.
+    /// Packets of this sender no longer use it.
     RemoveFilter {
         /// The interface.
         interface: InterfaceId,
@@ -210,7 +210,7 @@ pub enum Event {
         style: Style,
         /// The senders; none in style WF.
         senders: Vec<Sender>,
-        /// The reservation; `None` if there is none any more.
+        /// The reservation; `None` if it has ended.
         flowspec: Option<Flowspec>,
     },
     /// The path of a sender here cannot be set up.
@@ -239,7 +239,7 @@ pub enum Event {
     Confirmed {
         /// The session.
         session: Session,
-        /// The node that says so.
+        /// The node that reports it.
         node: IpAddr,
         /// The style.
         style: Style,

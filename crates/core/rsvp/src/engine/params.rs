@@ -37,7 +37,7 @@ pub struct EngineParams {
     /// True if to use refresh reduction with neighbours that have it.
     #[param(default = true, source = "RFC 2961")]
     pub refresh_reduction: bool,
-    /// Number of refresh periods between whole messages about state that summaries refresh. They mend state
+    /// Number of refresh periods between whole messages about state that summaries refresh. They repair state
     /// that has been damaged.
     #[param(default = 20, range = (1, 1_000_000), source = "ours: RFC 2961 section 5.5 leaves it open")]
     pub whole_refresh: u32,

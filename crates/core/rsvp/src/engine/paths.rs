@@ -33,16 +33,16 @@ pub struct LocalSender {
     pub sender: Sender,
     /// Its traffic.
     pub tspec: Tspec,
-    /// By which interface.
+    /// The outgoing interface.
     pub interface: InterfaceId,
     /// The next RSVP node, if it is known.
     pub next_hop: Option<IpAddr>,
-    /// True if receivers are to hear what the path offers.
+    /// True if the path's offer is to be reported to receivers.
     pub advertise: bool,
 }
 
 impl Engine {
-    /// Announces what an application here sends, or that it sends something else (RFC 2205 section 3.11.1: SENDER).
+    /// Announces the traffic of an application here, or a change of it (RFC 2205 section 3.11.1: SENDER).
     ///
     /// # Errors
     /// When a value is not allowed, or there are too many sessions or senders.
@@ -67,7 +67,7 @@ impl Engine {
             self.in_session(id, |_, _| {});
             return Err(CallError::Full { what: "senders", most });
         }
-        // The session may have ended with what made room.
+        // The session may have ended with the removed path.
         let id = self.session_id(session);
         self.in_session(id, |this, s| {
             let key = (sender, None);
@@ -101,7 +101,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Ends what an application here sends. Nothing happens if it does not.
+    /// Withdraws the announcement of an application here. Nothing happens if there is none.
     pub fn end_path(&mut self, now: Instant, session: Session, sender: Sender) {
         let Some(id) = self.by_session.get(&session).copied() else { return };
         self.in_session(id, |this, s| {
@@ -144,7 +144,7 @@ impl Engine {
                 && self.is_keyed(old)
                 && !self.speaks_for(&origin, old)
             {
-                // It would move what an authenticated neighbour has announced.
+                // It would move a path of an authenticated neighbour.
                 self.stats.misplaced += 1;
                 return;
             }
@@ -153,7 +153,7 @@ impl Engine {
                     self.stats.out_of_order += 1;
                     return;
                 }
-                // What has the number of the state here and says something else mends it (RFC 2961 section 5.5).
+                // A message with the number of the state here and other contents repairs the state (RFC 2961 section 5.5).
                 Order::Same | Order::New => {}
             }
         }
@@ -228,7 +228,7 @@ impl Engine {
         self.path_is_back(now, s, neighbour);
     }
 
-    /// Reservations follow the paths: what the application here wants, and what is installed for a sender that has changed.
+    /// Reservations follow the paths: the request of the application here, and the reservation for a changed sender.
     fn path_changed(&mut self, now: Instant, s: &mut SessionState, sender: &Sender) {
         self.apply_request(now, s);
         let concerned = s.controls.iter().filter(|control| control.selects(sender));
@@ -237,7 +237,7 @@ impl Engine {
             .collect();
         for (interface, style, first) in concerned {
             let filter = first.filter(|_| style == Style::FixedFilter);
-            // A larger sum of senders that is not admitted leaves what is there.
+            // A larger sum of senders that is not admitted leaves the present state.
             if self.update_control(s, interface, style, filter).is_err() {
                 self.stats.not_admitted += 1;
             }
@@ -252,7 +252,7 @@ impl Engine {
         }
     }
 
-    /// Forgets what was reserved at a previous hop that is not one any more, unless other senders come from there.
+    /// Removes the reservations at a hop that is no longer a previous hop, unless other senders come from there.
     fn leave_hop(&mut self, s: &mut SessionState, hop: (InterfaceId, IpAddr), sender: &Sender) {
         let is_needed = s.paths.values().any(|psb| psb.up_key() == Some(hop));
         if let Some(upstream) = s.upstream.get_mut(&hop) {
@@ -297,7 +297,7 @@ impl Engine {
         });
     }
 
-    /// Tells the nodes after this one that a sender has gone.
+    /// Reports the end of a sender to the nodes after this one.
     pub(super) fn tear_downstream(&mut self, now: Instant, s: &SessionState, key: PathKey) {
         let Some(psb) = s.paths.get(&key).filter(|psb| !psb.is_local_only) else { return };
         let ttl = psb.ttl.saturating_sub(1);
@@ -320,7 +320,7 @@ impl Engine {
         }
     }
 
-    /// Ends path state and the reservations that need it (RFC 2205 section 3.1.5). The nodes before and after hear nothing of it.
+    /// Ends path state and the reservations that need it (RFC 2205 section 3.1.5). The nodes before and after are not notified.
     pub(super) fn remove_path(&mut self, s: &mut SessionState, key: PathKey) {
         let Some(mut psb) = s.paths.remove(&key) else { return };
         for slot in [&mut psb.cleanup, &mut psb.refresh] {
@@ -339,7 +339,7 @@ impl Engine {
         }
     }
 
-    /// A path that nobody has refreshed ends, and the nodes after this one hear of it.
+    /// A path without a refresh ends, and the nodes after this one are notified.
     pub(super) fn path_cleanup_due(&mut self, now: Instant, s: &mut SessionState, key: PathKey) {
         let Some(psb) = s.paths.get_mut(&key) else { return };
         if psb.expires > now {
@@ -409,7 +409,7 @@ impl Engine {
         self.transmit(now, by, Target::Session(key.0.address, s.session, next_hop), message);
     }
 
-    /// Sets the next refresh: an early one of what is new, a rare one of what summaries refresh.
+    /// Sets the next refresh: early for new state, rare for state that summaries refresh.
     fn arm_next_path_refresh(&mut self, now: Instant, s: &mut SessionState, key: PathKey) {
         let period = self.jittered();
         let Some(psb) = s.paths.get_mut(&key) else { return };
@@ -429,7 +429,7 @@ impl Engine {
         }
     }
 
-    /// Sets the next refresh anew, after an acknowledgement or because there are no summaries any more.
+    /// Resets the next refresh, after an acknowledgement or because summaries have ended.
     pub(super) fn arm_path_refresh(&mut self, now: Instant, s: &mut SessionState, key: PathKey) {
         let period = self.jittered();
         let Some(psb) = s.paths.get_mut(&key) else { return };
@@ -450,7 +450,7 @@ impl Engine {
         RouteKey { flow, ..RouteKey::to(session.destination) }
     }
 
-    /// Takes the route that is known, or asks for it.
+    /// Takes the route that is known, or requests it.
     fn ask_route(&mut self, now: Instant, s: &mut SessionState, path: PathKey) {
         let session = s.session;
         let Some(psb) = s.paths.get_mut(&path) else { return };
@@ -471,7 +471,7 @@ impl Engine {
         }
     }
 
-    /// Forgets a route that no path of the session has any more.
+    /// Releases a route that no path of the session uses any longer.
     fn release_route(&mut self, s: &SessionState, route: Option<RouteKey>) {
         let Some(key) = route.filter(|key| s.paths.values().all(|psb| psb.route != Some(*key))) else {
             return;
@@ -485,7 +485,7 @@ impl Engine {
         }
     }
 
-    /// Says where packets go: the answer to [`EngineOutput::AskRoute`], and what has changed since.
+    /// Sets the route of packets: the answer to [`EngineOutput::AskRoute`], and later changes.
     pub fn set_route(&mut self, now: Instant, key: RouteKey, route: &Route) {
         let Some(entry) = self.routes.get_mut(&key) else { return };
         entry.route = Some(route.clone());
@@ -503,7 +503,7 @@ impl Engine {
         }
     }
 
-    /// Returns the entry of a route, which is asked for if it is not known.
+    /// Returns the entry of a route, which is requested if it is not known.
     pub(super) fn route_entry(&mut self, key: RouteKey) -> &mut RouteEntry {
         if !self.routes.contains_key(&key) {
             self.outputs.push_back(EngineOutput::AskRoute(key));
@@ -567,7 +567,7 @@ impl Engine {
 
 impl Engine {
     /// Postpones the refreshes of the reservations towards the senders by the time of local repair (RFC 2205 section 3.6). A refresh
-    /// computes the reservation towards a sender anew; until then it stays, because the sender may return by the new route.
+    /// recomputes the reservation towards a sender; until then it stays, because the sender may return by the new route.
     fn postpone_upstream_refresh(&mut self, now: Instant, s: &mut SessionState) {
         let at = now + self.params.local_repair + self.jittered();
         for (key, upstream) in &mut s.upstream {
@@ -611,7 +611,7 @@ impl Psb {
         }
     }
 
-    /// Returns whether the nodes after this one hear the same from both.
+    /// Returns whether the nodes after this one receive the same messages from both.
     fn says_the_same(&self, other: &Self) -> bool {
         self.tspec == other.tspec
             && self.adspec == other.adspec
@@ -622,7 +622,7 @@ impl Psb {
             && self.passed_on == other.passed_on
     }
 
-    /// Takes what a message says, and keeps what this node has added.
+    /// Takes the contents of a message, and keeps the additions of this node.
     fn take(&mut self, fresh: Self) {
         self.from = fresh.from;
         self.tspec = fresh.tspec;

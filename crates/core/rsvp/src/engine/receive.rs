@@ -1,7 +1,7 @@
-//! Messages that arrive: whether they are believed, whose they are, and of which interface they may change state.
+//! Messages that arrive: their authenticity, their sender, and the interface whose state they may change.
 //!
-//! Keys are given to interfaces (RFC 2747 section 3), so what they protect is the state of an interface: the path state that came by it, the
-//! reservations on it, and what is known of the neighbours there. A message creates, changes or removes state of an interface only if it
+//! Keys are given to interfaces (RFC 2747 section 3), so they protect the state of an interface: the path state that came by it, the
+//! reservations on it, and the state of the neighbours there. A message creates, changes or removes state of an interface only if it
 //! arrived there, or if it arrived elsewhere and was authenticated with a key of that interface ([`Engine::speaks_for`]). An error is
 //! accepted only along the path that it answers. The one exception is path state that came by an interface without keys: a Path message at
 //! any other interface moves it, because routes change (RFC 2205 section 3.6) and nothing there was authenticated.
@@ -89,7 +89,7 @@ impl Engine {
         self.dispatch(now, arrival, (origin, neighbour), ttl, message);
     }
 
-    /// Returns the neighbour that has sent a message; `None` if the message names an interface for which it may not speak. A reservation names
+    /// Returns the neighbour that has sent a message; `None` if the message names an interface for which it has no authority. A reservation names
     /// the interface that it is for by its handle (RFC 2205 section 3.1.4).
     fn neighbour_of(&self, body: &Body, origin: &Origin) -> Option<NeighbourKey> {
         let place = match body {
@@ -132,7 +132,7 @@ impl Engine {
         message: Message,
     ) {
         let (interface, id) = (arrival.interface, message.id);
-        // What installs state is acknowledged where that is done, in the order of numbers.
+        // Messages that install state are acknowledged where the state is installed, in the order of numbers.
         if !matches!(message.body, Body::Path(_) | Body::Resv(_)) {
             self.acknowledge(now, neighbour, id);
         }

@@ -1,4 +1,4 @@
-//! Reservation state: Resv and `ResvTear` messages, and what applications here reserve (RFC 2209: RESV, RTEAR).
+//! Reservation state: Resv and `ResvTear` messages, and the reservations of applications here (RFC 2209: RESV, RTEAR).
 
 use super::control::Failure;
 use super::keys::UpKey;
@@ -81,13 +81,13 @@ impl Engine {
         Ok(())
     }
 
-    /// Ends what an application here has reserved. Nothing happens if it has not.
+    /// Ends the reservation of an application here. Nothing happens if there is none.
     pub fn release_reservation(&mut self, now: Instant, session: Session) {
         let Some(id) = self.by_session.get(&session).copied() else { return };
         self.in_session(id, |this, s| this.drop_request(now, s));
     }
 
-    /// Reports the senders of a session, and what is reserved in it, as events from now on; or not any more.
+    /// Starts or stops reporting the senders and the reservations of a session as events.
     ///
     /// # Errors
     /// When there are too many sessions.
@@ -110,7 +110,7 @@ impl Engine {
         });
     }
 
-    /// Reserves what the application here wants, for the senders whose paths are there.
+    /// Makes the reservation of the application here, for the senders whose paths are there.
     pub(super) fn apply_request(&mut self, now: Instant, s: &mut SessionState) {
         let Some(request) = s.request.clone() else { return };
         let there: BTreeSet<Sender> = s.routed_to(None).map(|(sender, _)| *sender).collect();
@@ -217,7 +217,7 @@ impl Engine {
             return;
         }
         self.acknowledge(now, neighbour, id);
-        // What has the number of the state here and says something else mends it. A confirmation was asked for with the first.
+        // A message with the number of the state here and other contents repairs the state. A confirmation was requested with the first.
         let is_repeated = orders.contains(&Order::Same);
         let mut hops = BTreeSet::new();
         if s.reservations.iter().any(|rsb| rsb.next_hop == next_hop && rsb.style != resv.style) {
@@ -271,7 +271,7 @@ impl Engine {
                 Err((failure, descriptor)) => {
                     let in_place = at(s);
                     if let Some(at) = in_place {
-                        // A summary does not refresh what has failed: the whole message comes again.
+                        // A summary does not refresh failed state: the whole message comes again.
                         let mut received = s.reservations[at].received.take();
                         self.uninstall(&mut received, Installed::Resv(s.id, next_hop));
                     }
@@ -286,7 +286,7 @@ impl Engine {
         self.confirm_at_sender(now, s);
     }
 
-    /// Installs or changes a reservation. Returns whether the nodes towards the senders should hear of it. If it fails, what was there before
+    /// Installs or changes a reservation. Returns whether to notify the nodes towards the senders. If it fails, the previous reservation
     /// stays.
     fn install_reservation(
         &mut self,
@@ -347,7 +347,7 @@ impl Engine {
         };
         self.arm_cleanup(s, until);
         let is_same = before.as_ref().is_some_and(|before| before.asks_the_same(&s.reservations[at]));
-        // An application's confirmation is asked for once.
+        // An application's confirmation is requested once.
         let confirm = confirm.filter(|_| next_hop != NextHop::Application || before.is_none());
         if is_same && confirm.is_none() {
             return Ok(false);
@@ -375,7 +375,7 @@ impl Engine {
             }
         };
         let has_confirm = confirm.is_some_and(|receiver| self.confirm_or_forward(now, s, at, receiver));
-        // RFC 2209: what does not change traffic control may still change what is forwarded.
+        // RFC 2209: a message that does not change traffic control may still change the forwarded message.
         Ok(changed || has_confirm || !is_same)
     }
 
@@ -410,7 +410,7 @@ impl Engine {
         });
     }
 
-    /// Ends the reservations that nobody has refreshed.
+    /// Ends the reservations without a refresh.
     pub(super) fn resv_cleanup_due(&mut self, now: Instant, s: &mut SessionState) {
         s.cleanup = Slot::EMPTY;
         let mut ended: BTreeSet<Sender> = BTreeSet::new();
@@ -482,7 +482,7 @@ struct Asked {
 }
 
 impl Rsb {
-    /// Returns whether both ask for the same.
+    /// Returns whether both requests are equal.
     fn asks_the_same(&self, other: &Self) -> bool {
         self.flowspec == other.flowspec
             && self.scope == other.scope

@@ -26,13 +26,13 @@ pub(super) struct SessionState {
     pub request: Option<Reservation>,
     /// Flowspecs that it requests for single senders in style FF, instead of the common one.
     pub flowspecs: BTreeMap<Sender, Flowspec>,
-    /// True if the application here wants to hear of the session.
+    /// True if the application here requests events of the session.
     pub is_watched: bool,
     /// Time at which the first reservation expires.
     pub cleanup: Slot,
     /// Number of reservations of each neighbour that the budgets have counted.
     pub accounted: Vec<(NeighbourKey, usize)>,
-    /// True if the budgets are to follow what has changed.
+    /// True if the budgets are to be updated after changes.
     pub is_to_account: bool,
 }
 
@@ -118,7 +118,7 @@ impl NextHop {
     }
 }
 
-/// Reservation state block: what a next hop has reserved.
+/// Reservation state block: the reservation of a next hop.
 #[derive(Clone, Debug)]
 pub(super) struct Rsb {
     pub next_hop: NextHop,
@@ -149,7 +149,7 @@ impl Rsb {
     }
 }
 
-/// Traffic control state block: what is reserved on an interface.
+/// Traffic control state block: the reservation on an interface.
 #[derive(Clone, Debug)]
 pub(super) struct Tcsb {
     /// `None` towards an application here, for which nothing is controlled.
@@ -177,7 +177,7 @@ pub(super) enum BlockadeKey {
     Hop(UpKey),
 }
 
-/// Blockade state block: what could not be reserved upstream.
+/// Blockade state block: the reservation that failed upstream.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bsb {
     pub flowspec: Flowspec,
@@ -209,7 +209,7 @@ pub struct Reservation {
     pub senders: Vec<Sender>,
     /// Flowspec: for each sender in style FF, for all together otherwise.
     pub flowspec: Flowspec,
-    /// True if the application wants a confirmation.
+    /// True if the application requests a confirmation.
     pub confirm: bool,
 }
 
@@ -232,7 +232,7 @@ impl SessionState {
         }
     }
 
-    /// A reservation tells who the next RSVP node is.
+    /// A reservation reveals the next RSVP node.
     pub fn learn_next_hop(&mut self, interface: InterfaceId, next_hop: IpAddr) {
         if self.session.is_multicast() {
             return;

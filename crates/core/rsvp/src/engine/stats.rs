@@ -29,7 +29,7 @@ pub struct Stats {
     pub replayed: u64,
     /// Messages of neighbours that have not shown yet that they are recent.
     pub unproven: u64,
-    /// Messages that were signed with a key that is not valid any more, because there is no other.
+    /// Messages that were signed with an expired key, because there is no other.
     pub expired_key: u64,
     /// Messages that were not sent because there is no key.
     pub without_key: u64,

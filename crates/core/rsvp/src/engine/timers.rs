@@ -1,4 +1,4 @@
-//! The deadlines of an engine, in order. Each has a slot at what it belongs to, and a slot has one deadline at most, so there are never
+//! The deadlines of an engine, in order. Each has a slot in the state that it belongs to, and a slot has one deadline at most, so there are never
 //! more deadlines than state.
 
 use super::keys::{NeighbourKey, PathKey, SessionId, UpKey};
@@ -61,7 +61,7 @@ impl Timers {
         self.queue.first_key_value().map_or(Instant::FAR_FUTURE, |((at, _), _)| *at)
     }
 
-    /// Takes what is due.
+    /// Takes the next due deadline.
     pub fn pop(&mut self, now: Instant) -> Option<Timer> {
         let first = self.queue.first_entry().filter(|first| first.key().0 <= now)?;
         Some(first.remove())

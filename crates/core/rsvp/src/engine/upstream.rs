@@ -41,7 +41,7 @@ struct Merged {
 }
 
 impl Engine {
-    /// Sends what is reserved at a previous hop, or that it is no more.
+    /// Sends the reservation to a previous hop, or its end.
     pub(super) fn refresh_upstream(&mut self, now: Instant, s: &mut SessionState, key: UpKey, cause: Cause) {
         let Ok(merged) = self.merge(now, s, key, cause) else { return };
         let hop_handle = s
@@ -111,7 +111,7 @@ impl Engine {
         self.arm_next_resv_refresh(now, s, key);
     }
 
-    /// Tells a previous hop what is not reserved any more.
+    /// Reports the end of reservations to a previous hop.
     fn tear_upstream(
         &mut self,
         now: Instant,
@@ -165,7 +165,7 @@ impl Engine {
         }
     }
 
-    /// Sets the next refresh anew, after an acknowledgement or because there are no summaries any more.
+    /// Resets the next refresh, after an acknowledgement or because summaries have ended.
     pub(super) fn arm_resv_refresh(&mut self, now: Instant, s: &mut SessionState, key: UpKey) {
         let period = self.jittered();
         // A blockade that ends lets a larger reservation be tried, so it is computed again soon.
@@ -180,10 +180,10 @@ impl Engine {
         );
     }
 
-    /// Merges what is reserved for the senders behind a previous hop; `Ok(None)` if nothing is.
+    /// Merges the reservations for the senders behind a previous hop; `Ok(None)` if there are none.
     ///
     /// # Errors
-    /// When only what has failed is left, and that is why it was asked for.
+    /// When only failed reservations are left, and the merge was requested because of a failure.
     fn merge(
         &mut self,
         now: Instant,
@@ -272,14 +272,14 @@ impl Engine {
             };
             objects.into_iter().filter(fits).collect()
         };
-        // RFC 2205 section 3.10: the union of what the reservations carry.
+        // RFC 2205 section 3.10: the union of the objects that the reservations carry.
         let passed_on = unique(&|rsb| rsb.passed_on.clone());
         let policy = unique(&|rsb| rsb.policy.clone());
         let scope = needs_scope.then(|| scope.into_iter().collect());
         Ok(Some(Merged { style, flows, scope, confirm, policy, passed_on }))
     }
 
-    /// Of the confirmations that are wanted, that of the largest reservation goes on, and the others are given here.
+    /// Of the requested confirmations, that of the largest reservation is forwarded, and the others are given here.
     fn take_confirmation(
         &mut self,
         now: Instant,
@@ -301,7 +301,7 @@ impl Engine {
         }
     }
 
-    /// Gives a confirmation here if what the reservation asks for is there already, or lets it go on. Returns whether it does.
+    /// Confirms a reservation here if its request is already met, or forwards the request. Returns whether it is forwarded.
     pub(super) fn confirm_or_forward(
         &mut self,
         now: Instant,
@@ -366,7 +366,7 @@ impl Engine {
         }
     }
 
-    /// Handles a confirmation: it is for an application here, or goes on (RFC 2209: RESV CONFIRM ARRIVES). `origin` is `None` for one that
+    /// Handles a confirmation: it is for an application here, or is forwarded (RFC 2209: RESV CONFIRM ARRIVES). `origin` is `None` for one that
     /// this node gives.
     pub(super) fn on_confirmation(&mut self, now: Instant, origin: Option<&Origin>, message: Message) {
         let Body::ResvConf(confirmation) = &message.body else { return };
@@ -420,7 +420,7 @@ impl Engine {
     }
 }
 
-/// Returns whether a reservation of style WF is for this sender, by the scopes of those who reserve (RFC 2205
+/// Returns whether a reservation of style WF is for this sender, by the scopes of the reserving hosts (RFC 2205
 /// section 3.4).
 fn scope_names(s: &SessionState, sender: &Sender) -> bool {
     s.reservations.iter().any(|rsb| {

@@ -48,7 +48,7 @@ pub struct ReservationView {
 }
 
 impl Engine {
-    /// Returns the sessions with what is known of them.
+    /// Returns the sessions with their state.
     pub fn sessions(&self) -> impl Iterator<Item = SessionView> + '_ {
         self.sessions_after(0).map(|(_, view)| view)
     }
@@ -65,7 +65,7 @@ impl Engine {
         self.sessions.range(after).map(|(number, s)| (*number, view(s)))
     }
 
-    /// Returns what a sender of a session announces, and what its path offers; `None` if it is not known.
+    /// Returns the announcement of a sender of a session, and the offer of its path; `None` if the sender is not known.
     pub fn path(&self, session: Session, sender: Sender) -> Option<(Tspec, Option<Adspec>)> {
         let s = self.sessions.get(self.by_session.get(&session)?)?;
         let mut paths = s.paths.iter();
@@ -73,10 +73,10 @@ impl Engine {
         Some((psb.tspec, psb.adspec.clone()))
     }
 
-    /// Takes from the share of an interface what this node reserves there without the protocol, so that both together never exceed it.
+    /// Takes this node's own reservations without the protocol from the share of an interface, so that both together never exceed it.
     ///
     /// # Errors
-    /// Says why there is not enough, also where this node does not control the traffic.
+    /// The reason of a shortage, also where this node does not control the traffic.
     pub fn admit_local(
         &mut self,
         interface: InterfaceId,
@@ -93,14 +93,14 @@ impl Engine {
         Ok(handle)
     }
 
-    /// Returns what [`Engine::admit_local`] has taken.
+    /// Returns the share that [`Engine::admit_local`] has taken to the interface.
     pub fn release_local(&mut self, interface: InterfaceId, handle: ReservationHandle) {
         if let Some(share) = self.interfaces.get_mut(&interface).and_then(|place| place.share.as_mut()) {
             share.release(handle);
         }
     }
 
-    /// Changes how much of an interface can be reserved. What is reserved stays, also if it is more. Nothing happens where this node does not
+    /// Changes how much of an interface can be reserved. Reservations stay, even if they exceed it. Nothing happens where this node does not
     /// control the traffic.
     ///
     /// # Errors

@@ -27,7 +27,7 @@ fn checksum(bytes: &[u8]) -> u16 {
     !(sum as u16)
 }
 
-/// Returns the message at the beginning of what a packet carries, without what follows it.
+/// Returns the message at the beginning of a packet's payload, without the bytes after it.
 pub fn whole_message(bytes: &[u8]) -> &[u8] {
     let said = bytes.get(6..8).map_or(0, |said| usize::from(u16::from_be_bytes([said[0], said[1]])));
     bytes.get(..said).filter(|_| said >= HEADER).unwrap_or(bytes)

@@ -1,9 +1,9 @@
 //! Messages: a header and objects (RFC 2205 section 3.1, RFC 2747 section 4.3 as amended by RFC 3097, RFC 2961 sections 3 to 5).
 //!
 //! [`Message::encode`] writes the objects in the recommended order, with a checksum. [`Message::decode`] takes them in any order that is
-//! allowed, and says what becomes of a message that it does not understand: it is [malformed](DecodeError::Malformed) and only
-//! counted, or [refused](DecodeError::Refused) with an error that the node in front should hear of. Objects of unknown classes are
-//! treated as RFC 2205 section 3.10 asks for.
+//! allowed, and returns the treatment of a message that it does not understand: it is [malformed](DecodeError::Malformed) and only
+//! counted, or [refused](DecodeError::Refused) with an error to report to the previous node. Objects of unknown classes are
+//! treated as RFC 2205 section 3.10 requests.
 //!
 //! The INTEGRITY object is no part of a [`Message`]: [`crate::integrity`] puts it into the bytes and checks it there.
 
@@ -58,7 +58,7 @@ pub enum MessageType {
     Ack = 13,
     /// The numbers of the messages whose state is refreshed.
     Srefresh = 15,
-    /// Asks for proof that messages are recent.
+    /// Requests a proof that messages are recent.
     IntegrityChallenge = 25,
     /// The answer to it.
     IntegrityResponse = 26,
@@ -85,7 +85,7 @@ impl MessageType {
         Self::ALL.into_iter().find(|kind| *kind as u8 == number)
     }
 
-    /// Returns whether the message has the Router Alert option, because it is addressed to somebody beyond
+    /// Returns whether the message has the Router Alert option, because it is addressed beyond
     /// the next node (RFC 2205 section 3.3).
     pub const fn has_router_alert(self) -> bool {
         matches!(self, Self::Path | Self::PathTear | Self::ResvConf)
@@ -129,7 +129,7 @@ pub enum Body {
     Unread(MessageType, Vec<Opaque>),
 }
 
-/// A sender and what it sends (RFC 2205 section 3.1.3).
+/// A sender and its traffic (RFC 2205 section 3.1.3).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Path {
     /// The session.
@@ -183,7 +183,7 @@ pub struct PathErr {
 pub struct Descriptor {
     /// The flowspec. Only the end of a reservation may leave it out.
     pub flowspec: Option<Flowspec>,
-    /// For whom.
+    /// Senders that it is for.
     pub filters: Vec<Sender>,
 }
 
@@ -196,7 +196,7 @@ pub struct Resv {
     pub hop: Hop,
     /// The refresh period of the next hop.
     pub refresh: Duration,
-    /// The receiver that wants a confirmation.
+    /// The receiver that requests a confirmation.
     pub confirm: Option<IpAddr>,
     /// The senders to which it goes, in ascending order, if it is of style WF and may loop.
     pub scope: Option<Vec<IpAddr>>,
@@ -247,7 +247,7 @@ pub struct ResvConf {
     pub session: Session,
     /// The node that confirms.
     pub error: ErrorSpec,
-    /// The receiver that wanted it.
+    /// The receiver that requested it.
     pub receiver: IpAddr,
     /// The style.
     pub style: Style,
@@ -258,8 +258,8 @@ pub struct ResvConf {
 /// Reason why bytes are not a message.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum DecodeError {
-    /// Shorter than the header says, or than a header.
-    #[error("the message has {found} bytes, and its header says {said}")]
+    /// Shorter than the length in the header, or than a header.
+    #[error("the message has {found} bytes, and its header states {said}")]
     Length {
         /// The length found.
         found: usize,
@@ -365,7 +365,7 @@ impl Message {
         bytes
     }
 
-    /// Returns a hash of the message without what differs between one that installs state and one that refreshes it.
+    /// Returns a hash of the message without the objects that differ between a message that installs state and its refreshes.
     pub(crate) fn content_hash(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.encode_unfinished().hash(&mut hasher);
@@ -388,7 +388,7 @@ impl Message {
     /// Reads a message.
     ///
     /// # Errors
-    /// Says what becomes of a message that is not understood.
+    /// The treatment of a message that is not understood.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let kind = check_header(bytes)?;
         let reduces_refreshes = bytes[0] & REFRESH_REDUCTION != 0;

@@ -1,4 +1,4 @@
-//! Reading the objects of a message, and what becomes of those that are not understood.
+//! Parsing of the objects of a message, and the treatment of unknown ones.
 
 use super::{
     Body, DecodeError, Descriptor, MessageType, Objects, Path, PathErr, PathTear, Refused, Resv, ResvConf,
@@ -292,7 +292,7 @@ impl Parts {
     }
 }
 
-/// Sets what a message may have once.
+/// Sets an object that a message may have once.
 fn once<T>(slot: &mut Option<T>, value: T) -> Result<(), DecodeError> {
     match slot.replace(value) {
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! Messages: every type is read as it was written, and what is not one is refused.
+//! Messages: every type is read as it was written, and other bytes are refused.
 
 use super::*;
 use crate::object::Ids;
@@ -227,7 +227,7 @@ fn impossible_ports_and_addresses_are_malformed() {
 }
 
 proptest! {
-    /// Objects in any order, changed bytes: no panic, and what is accepted can be written and read again.
+    /// Objects in any order, changed bytes: no panic, and accepted bytes can be written and read again.
     #[test]
     fn foreign_bytes_do_no_harm(
         sample in 0_usize..32,

@@ -41,7 +41,7 @@ pub type Keys = [Option<&'static [u8]>; 3];
 pub const NONE: Keys = [None; 3];
 pub const ALL_BUT_M: Keys = [Some(b"a secret of neighbours"), Some(b"a secret of neighbours"), None];
 
-/// Makes what is said.
+/// Builds the described network.
 pub type MakeBody = fn(&Bed) -> Body;
 
 impl Bed {

@@ -179,7 +179,7 @@ impl World {
         self.restart(node);
     }
 
-    /// The node says nothing any more.
+    /// The node falls silent.
     pub fn vanish(&mut self, node: usize) {
         self.nodes[node].is_alive = false;
     }

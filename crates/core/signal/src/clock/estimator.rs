@@ -35,7 +35,7 @@ pub struct ClockParams {
     pub precision: Duration,
 }
 
-/// The offset of the other end's clock, from exchanges.
+/// The offset of the peer's clock, from exchanges.
 #[derive(Clone, Debug)]
 pub struct OffsetEstimator {
     params: ClockParams,

@@ -11,8 +11,8 @@
 //!
 //! Example: T1 = 0, T2 = 105, T3 = 106, T4 = 11 (ms) give an offset of 100 ms +- 5 ms and a round trip of 10 ms.
 //!
-//! - [`Exchange`], [`ClockEstimate`]: one exchange, and what follows from it.
-//! - [`OffsetEstimator`]: what follows from all exchanges of a connection, at any time.
+//! - [`Exchange`], [`ClockEstimate`]: one exchange, and its estimate.
+//! - [`OffsetEstimator`]: the estimate from all exchanges of a connection, at any time.
 //! - [`Stamper`]: the times that messages carry, so that messages that are sent anyway make exchanges.
 
 mod estimator;
@@ -23,7 +23,7 @@ pub use stamps::{Echo, Stamper, Stamps};
 
 use cutline_units::{Duration, Instant};
 
-/// The other end's clock minus ours, ns.
+/// The peer's clock minus ours, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ClockOffset(i64);
 
@@ -57,7 +57,7 @@ impl ClockOffset {
 /// An estimate of the clock offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockEstimate {
-    /// The other end's clock minus ours.
+    /// The peer's clock minus ours.
     pub offset: ClockOffset,
     /// The largest possible error of the offset.
     pub error: Duration,
@@ -70,9 +70,9 @@ pub struct ClockEstimate {
 pub struct Exchange {
     /// T1: when we sent, by our clock.
     pub sent: Instant,
-    /// T2: when the other end received it, by its clock.
+    /// T2: when the peer received it, by its clock.
     pub received: Instant,
-    /// T3: when the other end replied, by its clock.
+    /// T3: when the peer replied, by its clock.
     pub replied: Instant,
     /// T4: when the reply came, by our clock.
     pub returned: Instant,

@@ -3,7 +3,7 @@
 use super::Exchange;
 use cutline_units::Instant;
 
-/// Number of our messages by which the other end's echo may lag behind.
+/// Number of our messages by which the peer's echo may lag behind.
 const REMEMBERED: usize = 4;
 
 /// The times in a message.
@@ -42,7 +42,7 @@ impl Stamper {
     }
 
     /// Takes the stamps of a message that has arrived, and returns the exchange that it completes. An echo of something that
-    /// we have not sent lately completes none: a made-up time would make the estimate look better than it is.
+    /// we have not sent recently completes none: a made-up time would make the estimate look better than it is.
     pub fn on_stamps(&mut self, arrived: Instant, stamps: &Stamps) -> Option<Exchange> {
         let is_newer = self.heard.is_none_or(|heard| stamps.sent > heard.sent);
         if is_newer {

@@ -8,7 +8,7 @@ use cutline_params::{ParameterError, Parameters as _};
 use cutline_units::{Duration, Histogram, Instant, Rate};
 use std::collections::VecDeque;
 
-/// The longest delay and jitter that are measured; a longer one counts as this one. It bounds what made-up time stamps do.
+/// The longest delay and jitter that are measured; a longer one counts as this one. It bounds the effect of false time stamps.
 pub const LONGEST_DELAY: Duration = Duration::from_secs(3600);
 
 /// Largest number of intervals that wait to be taken. Of more, the oldest are forgotten.
@@ -98,7 +98,7 @@ pub struct Sample {
     pub number: u64,
     /// Time of arrival, by our clock.
     pub arrived: Instant,
-    /// Its length without what the connection adds.
+    /// Its length without the connection's overhead.
     pub bytes: u64,
     /// Its one-way delay; `None` while the clock offset is unknown.
     pub delay: Option<Duration>,
@@ -235,7 +235,7 @@ impl Arrivals {
     }
 
     /// Takes a message that arrived at a time of our clock, and was sent at a time of the sender's clock. `offset` is the
-    /// sender's clock minus ours; while it is unknown, delays are not measured. `bytes` is its length without what the
+    /// sender's clock minus ours; while it is unknown, delays are not measured. `bytes` is its length without the overhead of the
     /// connection adds.
     ///
     /// Messages are to be given in the order of their arrival, and all that have arrived before
@@ -291,7 +291,7 @@ impl Arrivals {
         arrival
     }
 
-    /// Takes a message of an end that does not number its messages, nor says when they were sent. So losses, delays and jitter
+    /// Takes a message of an end that does not number its messages, nor gives their sending times. So losses, delays and jitter
     /// are not measured.
     pub fn on_plain(&mut self, arrived: Instant, bytes: u64) {
         if arrived >= self.schedule.until() {
@@ -312,9 +312,9 @@ impl Arrivals {
         self.total.bytes = self.total.bytes.saturating_add(bytes);
     }
 
-    /// Takes how many messages the other end says that it has sent since the beginning, of which a message may still be under
-    /// way. If it has sent nothing since it last said so, or nothing that has not arrived, then the gap and the silence are
-    /// its own, and begin anew.
+    /// Takes how many messages the peer reports to have sent since the beginning, of which a message may still be under
+    /// way. If it has sent nothing since its last report, or nothing that has not arrived, then the gap and the silence are
+    /// its own, and start again.
     pub fn on_sent(&mut self, now: Instant, messages: u64) {
         if messages <= self.total.expected || messages == self.sent_before {
             self.latest = self.latest.max(now);
@@ -355,7 +355,7 @@ impl Arrivals {
         }
     }
 
-    /// The first interval begins now. What has been received already is in it, but no gap or silence of before.
+    /// The first interval begins now. Data already received is in it, but no gap or silence from before.
     pub fn restart(&mut self, now: Instant) {
         self.schedule.restart(now);
         (self.latest, self.gap) = (self.latest.max(now), Duration::ZERO);

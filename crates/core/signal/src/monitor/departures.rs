@@ -11,7 +11,7 @@ use cutline_units::{Duration, Instant, Rate};
 pub struct Sent {
     /// Messages.
     pub messages: u64,
-    /// Their bytes, without what the connection adds to them.
+    /// Their bytes, without the connection's overhead.
     pub bytes: u64,
     /// Time in which the application was held back: it had to wait for room in a queue, or for its turn by
     /// the rate.
@@ -58,7 +58,7 @@ impl SentInterval {
         OfferedMessages { messages: self.sent.messages, time }
     }
 
-    /// The throughput of what was sent.
+    /// The throughput of the sent messages.
     pub fn throughput(&self) -> Rate {
         throughput(self.sent.bytes, self.until.saturating_since(self.since))
     }
@@ -97,7 +97,7 @@ impl Departures {
         self.total.bytes = self.total.bytes.saturating_add(bytes);
     }
 
-    /// The application wants to send and has to wait from now on, until [`Departures::release`].
+    /// Notes that the application must wait with sending from now on, until [`Departures::release`].
     pub fn hold(&mut self, now: Instant) {
         self.on_deadline(now);
         self.held_since.get_or_insert(now);

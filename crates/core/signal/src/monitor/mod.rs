@@ -9,9 +9,9 @@
 //! In the interval i, of length `t_i`, `R_i` messages are received of the `S_i` that the sender has sent, as their sequence numbers
 //! show. m was sent at s(m) and received at r(m); m - 1 is the message that arrived before it.
 //!
-//! Each end has an object for each direction: [`Departures`] for what it sends, [`Arrivals`] for what it receives. After each
-//! interval it sends a [`Report`] of both to the other end, whose [`PeerReports`] turn it into the same measures again. A
-//! [`Report`] has totals, so a lost one does no harm. It is foreign data: what contradicts itself, earlier reports or what was
+//! Each end has an object for each direction: [`Departures`] for sent messages, [`Arrivals`] for received ones. After each
+//! interval it sends a [`Report`] of both to the peer, whose [`PeerReports`] turn it into the same measures again. A
+//! [`Report`] has totals, so a lost one does no harm. It is untrusted data: a report that contradicts itself, earlier reports or the traffic that was
 //! sent is refused and counted.
 //!
 //! Example: in 0.5 s 20 of 25 messages of 1000 B arrive. T = 160,000 bit / 0.5 s = 320 kbit/s, L = 100 (1 - 20 / 25) = 20 %.

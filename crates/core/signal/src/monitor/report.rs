@@ -12,8 +12,8 @@
 //! | 2 x 8 | the longest gap of the last interval, and the silence at its end, ns |
 //! | 3 x 8 | sent since the beginning: messages, bytes, how long the application was held back, ns |
 //! | 8 | when this report is sent, by its sender's clock, ns |
-//! | 2 x 8 | the latest report from the other end: when it was sent, when it arrived; all ones if there was none |
-//! | 0 or 8 | time in which data waited for the application of its sender, which did not read, ns; left out if it and what follows are 0 |
+//! | 2 x 8 | the latest report from the peer: when it was sent, when it arrived; all ones if there was none |
+//! | 0 or 8 | time in which data waited for the application of its sender, which did not read, ns; left out if it and the later ones are 0 |
 //! | 0 or 8 | datagrams that the host of its sender has dropped because the receive buffer was full; left out if it is 0 |
 //!
 //! All numbers are big-endian. Everything but the last interval's figures are totals, so a lost report does no harm.
@@ -65,11 +65,11 @@ pub struct ReportStats {
     pub used: u64,
     /// Reports that were not newer than one that came before.
     pub stale: u64,
-    /// Reports that contradict themselves, earlier ones, or what was sent.
+    /// Reports that contradict themselves, earlier ones, or the sent traffic.
     pub refused: u64,
 }
 
-/// The reports of the other end.
+/// The reports of the peer.
 #[derive(Clone, Debug, Default)]
 pub struct PeerReports {
     last: Option<Report>,
@@ -87,8 +87,8 @@ impl Report {
     /// The length of the longest report, bytes.
     pub const LONGEST: usize = Self::LENGTH + 2 * 8;
 
-    /// The report after an interval of `arrivals` that is over, and of `departures`, which have begun at the same time. `clock` is what is
-    /// known of the other end's clock, `stamps` are of the time at which the report is sent.
+    /// The report after an interval of `arrivals` that is over, and of `departures`, which have begun at the same time. `clock` is the state of
+    /// the peer's clock, `stamps` are of the time at which the report is sent.
     pub fn new(
         number: u32,
         arrivals: &Arrivals,
@@ -223,8 +223,8 @@ fn read_spread(from: &mut Reader<'_>) -> Option<Option<Spread>> {
 }
 
 impl PeerReports {
-    /// Takes a report that has arrived now. `sent` is what this end has sent since the beginning, `clock` what is known of the
-    /// other end's clock, after the exchange of this report. Returns what was delivered since the report before it.
+    /// Takes a report that has arrived now. `sent` is the traffic that this end has sent since the beginning, `clock` the state of the
+    /// peer's clock, after the exchange of this report. Returns the deliveries since the report before it.
     ///
     /// # Errors
     /// When it is not newer than the one before, or a contradiction. Then it changes nothing.
@@ -289,7 +289,7 @@ impl PeerReports {
         self.delivery.as_ref()
     }
 
-    /// Returns the demand of the other end's application between its last two reports; `None` before the
+    /// Returns the demand of the peer's application between its last two reports; `None` before the
     /// first.
     pub const fn demand(&self) -> Option<OfferedMessages> {
         self.demand

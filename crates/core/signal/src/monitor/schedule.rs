@@ -11,7 +11,7 @@ pub(super) struct Schedule {
     until: Instant,
 }
 
-/// From when until when.
+/// Start and end of an interval.
 pub(super) type Span = (Instant, Instant);
 
 impl Schedule {
@@ -31,7 +31,7 @@ impl Schedule {
     }
 
     /// Ends the interval under way if it is over, and begins the next one. Whole intervals that have passed since are returned
-    /// as one long one, so that their number is bounded however long nobody has asked.
+    /// as one long one, so that their number is bounded however late the call is.
     pub(super) fn end(&mut self, now: Instant) -> [Option<Span>; 2] {
         if now < self.until {
             return [None, None];

@@ -191,7 +191,7 @@ fn a_sender_that_is_known_to_send_nothing_makes_no_gap() {
 
 #[test]
 fn messages_end_intervals_by_their_own_time() {
-    // Nobody has looked for 10 s; the stamps still say what arrived when.
+    // There was no call for 10 s; the stamps still have the times of arrival.
     let mut arrivals = arrivals();
     for number in 0..100 {
         arrive(&mut arrivals, number, number * 100, number * 100);
@@ -430,7 +430,7 @@ fn steps() -> impl Strategy<Value = Vec<TraceStep>> {
 }
 
 proptest! {
-    /// Intervals compared with counting everything anew.
+    /// Intervals compared with a complete recount.
     #[test]
     fn intervals_have_what_the_messages_were(steps in steps()) {
         let (mut arrivals, mut now, mut seen) = (arrivals(), 1000, BTreeSet::new());

@@ -10,10 +10,10 @@
 //! | 4 | round: 1 for the first offer, one more for each later one |
 //! | 4 | the last round on which this end knows both to agree; 0 for none |
 //! | 16 | nonce of the end that sends this |
-//! | 16 | nonce of the other end; zeros in the first offer, when it is not known |
+//! | 16 | nonce of the peer; zeros in the first offer, when it is not known |
 //! | 1 | answer alone: 1 if the ends agree, 0 if not |
 //! | 1 | offer and answer: capacity profile, 1 to 6 in the order of RFC 9622; 0 for none |
-//! | 2 x (4 to 92) | offer and answer: what this end sends, and what it receives |
+//! | 2 x (4 to 92) | offer and answer: the direction that this end sends, and the one that it receives |
 //! | 32 | with a key: HMAC-SHA-256 of the sender's role (0 initiator, 1 responder) and everything before |
 //!
 //! A specification is a set of the parameters that are not open (2 bytes, the lowest bit is the first parameter), a set of those
@@ -50,12 +50,12 @@ pub type Nonce = [u8; 16];
 pub enum Role {
     /// The end that began: it has connected, or sent the first offer.
     Initiator,
-    /// The other end.
+    /// The peer.
     Responder,
 }
 
 impl Role {
-    /// The other end's role.
+    /// The peer's role.
     #[must_use]
     pub const fn other(self) -> Self {
         match self {
@@ -76,7 +76,7 @@ pub struct NegotiationMessage {
     pub agreed_round: u32,
     /// The nonce of the end that sends this.
     pub nonce: Nonce,
-    /// The nonce of the other end, which shows that this end has heard from it; zeros in the first offer.
+    /// The nonce of the peer, which proves that this end has received its message; zeros in the first offer.
     pub echo: Nonce,
     /// The content.
     pub content: Content,
@@ -101,7 +101,7 @@ pub enum Content {
 /// Reason why bytes are no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// The bytes do not begin as a message does: the other end uses another protocol.
+    /// The bytes do not begin as a message does: the peer uses another protocol.
     Foreign,
     /// The message has this other version.
     Version(u8),
@@ -114,11 +114,11 @@ pub enum Refused {
 /// Number of bytes of a stream that are a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// More bytes are needed to tell.
+    /// More bytes are needed for a decision.
     Part,
     /// So many bytes.
     Whole(usize),
-    /// None: what comes is no message.
+    /// None: the bytes are no message.
     Foreign,
 }
 
@@ -176,7 +176,7 @@ impl NegotiationMessage {
         bytes
     }
 
-    /// Returns the message that the bytes are. The key may depend on what an unauthenticated message says, for the key of a
+    /// Returns the message in the bytes. The key may depend on the contents of an unauthenticated message, for the key of a
     /// session is derived from both nonces.
     ///
     /// # Errors

@@ -1,9 +1,9 @@
-//! Both ends of a connection agree on what it needs (QoSockets section II).
+//! Both ends of a connection agree on its specification (QoSockets section II).
 //!
 //! Each end has a [`ConnectionSpecification`]. The initiator sends an *offer*, the responder an *answer* with its own
-//! specification, the initiator a *confirmation*. Both ends compute what they [agree](ConnectionSpecification::agree) on from
+//! specification, the initiator a *confirmation*. Both ends compute their [agreement](ConnectionSpecification::agree) from
 //! the two specifications, so neither has to believe the other's result; an answer whose verdict is not that result is a
-//! contradiction. Later either end can begin a new *round*. While it is under way, and if it fails, what was agreed on before
+//! contradiction. Later either end can begin a new *round*. While it is under way, and if it fails, the previous agreement
 //! holds. A lost confirmation is made up for by whatever comes next: each message has the number of the round on which its
 //! sender agreed last.
 //!
@@ -12,23 +12,23 @@
 //!     | offer (round 1) ------------------> |
 //!     | <---------------- answer (round 1) |
 //!     | confirmation ---------------------> |   both: Event::Agreed or Event::Refused
-//!     | <---------------- offer (round 2)  |   the responder wants something else
+//!     | <---------------- offer (round 2)  |   the responder requests another specification
 //! ```
 //!
 //! Over datagrams an offer is sent again until it is answered, and an answer until it is confirmed, at intervals that double.
-//! A stream loses nothing, so everything is sent once. After [`NegotiationParams::give_up`] an end goes on alone
-//! ([`Event::OneSided`]): the other one does not speak this protocol, or has gone. If both ends begin the same round, that of
+//! A stream loses nothing, so everything is sent once. After [`NegotiationParams::give_up`] an end continues alone
+//! ([`Event::OneSided`]): the other one does not speak this protocol, or has disappeared. If both ends begin the same round, that of
 //! the initiator is the one that counts.
 //!
-//! Every message but the first offer has the nonces of both ends. So who does not see what an end sends cannot take part, not even
+//! Every message but the first offer has the nonces of both ends. So a host that does not see an end's messages cannot take part, not even
 //! with a false address.
 //!
 //! With a key, every message has a tag. The first offer is authenticated by the shared key, everything else by one derived
 //! from it and the nonces of both ends. So nothing of one session is worth anything in another, but for a first offer. An old
-//! one that somebody repeats is answered, but never confirmed, so it changes nothing: a responder has a session only when an
+//! one that an attacker repeats is answered, but never confirmed, so it changes nothing: a responder has a session only when an
 //! answer has been confirmed, and until then the latest first offer counts.
 //!
-//! What is bounded: one message under way, two to be sent, a few hundred bytes in all.
+//! Bounds: one message under way, two to be sent, a few hundred bytes in all.
 
 pub mod message;
 mod params;
@@ -58,9 +58,9 @@ pub enum Carrier {
 /// Agreement of both ends, as this end sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Agreed {
-    /// For what this end sends. `offered` are this end's values.
+    /// For the direction that this end sends. `offered` are this end's values.
     pub send: Agreement,
-    /// For what this end receives. `offered` are this end's values.
+    /// For the direction that this end receives. `offered` are this end's values.
     pub receive: Agreement,
 }
 
@@ -69,27 +69,27 @@ pub struct Agreed {
 pub enum Event {
     /// Both ends agree.
     Agreed(Box<Agreed>),
-    /// The ends do not agree. What was agreed on in an earlier round holds.
+    /// The ends do not agree. The agreement of an earlier round holds.
     Refused {
         /// Conflicts about the traffic that this end sends.
         send: Option<Conflicts>,
         /// Conflicts about the traffic that this end receives.
         receive: Option<Conflicts>,
     },
-    /// The other end takes no part. What was agreed on in an earlier round holds; otherwise this end's own specification.
+    /// The peer takes no part. The agreement of an earlier round holds; otherwise this end's own specification.
     OneSided(OneSidedReason),
 }
 
-/// Reason why the other end takes no part.
+/// Reason why the peer takes no part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OneSidedReason {
-    /// The other end has not answered in time.
+    /// The peer has not answered in time.
     NoAnswer,
-    /// The other end uses this version of the protocol.
+    /// The peer uses this version of the protocol.
     OtherVersion(u8),
-    /// The other end uses another protocol.
+    /// The peer uses another protocol.
     Foreign,
-    /// Its verdict is not what follows from both specifications.
+    /// Its verdict does not follow from both specifications.
     Contradiction,
 }
 
@@ -119,11 +119,11 @@ pub struct Negotiation {
     keys: Option<Keys>,
     session: Option<u64>,
     nonce: Nonce,
-    /// The other end's nonce, once it is known.
+    /// The peer's nonce, once it is known.
     their_nonce: Option<Nonce>,
     /// The round under way, or the last one; 0 before the first.
     round: u32,
-    /// Requirements of this end; while it asks for others, the earlier ones.
+    /// Requirements of this end; while it requests others, the earlier ones.
     ours: ConnectionSpecification,
     state: State,
     agreed: Option<Box<Agreed>>,
@@ -131,9 +131,9 @@ pub struct Negotiation {
     agreed_round: u32,
     /// A round that this end has answered, and whose confirmation it has not seen.
     unconfirmed: Option<(u32, Outcome)>,
-    /// True if the other end has shown that it takes part: by an answer or a confirmation.
+    /// True if the peer has shown that it takes part: by an answer or a confirmation.
     is_joined: bool,
-    /// Requirements to ask for when the first round has ended.
+    /// Requirements to request when the first round has ended.
     next: Option<ConnectionSpecification>,
     /// The confirmation of the last round, for a repeated answer.
     confirmation: Option<Vec<u8>>,
@@ -168,7 +168,7 @@ struct Pending {
     /// Time of the next retransmission.
     again: Instant,
     interval: Duration,
-    /// Time at which the other end is given up.
+    /// Time at which the peer is given up.
     until: Instant,
 }
 
@@ -184,7 +184,7 @@ struct Keys {
 const MOST_WAITING: usize = 2;
 
 impl Negotiation {
-    /// The initiator, which offers `ours`. `session` and `nonce` are random numbers that nobody can guess.
+    /// The initiator, which offers `ours`. `session` and `nonce` are unpredictable random numbers.
     ///
     /// # Errors
     /// When a parameter is not allowed.
@@ -201,7 +201,7 @@ impl Negotiation {
         Ok(this)
     }
 
-    /// The responder, which waits for an offer. `nonce` is a random number that nobody can guess.
+    /// The responder, which waits for an offer. `nonce` is an unpredictable random number.
     ///
     /// # Errors
     /// When a parameter is not allowed.
@@ -245,8 +245,8 @@ impl Negotiation {
         })
     }
 
-    /// Begins a new round with what this end needs from now on. A round of this end that is under way ends without an event.
-    /// While the first round is under way, or one that the other end began, the new one begins after it. A responder that has not been offered anything answers
+    /// Begins a new round with this end's new specification. A round of this end that is under way ends without an event.
+    /// While the first round is under way, or one that the peer began, the new one begins after it. A responder that has not been offered anything answers
     /// with `ours` when it is.
     pub fn renegotiate(&mut self, now: Instant, ours: ConnectionSpecification) {
         match &self.state {
@@ -281,7 +281,7 @@ impl Negotiation {
         !matches!(self.state, State::Idle)
     }
 
-    /// A number that both ends know, and nobody who cannot see the path; `None` before both nonces are known.
+    /// A number that only hosts on the path know; `None` before both nonces are known.
     pub fn token(&self) -> Option<u32> {
         let theirs = self.their_nonce?;
         if let Some(keys) = &self.keys {
@@ -291,7 +291,7 @@ impl Negotiation {
         Some(u32::from_be_bytes(std::array::from_fn(|i| self.nonce[i] ^ theirs[i])))
     }
 
-    /// Something has come that shows that the other end knows the [token](Negotiation::token), so it has got the answer, and
+    /// Something has come that shows that the peer knows the [token](Negotiation::token), so it has got the answer, and
     /// agrees. Its confirmation may be lost.
     pub fn on_token(&mut self, now: Instant) {
         if let State::Answered { outcome: Outcome { event: Event::Agreed(_), .. }, .. } = &self.state {
@@ -306,7 +306,7 @@ impl Negotiation {
     }
 
     /// Returns whether something that has come in this session has its tag at its end, if there is a key.
-    /// Returns what comes before.
+    /// Returns the bytes before the tag, if the tag is right.
     pub fn authentic<'b>(&self, bytes: &'b [u8]) -> Option<&'b [u8]> {
         let Some(keys) = &self.keys else { return Some(bytes) };
         let (content, tag) = bytes.split_last_chunk::<TAG>()?;
@@ -329,7 +329,7 @@ impl Negotiation {
         }
     }
 
-    /// Sends again what is due, or gives up the other end.
+    /// Repeats a due message, or gives up the peer.
     pub fn on_deadline(&mut self, now: Instant) {
         let (State::Offered { pending, .. } | State::Answered { pending, .. }) = &mut self.state else {
             return;
@@ -345,12 +345,12 @@ impl Negotiation {
         }
     }
 
-    /// Returns whether bytes are a message of another session: the other end, or another one at its address, has begun anew.
+    /// Returns whether bytes are a message of another session: the peer, or another one at its address, has restarted.
     pub fn is_of_another_session(&self, bytes: &[u8]) -> bool {
         message::session_of(bytes).is_some_and(|session| self.session != Some(session))
     }
 
-    /// Handles what has come from the other end and should be a message: a datagram, or as much of a stream as [`framing`]
+    /// Handles received bytes that should be a message: a datagram, or as much of a stream as [`framing`]
     /// says.
     pub fn on_message(&mut self, now: Instant, bytes: &[u8]) {
         let has_key = self.keys.is_some();
@@ -382,7 +382,7 @@ impl Negotiation {
         if let Some(notice) = message::notice(bytes) {
             self.send(notice);
         }
-        // With a key nobody is believed who cannot show it.
+        // With a key, unauthenticated messages are ignored.
         if self.is_under_way() && self.keys.is_none() {
             self.give_up(now, OneSidedReason::OtherVersion(version));
         }
@@ -430,7 +430,7 @@ impl Negotiation {
             return;
         }
         self.stats.received += 1;
-        // A proposal of this end that gives way to the other end's round is its answer.
+        // A proposal of this end that gives way to the peer's round is its answer.
         let proposal = match self.leave() {
             State::Offered { proposal, .. } => proposal,
             State::Idle | State::Answered { .. } => self.ours.clone(),
@@ -456,7 +456,7 @@ impl Negotiation {
         }
     }
 
-    /// Learns on which round the other end agreed last: a confirmation that may have been lost.
+    /// Learns on which round the peer agreed last: a confirmation that may have been lost.
     fn learn(&mut self, now: Instant, agreed_round: u32) {
         if agreed_round == self.round && matches!(self.state, State::Answered { .. }) {
             return self.on_confirmation(now, agreed_round);
@@ -540,8 +540,8 @@ impl Negotiation {
         }
     }
 
-    /// Ends the round under way without the other end. A responder whose answer to a first offer is not confirmed has nothing
-    /// to tell: it waits for another offer.
+    /// Ends the round under way without the peer. A responder whose answer to a first offer is not confirmed has nothing
+    /// to report: it waits for another offer.
     fn give_up(&mut self, now: Instant, reason: OneSidedReason) {
         drop(self.leave());
         if self.role == Role::Initiator || self.is_joined {
@@ -593,7 +593,7 @@ impl Negotiation {
         }
     }
 
-    /// Takes the other end's nonce, and derives the session's key from it. It does not change any more once the other end has joined.
+    /// Takes the peer's nonce, and derives the session's key from it. It no longer changes once the peer has joined.
     fn derive_key(&mut self, theirs: Nonce) {
         if !self.is_joined {
             self.their_nonce = Some(theirs);

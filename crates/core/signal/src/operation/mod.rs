@@ -6,10 +6,10 @@
 //! not among them, since a lower rate makes them longer.
 //!
 //! - *Down*, if the headroom is below [`OperationParams::near`]: the rate becomes [`OperationParams::decrease`] times the lower one of the
-//!   present rate and what was delivered. What is delivered while messages queue is the bottleneck's rate, so one step comes
+//!   present rate and the delivered rate. The rate delivered while messages queue is the bottleneck's, so one step comes
 //!   below it, and the queue empties. During [`OperationParams::settle`] nothing is decided.
 //! - *Back*, if the headroom is above [`OperationParams::inside`] and the position below the ceiling: half of the way to it after every
-//!   [`OperationParams::rest`]. The ceiling is one step below what was delivered when the rate had to fall.
+//!   [`OperationParams::rest`]. The ceiling is one step below the rate that was delivered when the rate had to fall.
 //! - *Probe*, at the ceiling: after the patience a step up. It has failed if the rate has to fall during [`OperationParams::trial`], or
 //!   if the headroom shrinks by more than [`OperationParams::shrink`]; then two steps down empty the queue that it has made. After a
 //!   probe that has not failed the ceiling is where it led, and the next one follows at once.
@@ -53,7 +53,7 @@ pub struct OperationParams {
     /// The headroom above which the rate may rise; at least near.
     #[param(default = 0.3, range = (0.0, 1.0), source = "ours: a step up does not lead from here to near")]
     pub inside: f64,
-    /// By how much the headroom shrinks during a probe that fails.
+    /// Decrease of the headroom during a failing probe.
     #[param(default = 0.2, range = (0.0, 1.0), source = "ours: 20 ms of 100 ms, more than delays vary by themselves")]
     pub shrink: f64,
     /// Time after a step down in which nothing is decided.
@@ -198,7 +198,7 @@ impl Operation {
     }
 
     /// Returns the time since which the rate has been the worst acceptable; `None` if it is higher. Then a
-    /// lower rate can mend nothing any more.
+    /// lower rate cannot improve anything.
     pub const fn worst_since(&self) -> Option<Instant> {
         self.worst_since
     }
@@ -208,7 +208,7 @@ impl Operation {
         self.stats
     }
 
-    /// Takes an interval: what was delivered, what the application offered, and how that was. Returns the rate from now on,
+    /// Takes an interval: the delivered and the offered rate, and the quality of the delivery. Returns the rate from now on,
     /// messages/s. An interval in which nothing depends on the rate changes nothing.
     pub fn on_interval(
         &mut self,
@@ -259,7 +259,7 @@ impl Operation {
         }
     }
 
-    /// Goes down.
+    /// Lowers the rate.
     fn fall(&mut self, now: Instant, delivered: f64) {
         let rate = delivered.min(self.target());
         if self.phase != Phase::Falling {
@@ -273,7 +273,7 @@ impl Operation {
         self.usual = self.params.near;
     }
 
-    /// Goes to one step below a ceiling, or below what was delivered if that is less, so that what waits leaves.
+    /// Lowers the rate to one step below a ceiling, or below the delivered rate if that is less, so that the backlog drains.
     fn retreat(&mut self, now: Instant, ceiling: f64, headroom: f64, delivered: f64) {
         self.stats.retreats += u64::from(self.phase == Phase::Steady);
         self.fail();
@@ -282,7 +282,7 @@ impl Operation {
         self.move_to(now, (ceiling - self.params.step).max(0.0), Phase::Steady);
     }
 
-    /// Goes back up to the ceiling, or probes what is above it after `patience`.
+    /// Raises the rate back to the ceiling, or probes above it after `patience`.
     fn rise(&mut self, now: Instant, headroom: f64, demand: OfferedMessages, patience: Duration) {
         self.phase = Phase::Steady;
         let age = now.saturating_since(self.changed);

@@ -1,4 +1,4 @@
-//! Counters that tell whether much of a connection's MIB has changed.
+//! Counters of changes in a connection's MIB.
 
 /// Counters of both directions of a session. They cost less than its [`Mib`](crate::mib::Mib).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Liveness of the other end.
+//! Liveness of the peer.
 
 use super::event::Cause;
 use cutline_units::{Duration, Instant};
@@ -7,15 +7,15 @@ use cutline_units::{Duration, Instant};
 const MISSED: u64 = 6;
 /// The shortest silence that is a loss, however often the ends report.
 const LEAST: Duration = Duration::from_secs(1);
-/// The same before the first report, which says how often the other end reports.
+/// The same before the first report, which gives the peer's report interval.
 const FIRST: Duration = Duration::from_secs(10);
 
-/// Liveness of the other end.
+/// Liveness of the peer.
 #[derive(Clone, Debug)]
 pub(super) struct Contact {
     /// Time of the last sign of life that was no message.
     heard: Instant,
-    /// Interval between the other end's latest reports; `None` before the first.
+    /// Interval between the peer's latest reports; `None` before the first.
     interval: Option<Duration>,
     /// Time and reason of the loss.
     lost: Option<(Instant, Cause)>,
@@ -53,14 +53,14 @@ impl Contact {
         self.lost.as_ref().map(|(_, cause)| cause)
     }
 
-    /// Marks the other end as lost since then. Returns whether that is new.
+    /// Marks the peer as lost since then. Returns whether that is new.
     pub(super) fn lose(&mut self, since: Instant, cause: Cause) -> bool {
         let is_new = self.lost.is_none();
         self.lost.get_or_insert((since, cause));
         is_new
     }
 
-    /// Marks the other end as found. Returns how long it was lost; `None` if it was not, or is broken.
+    /// Marks the peer as found. Returns how long it was lost; `None` if it was not, or is broken.
     pub(super) fn find(&mut self, now: Instant) -> Option<Duration> {
         if let Some(Cause::Failed(_)) = self.lost() {
             return None;

@@ -20,18 +20,18 @@ pub enum Direction {
 pub enum Event {
     /// Both ends agree. The first time, messages have headers from now on.
     Agreed(Box<Agreed>),
-    /// The ends do not agree. What was agreed on before holds.
+    /// The ends do not agree. The previous agreement holds.
     Refused {
         /// Conflicts about the traffic that this end sends.
         send: Option<Conflicts>,
         /// Conflicts about the traffic that this end receives.
         receive: Option<Conflicts>,
     },
-    /// The other end takes no part in the negotiation. After one in which both ends have agreed, it has not answered, perhaps because its
-    /// application leaves messages unread: what was agreed on goes on to hold.
+    /// The peer takes no part in the negotiation. After one in which both ends have agreed, it has not answered, perhaps because its
+    /// application leaves messages unread: the agreement still holds.
     OneSided(OneSidedReason),
     /// This end asks by itself for another specification ([`Policies::renegotiate`](super::Policies::renegotiate)): its place among the alternatives, from 1, or 0 for
-    /// the application's own. [`Event::Agreed`], [`Event::Refused`] or [`Event::OneSided`] says what becomes of it.
+    /// the application's own. [`Event::Agreed`], [`Event::Refused`] or [`Event::OneSided`] gives the result.
     Asked(usize),
     /// A measure is outside its limit.
     Violated(Direction, Violation),
@@ -50,14 +50,14 @@ pub enum Event {
     Hint(Hint),
     /// The application should send at this rate from now on, messages/s.
     Rate(f64),
-    /// The connection is broken, or nothing has been heard of the other end for longer than its reports allow. What becomes of the
+    /// The connection is broken, or the peer has been silent for longer than its reports allow. The fate of the
     /// messages that it has not reported is unknown.
     Lost {
         /// Cause of the loss.
         cause: Cause,
         /// Number of whole messages sent over this connection.
         sent: u64,
-        /// Number of these messages that the other end has reported as received. It may have received more.
+        /// Number of these messages that the peer has reported as received. It may have received more.
         /// An end that takes no part reports none.
         reported: u64,
     },
@@ -65,7 +65,7 @@ pub enum Event {
     Recovered {
         /// Duration of the interruption.
         after: Duration,
-        /// True if it was made again: then all numbers begin anew. Otherwise the other end is heard again.
+        /// True if it was made again: then all numbers start again. Otherwise the peer has ended its silence.
         is_new: bool,
     },
     /// The connection was not made again within the time that the specification gives; or a datagram
@@ -90,16 +90,16 @@ pub enum Event {
 /// Reason why a connection is lost, or cannot be made again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Nothing has been heard of the other end for so long.
+    /// The peer has been silent for this time.
     Silence(Duration),
-    /// Something has failed: this is what.
+    /// A failure, described in words.
     Failed(String),
 }
 
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Silence(time) => write!(f, "nothing was heard of the other end for {time}"),
+            Self::Silence(time) => write!(f, "the peer has been silent for {time}"),
             Self::Failed(what) => f.write_str(what),
         }
     }

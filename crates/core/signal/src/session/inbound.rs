@@ -12,11 +12,11 @@ use cutline_units::{Bytes, Duration, Histogram, Instant};
 #[derive(Clone, Debug)]
 pub struct Inbound {
     pub(super) arrivals: Arrivals,
-    /// The other end's clock minus ours; `None` while it is unknown.
+    /// The peer's clock minus ours; `None` while it is unknown.
     pub(super) offset: Option<ClockOffset>,
     /// The messages' segment, for rate control, bytes.
     segment: u32,
-    /// State for the other end's rate control; `None` before a message shows that it has some.
+    /// State for the peer's rate control; `None` before a message shows that it has some.
     tfrc: Option<Box<RateReceiver>>,
     recorder: Option<Recorder>,
 }
@@ -40,7 +40,7 @@ impl Inbound {
         self.arrivals.delays()
     }
 
-    /// Returns the time at which feedback for the other end's rate control has to leave, by
+    /// Returns the time at which feedback for the peer's rate control has to leave, by
     /// [`Session::advance`](super::Session::advance).
     #[inline]
     pub fn feedback_due(&self) -> Instant {
@@ -67,7 +67,7 @@ impl Inbound {
         self.arrivals.take_samples()
     }
 
-    /// A datagram has arrived. Returns what it is for; a message is measured.
+    /// A datagram has arrived. Returns its purpose; a message is measured.
     #[inline]
     pub fn on_datagram(&mut self, arrived: Instant, bytes: &[u8], standing: Standing) -> Purpose {
         let purpose = self.purpose(arrived, bytes, standing);
@@ -80,7 +80,7 @@ impl Inbound {
 
     #[inline]
     fn purpose(&mut self, arrived: Instant, bytes: &[u8], standing: Standing) -> Purpose {
-        // The address may have been that of an earlier connection, whose other end does not know that it is over. What comes before the
+        // The address may have been that of an earlier connection, whose peer does not know that it is over. A datagram before the
         // answer, because the network reorders, is not plain either.
         if standing == Standing::Joining && frame::token_of(bytes).is_some() {
             return Purpose::Nothing;

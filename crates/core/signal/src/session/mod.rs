@@ -1,10 +1,10 @@
-//! One end of a QoS connection, without IO: it negotiates, measures what is sent and received, exchanges reports, watches what was
-//! agreed on, and adapts.
+//! One end of a QoS connection, without IO: it negotiates, measures the traffic sent and received, exchanges reports, watches the
+//! agreement, and adapts.
 //!
 //! It has three parts, so that a socket may protect each by a lock of its own and the two directions never wait for each other:
 //!
-//! - [`Outbound`]: what the application sends: numbers, pacing, rate control, counters.
-//! - [`Inbound`]: what it receives: counters, delays, jitter.
+//! - [`Outbound`]: the sent direction: numbers, pacing, rate control, counters.
+//! - [`Inbound`]: the received direction: counters, delays, jitter.
 //! - [`Session`]: everything else, which is needed a few times a second.
 //!
 //! ```text
@@ -14,7 +14,7 @@
 //! ```
 //!
 //! With an end that does not speak this protocol a session is *alone*: its messages are those of a plain connection, and only
-//! what one end sees is measured.
+//! measures of one end exist.
 
 mod activity;
 mod contact;
@@ -56,7 +56,7 @@ use trace::{Beginning, Input, Output, Recorder, Role};
 /// Everything of an end but its two directions.
 #[derive(Debug)]
 pub struct Session {
-    /// `None` for an end that has never asked the other one.
+    /// `None` for an end without a negotiation.
     negotiation: Option<Negotiation>,
     standing: Standing,
     params: SessionParams,
@@ -94,7 +94,7 @@ struct Side {
 const CHECKED: &str = "the session has checked its parameters";
 /// Number of intervals without a report that count as silence.
 const MISSED: u64 = 3;
-/// The most events that wait to be read. Older ones are forgotten: what holds now is in the [`Mib`].
+/// The most events that wait to be read. Older ones are dropped: the present state is in the [`Mib`].
 const MOST_EVENTS: usize = 256;
 
 impl Side {
@@ -111,7 +111,7 @@ impl Side {
 }
 
 impl Session {
-    /// The end that asks. `ids` are random numbers that nobody can guess: the session's, and a nonce.
+    /// The initiator. `ids` are unpredictable random numbers: the session's, and a nonce.
     ///
     /// # Errors
     /// When a parameter is not allowed.
@@ -124,7 +124,7 @@ impl Session {
         Ok(this)
     }
 
-    /// The end that is asked. `nonce` is a random number that nobody can guess.
+    /// The responder. `nonce` is an unpredictable random number.
     ///
     /// # Errors
     /// When a parameter is not allowed.
@@ -134,7 +134,7 @@ impl Session {
         Self::new(now, start, Role::Responder(nonce), Some(negotiation))
     }
 
-    /// An end whose other end is known to take no part.
+    /// An end whose peer is known to take no part.
     ///
     /// # Errors
     /// When a parameter is not allowed.
@@ -206,24 +206,24 @@ impl Session {
         (out, Inbound::new(now, monitor, recorder()))
     }
 
-    /// Records an input and what was done then.
+    /// Records an input and the session's actions after it.
     fn note(&mut self, at: Instant, input: impl FnOnce() -> Input) {
         if let Some(recorder) = &self.recorder {
             recorder.note(at, input(), std::mem::take(&mut self.outputs));
         }
     }
 
-    /// Returns whether nobody knows yet if the other end takes part.
+    /// Returns whether it is still unknown if the peer takes part.
     pub const fn is_joining(&self) -> bool {
         matches!(self.standing, Standing::Joining)
     }
 
-    /// Returns whether the other end takes part.
+    /// Returns whether the peer takes part.
     pub const fn standing(&self) -> Standing {
         self.standing
     }
 
-    /// The token of messages; `None` while the other end does not take part.
+    /// The token of messages; `None` while the peer does not take part.
     pub const fn token(&self) -> Option<u32> {
         self.standing.token()
     }
@@ -238,7 +238,7 @@ impl Session {
         &self.send.contract.effective
     }
 
-    /// The traffic that the other end has received in its last interval, as it reports; `None` before the first report.
+    /// The traffic that the peer has received in its last interval, as it reports; `None` before the first report.
     pub const fn delivered(&self) -> Option<&crate::monitor::Delivery> {
         self.peer.delivery()
     }
@@ -253,7 +253,7 @@ impl Session {
         self.events.pop_front()
     }
 
-    /// Returns the time of the next call of [`Session::advance`], as things are: messages may bring it
+    /// Returns the time of the next call of [`Session::advance`], in the present state: messages may bring it
     /// forward if there is rate control.
     pub fn deadline(&self, out: &Outbound, inbound: &Inbound) -> Instant {
         let negotiation = self.negotiation.as_ref().map_or(Instant::FAR_FUTURE, Negotiation::deadline);
@@ -298,7 +298,7 @@ impl Session {
         }
     }
 
-    /// Returns counters that tell whether much of the MIB has changed.
+    /// Returns counters of changes in the MIB.
     pub fn activity(&self, out: &Outbound, inbound: &Inbound) -> Activity {
         let (sent, received) = (out.departures.total(), inbound.arrivals.total());
         let watches = [&self.send.watch, &self.receive.watch];
@@ -310,7 +310,7 @@ impl Session {
         }
     }
 
-    /// Everything that is known of the connection.
+    /// Returns the state of the connection.
     pub fn mib(
         &self,
         now: Instant,

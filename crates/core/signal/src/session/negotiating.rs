@@ -11,7 +11,7 @@ use cutline_quality::spec::{ConnectionSpecification, Measure, Region, Specificat
 use cutline_units::Instant;
 
 impl Session {
-    /// Returns what this end demands at present.
+    /// Returns the present specification of this end.
     pub fn specification(&self) -> ConnectionSpecification {
         match &self.negotiation {
             Some(negotiation) => negotiation.ours().clone(),
@@ -23,7 +23,7 @@ impl Session {
         }
     }
 
-    /// Asks the other end for something else. An end that is alone takes it at once.
+    /// Requests another specification from the peer. An end that is alone adopts it at once.
     pub fn renegotiate(&mut self, now: Instant, specification: ConnectionSpecification, out: &mut Outbound) {
         let recorded = self.recorder.is_some().then(|| Box::new(specification.clone()));
         self.ask(now, specification, out);
@@ -52,7 +52,7 @@ impl Session {
         }
     }
 
-    /// Returns whether a datagram belongs to another session than this one, which has been agreed on. A new process at the other end's
+    /// Returns whether a datagram belongs to another session than this one, which has been agreed on. A new process at the peer's
     /// address sends such datagrams, and so does one there that does not know that this session has taken the place of its own.
     pub fn is_of_another(&self, datagram: &[u8]) -> bool {
         let Some(token) = self.token() else { return false };
@@ -72,7 +72,7 @@ impl Session {
         self.note(now, || Input::Control(ControlKind::Negotiation, bytes.to_vec()));
     }
 
-    /// Handles a datagram that has come to an end that was asked, while nobody knows yet whether the other end takes part.
+    /// Handles a datagram at a responder, while it is unknown whether the peer takes part.
     ///
     /// Of a [message](Opening::Confirmed) the caller has to [take](Inbound::on_datagram) the datagram then. After a
     /// [foreign](Opening::Foreign) one nothing has changed: the caller calls [`Session::on_foreign`] or forgets the session.
@@ -90,7 +90,7 @@ impl Session {
         if self.confirm_by(now, datagram, out, inbound) { Opening::Confirmed } else { Opening::Foreign }
     }
 
-    /// Agrees if a datagram has the token of this session, as if the other end's confirmation had come. Returns whether it has.
+    /// Agrees if a datagram has the token of this session, as if the peer's confirmation had come. Returns whether it has.
     fn confirm_by(
         &mut self,
         now: Instant,
@@ -118,7 +118,7 @@ impl Session {
         is_of_session
     }
 
-    /// Ends a negotiation because the other end sends something else.
+    /// Ends a negotiation because the peer sends something else.
     pub fn on_foreign(&mut self, now: Instant, out: &mut Outbound, inbound: &mut Inbound) {
         if let Some(negotiation) = &mut self.negotiation {
             negotiation.on_foreign(now);
@@ -130,7 +130,7 @@ impl Session {
         self.note(now, || Input::Foreign);
     }
 
-    /// Asks for another specification if it is time to.
+    /// Requests another specification when that is due.
     pub(super) fn reconsider(&mut self, now: Instant, out: &mut Outbound) {
         let Some(better) = self.renegotiation.as_ref().map(Renegotiation::better) else { return };
         let seen = self.seen(better);
@@ -190,7 +190,7 @@ impl Session {
             DEPENDENT.into_iter().filter_map(position).reduce(f64::min)
         };
         let is_violated = sides.iter().any(|(side, _)| side.watch.violations().next().is_some());
-        // Up to the best rate that holds, it is known what the network carries.
+        // Up to the best rate that holds, the network's capacity is known.
         let least = better.and_then(|better| better.send.min_rate);
         let is_slow = self
             .operation
@@ -204,7 +204,7 @@ impl Session {
         }
     }
 
-    /// Returns the time since which neither rate nor hint can mend a measure of the traffic that this end
+    /// Returns the time since which neither rate nor hint can improve a measure of the traffic that this end
     /// sends; `None` if one of them still can.
     fn beyond_mending(&self, measure: Measure) -> Option<Instant> {
         let hint_helps = self.hint.as_ref().zip(self.params.policies.adapt_hint.as_ref()).is_some_and(
@@ -224,7 +224,7 @@ impl Session {
         }
     }
 
-    /// Takes what has become of a negotiation.
+    /// Takes the result of a negotiation.
     pub(super) fn settle(&mut self, now: Instant, out: &mut Outbound, inbound: &mut Inbound) {
         while let Some(event) = self.negotiation.as_mut().and_then(Negotiation::event) {
             match event {
@@ -271,11 +271,11 @@ impl Session {
         self.tell(Event::Agreed(agreed));
     }
 
-    /// The other end takes no part. One that has taken part before goes on to be measured.
+    /// The peer takes no part. One that has taken part before continues to be measured.
     fn leave(&mut self, now: Instant, reason: OneSidedReason, inbound: &mut Inbound) {
         if self.is_joining() {
             self.standing = Standing::Alone;
-            // The application of the other end had nothing to send before.
+            // The application of the peer had nothing to send before.
             inbound.arrivals.restart(now);
             self.next = inbound.arrivals.deadline();
         }

@@ -13,7 +13,7 @@ use cutline_units::{Bytes, Duration, Instant, Rate};
 pub struct Outbound {
     pub(super) departures: Departures,
     pacer: Pacer,
-    /// TFRC, if the application has asked for it.
+    /// TFRC, if the application has requested it.
     tfrc: Option<Box<RateSender>>,
     /// The effective specification.
     effective: Specification,
@@ -52,7 +52,7 @@ impl Outbound {
         self.tfrc = Some(Box::new(RateSender::new(now, params, self.effective.size)));
     }
 
-    /// Takes feedback of the other end; `None` is something that is none.
+    /// Takes feedback of the peer; `None` is something that is none.
     pub(super) fn on_feedback(&mut self, arrived: Instant, feedback: Option<FeedbackMessage>) {
         if let Some(tfrc) = &mut self.tfrc {
             tfrc.on_feedback(arrived, feedback);
@@ -131,7 +131,7 @@ impl Outbound {
         self.tfrc.as_ref().is_some_and(|tfrc| tfrc.awaits_feedback())
     }
 
-    /// The highest throughput at which messages may be sent, for who paces bytes instead of messages; `None` if there is none.
+    /// The highest throughput at which messages may be sent, for a caller that paces bytes instead of messages; `None` if there is none.
     pub fn throughput(&self) -> Option<Rate> {
         let Self { effective, rate, .. } = self;
         let highest = match rate {
@@ -153,7 +153,7 @@ impl Outbound {
         self.effective.max_delay
     }
 
-    /// A message is about to be given to a kernel that may take it only later. A report of the other end may have it before
+    /// A message is about to be given to a kernel that may take it only later. A report of the peer may have it before
     /// [`Outbound::on_send`] or [`Outbound::retract`].
     pub fn begin(&mut self, now: Instant, bytes: u64) {
         self.note(now, || Input::Begin(bytes));
@@ -166,7 +166,7 @@ impl Outbound {
         self.begun = None;
     }
 
-    /// All that the other end may have received.
+    /// All that the peer may have received.
     pub(super) fn most_sent(&self) -> Sent {
         let sent = self.departures.total();
         let (messages, bytes) = self.begun.map_or((0, 0), |bytes| (1, bytes));
@@ -185,14 +185,14 @@ impl Outbound {
         }
     }
 
-    /// The application wants to send and has to wait from now on, until [`Outbound::release`].
+    /// Notes that the application must wait with sending from now on, until [`Outbound::release`].
     pub fn hold(&mut self, now: Instant) {
         self.note(now, || Input::Hold);
         self.departures.hold(now);
         self.refuse(now);
     }
 
-    /// The application has wanted to send before its time, and does not wait.
+    /// Notes a message that the application tried to send before its time, without waiting.
     pub fn on_refused(&mut self, now: Instant) {
         self.note(now, || Input::Refused);
         self.refuse(now);
@@ -210,7 +210,7 @@ impl Outbound {
         self.departures.release(now);
     }
 
-    /// Records an input, and what it says of a message that leaves now.
+    /// Records an input, and its answer about a message that leaves now.
     #[inline]
     fn note(&self, at: Instant, input: impl FnOnce() -> Input) {
         if let Some(recorder) = &self.recorder {

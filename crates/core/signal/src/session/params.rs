@@ -16,7 +16,7 @@ use cutline_units::RandomStream;
 /// Automatic actions of a session.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Policies {
-    /// The hint follows the quality that the other end reports, judged for this class of application, within the limit of the loss that
+    /// The hint follows the quality that the peer reports, judged for this class of application, within the limit of the loss that
     /// was agreed on. The paper's goal, quality at any loss, is [`HintGoal::Quality`](cutline_quality::HintGoal::Quality).
     pub adapt_hint: Option<(Class, HintParams)>,
     /// The rate moves inside the region of operation.
@@ -37,7 +37,7 @@ pub struct SessionParams {
     pub watch: WatchParams,
     /// Of the offset between the clocks.
     pub clock: ClockParams,
-    /// Limit of the rate at which this end sends, once the other end takes part. Streams have
+    /// Limit of the rate at which this end sends, once the peer takes part. Streams have
     /// [`RateControl::Agreed`].
     pub rate_control: RateControl,
     /// Automatic actions.

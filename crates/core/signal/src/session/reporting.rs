@@ -1,4 +1,4 @@
-//! Reports and deadlines of a session: intervals, feedback, the silence of the other end, a lost connection.
+//! Reports and deadlines of a session: intervals, feedback, the silence of the peer, a lost connection.
 
 use super::trace::Input;
 use super::{Cause, ControlKind, Event, Inbound, MISSED, Outbound, Session, Standing};
@@ -10,7 +10,7 @@ use crate::renegotiation::Renegotiation;
 use cutline_units::{Duration, Instant};
 
 impl Session {
-    /// Goes on alone because the other end has not answered so far. What it answers later changes nothing.
+    /// Continues alone because the peer has not answered so far. A later answer changes nothing.
     pub fn on_silence(&mut self, now: Instant, out: &mut Outbound, inbound: &mut Inbound) {
         if let Some(negotiation) = &mut self.negotiation {
             negotiation.on_silence(now);
@@ -86,7 +86,7 @@ impl Session {
         }
     }
 
-    /// Does what is due: sends again what was not answered, ends intervals, reports.
+    /// Handles due deadlines: repeats unanswered messages, ends intervals, reports.
     pub fn advance(&mut self, now: Instant, out: &mut Outbound, inbound: &mut Inbound) {
         self.do_due(now, out, inbound);
         self.note(now, || Input::Advance);
@@ -123,7 +123,7 @@ impl Session {
                 Report::new(self.reports, &inbound.arrivals, &out.departures, clock, stamps).encode();
             let message = frame::report(token, &report, negotiation.tagger());
             self.post(message);
-            // Who is not heard does not answer.
+            // A silent end does not answer.
             if !is_silent {
                 self.reconsider(now, out);
             }
@@ -132,8 +132,8 @@ impl Session {
         self.collect();
     }
 
-    /// Notices that nothing is heard of the other end any more, or that it is heard again. In a stream, reports wait behind what the
-    /// application does not read, so who owns the socket has to notice it.
+    /// Notices that the peer has fallen silent, or sends again. In a stream, reports wait behind what the
+    /// application does not read, so the owner of the socket has to notice it.
     fn listen(&mut self, now: Instant, out: &Outbound, inbound: &Inbound) {
         if self.carrier == Carrier::Stream {
             return;
@@ -146,7 +146,7 @@ impl Session {
         }
     }
 
-    /// Returns the length of the other end's silence.
+    /// Returns the length of the peer's silence.
     pub fn silence(&self, now: Instant, inbound: &Inbound) -> Duration {
         self.contact.silence(now, inbound.arrivals.latest())
     }
@@ -171,7 +171,7 @@ impl Session {
         }
     }
 
-    /// The other end is heard again, if it was lost.
+    /// Notes the end of the peer's silence, if it was lost.
     pub fn find(&mut self, now: Instant) {
         self.on_contact(now);
         self.note(now, || Input::Find);

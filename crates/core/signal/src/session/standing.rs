@@ -1,18 +1,18 @@
-//! Participation of the other end.
+//! Participation of the peer.
 
-/// Participation of the other end.
+/// Participation of the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// Nobody knows yet.
+    /// Not known yet.
     Joining,
-    /// The other end takes part; this is the session's token.
+    /// The peer takes part; this is the session's token.
     Joined(u32),
-    /// The other end takes no part.
+    /// The peer takes no part.
     Alone,
 }
 
 impl Standing {
-    /// The token of messages; `None` while the other end does not take part.
+    /// The token of messages; `None` while the peer does not take part.
     #[inline]
     pub const fn token(self) -> Option<u32> {
         match self {
@@ -22,14 +22,14 @@ impl Standing {
     }
 }
 
-/// Kind of the first datagram at an end while the other end's participation is unknown.
+/// Kind of the first datagram at an end while the peer's participation is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opening {
     /// A message of a negotiation, which has been handled.
     Negotiation,
-    /// A message or a report of this session, although the other end has not confirmed it: the confirmation is lost. Now both ends
+    /// A message or a report of this session, although the peer has not confirmed it: the confirmation is lost. Now both ends
     /// agree, as if it had come.
     Confirmed,
-    /// Something else: the other end takes no part.
+    /// Something else: the peer takes no part.
     Foreign,
 }

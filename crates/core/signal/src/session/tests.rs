@@ -218,14 +218,14 @@ fn an_end_that_does_not_answer_is_served_alone() {
     let end = &world.ends[0];
     assert_eq!(end.events, [Event::OneSided(OneSidedReason::NoAnswer)]);
     assert!(!end.session.is_joining() && end.session.token().is_none());
-    assert!(world.ends[1].session.is_joining(), "nobody has asked the other end");
+    assert!(world.ends[1].session.is_joining(), "nobody has asked the peer");
 }
 
 #[test]
 fn the_time_of_a_negotiation_that_fails_is_no_silence() {
     let mut world = World::new(Preset::Audio.specification(), SessionParams::default(), None);
     world.run(ms(40), ms(20), 160);
-    // The offer has arrived. No answer does: the other end gives up, and sends its messages without headers.
+    // The offer has arrived. No answer does: the peer gives up, and sends its messages without headers.
     world.now += Duration::from_secs(5);
     let End { session, out, inbound, ahead, .. } = &mut world.ends[1];
     for number in 0..50 {
@@ -267,7 +267,7 @@ fn a_peer_that_lies_is_not_believed() {
     let before = world.ends[0].mib(world.now);
     let token = world.ends[0].session.token().unwrap();
     let End { out, inbound, session, .. } = &mut world.ends[0];
-    // An honest report of another connection: it has received what was not sent.
+    // An honest report of another connection: it has received messages that were not sent.
     let mut other = Arrivals::new(world.now, &MonitorParams::default()).unwrap();
     for number in 0..100_000 {
         other.on_message(world.now + ms(1), number, world.now, 160, None);
@@ -305,7 +305,7 @@ fn an_alternative_is_asked_for_when_nothing_else_helps_and_given_up_again() {
         let agreement = ours.agreement.unwrap();
         let rate = agreement.items.iter().find(|item| item.parameter == SpecParameter::MaxRate).unwrap();
         let [offered, requested] = [&rate.offered, &rate.requested];
-        assert_eq!(requested, &call.get(SpecParameter::MaxRate), "the other end's wish stays what it is");
+        assert_eq!(requested, &call.get(SpecParameter::MaxRate), "the peer's wish stays what it is");
         assert_eq!(offered.as_ref(), Some(&rate.effective));
         ours.effective.max_rate.unwrap()
     };

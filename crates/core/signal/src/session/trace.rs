@@ -1,6 +1,6 @@
 //! Trace of the inputs and outputs of sessions, from which their decisions can be explained.
 //!
-//! A session reads no clock and draws its random numbers from what it began with. So a session that begins alike and is given the same
+//! A session reads no clock and draws its random numbers from its beginning. So a session with the same beginning and the same
 //! inputs again does the same: [`Beginning::session`] and [`TraceStep::repeat`] do so.
 
 use super::{Cause, ControlKind, Event, Inbound, Outbound, Purpose, Session, SessionStart, Standing};
@@ -35,7 +35,7 @@ pub struct TraceRecord {
 pub struct Beginning {
     /// Time, by this end's clock.
     pub at: Instant,
-    /// With what.
+    /// The values with which it began.
     pub start: SessionStart,
     /// In which role.
     pub role: Role,
@@ -108,7 +108,7 @@ pub enum Input {
     Message {
         /// Its number.
         number: u64,
-        /// Time of sending, by the other end's clock.
+        /// Time of sending, by the peer's clock.
         sent: Instant,
         /// Its length.
         bytes: u64,
@@ -161,7 +161,7 @@ impl SessionTrace {
 }
 
 impl Recorder {
-    /// Records an input and what the session did with it.
+    /// Records an input and the session's actions after it.
     pub(super) fn note(&self, at: Instant, input: Input, outputs: Vec<Output>) {
         lock(&self.0).steps.push(TraceStep { at, input, outputs });
     }

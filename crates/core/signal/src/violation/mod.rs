@@ -20,7 +20,7 @@
 //! queue as well. The receiving host is also the origin of loss of which it has dropped at least half itself, because the receive
 //! buffer of the socket was full. Otherwise the network is the origin.
 //!
-//! If nothing is heard of a direction, not even reports, while data wait at the sending host for its own application, then the reports
+//! If nothing arrives of a direction, not even reports, while data wait at the sending host for its own application, then the reports
 //! may wait behind them, and the sending host is the origin.
 //!
 //! *Rate*: the limits of an interval fall anywhere between two messages, so at exactly `min-rate` one message more or less may be
@@ -28,13 +28,13 @@
 //!
 //! *Gap* is the longest and no quantile: a single gap can be most of an interval.
 //!
-//! *Loss*: one of 25 messages in 0.5 s is 4 %, which says nothing about a limit of 1 %. So the loss is that of the latest
+//! *Loss*: one of 25 messages in 0.5 s is 4 %, which is no evidence on a limit of 1 %. So the loss is that of the latest
 //! intervals in which so many messages were sent that the limit allows [`WatchParams::lost_messages`] lost ones: at 1 % and 2
 //! the latest 200, which are 4 s at 50 messages/s. More lost ones than that are a violation at once, however few messages were
 //! sent. A limit of 0 is violated by any lost message, until an interval has none.
 //!
 //! A violation begins with the first interval outside the limit, and ends when all intervals of [`WatchParams::restore`] were
-//! within it. An interval that says nothing about a measure, as one without messages about their delay, changes nothing.
+//! within it. An interval without evidence on a measure, as one without messages about their delay, changes nothing.
 
 mod loss;
 #[cfg(test)]
@@ -86,7 +86,7 @@ pub enum Event {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ViolationOrigin {
     /// The sending host: its application was held back for a tenth of the interval or more, because the send queue was full or
-    /// its turn had not come. The receiving end knows it from the sender's reports. Also if no report is heard there while other
+    /// its turn had not come. The receiving end knows it from the sender's reports. Also if no report arrives there while other
     /// data wait for its application.
     SendingHost,
     /// The network, as far as both ends know.
@@ -168,7 +168,7 @@ pub struct Judged {
     pub is_violated: bool,
 }
 
-/// The measures of an interval; `None` where there is no limit, or the interval says nothing about the measure.
+/// The measures of an interval; `None` where there is no limit, or the interval has no evidence on the measure.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Assessment {
     judged: [Option<Judged>; Measure::ALL.len()],
@@ -178,7 +178,7 @@ pub struct Assessment {
 #[derive(Clone, Debug)]
 pub struct Watch {
     params: WatchParams,
-    /// The region of operation, and what has been measured in it.
+    /// The region of operation, and the measurements in it.
     operation: Interval,
     loss: RecentLoss,
     states: [State; Measure::ALL.len()],
@@ -206,7 +206,7 @@ impl Judged {
 }
 
 impl Assessment {
-    /// The measure beside its limit; `None` where there is no limit, or the interval says nothing about it.
+    /// The measure beside its limit; `None` where there is no limit, or the interval has no evidence on it.
     pub const fn get(&self, measure: Measure) -> Option<Judged> {
         self.judged[measure as usize]
     }
@@ -236,8 +236,8 @@ impl Watch {
         })
     }
 
-    /// Another specification holds from now on. A violation of a measure that has no limit any more is over; others are, when
-    /// intervals are within the new limit. What was measured in the old region is forgotten.
+    /// Another specification holds from now on. A violation of a measure without a limit is over; others are, when
+    /// intervals are within the new limit. Measurements in the old region are forgotten.
     pub fn renegotiate(&mut self, now: Instant, effective: &Specification) {
         self.operation = Interval::new(Region::new(effective));
         for measure in Measure::ALL {
@@ -249,8 +249,8 @@ impl Watch {
         self.assessment = Assessment::default();
     }
 
-    /// Takes an interval. `delay_error` is the largest error of its delays because of the clocks. `demand` is what the
-    /// sender's application offered, as the sender knows; if that is unknown, what sequence numbers show of it.
+    /// Takes an interval. `delay_error` is the largest error of its delays because of the clocks. `demand` is the traffic that the
+    /// sender's application offered, as the sender knows; if that is unknown, as far as sequence numbers show it.
     pub fn on_interval(
         &mut self,
         delivery: &Delivery,
@@ -271,8 +271,8 @@ impl Watch {
         assessment
     }
 
-    /// Nothing has been heard of the direction for so long, not even a report: an interval in which nothing but the
-    /// recovery is known. `is_unread` says whether data of the other direction wait here for the application, so that reports may
+    /// The direction has been silent for this time, not even a report: an interval in which nothing but the
+    /// recovery is known. `is_unread` is true if data of the other direction wait here for the application, so that reports may
     /// wait behind them.
     pub fn on_silence(&mut self, now: Instant, silence: Duration, is_unread: bool) {
         let origin = if is_unread { ViolationOrigin::SendingHost } else { ViolationOrigin::Network };
@@ -299,7 +299,7 @@ impl Watch {
         &self.assessment
     }
 
-    /// The region of operation, and what has been measured in it since the specification holds.
+    /// The region of operation, and the measurements in it under the present specification.
     pub const fn operation(&self) -> &Interval {
         &self.operation
     }
@@ -314,7 +314,7 @@ impl Watch {
         self.states.map(|state| state.count)
     }
 
-    /// The measure of an interval; `None` if the interval says nothing about it.
+    /// The measure of an interval; `None` if the interval has no evidence on it.
     fn judge(
         &mut self,
         axis: &Axis,
@@ -349,7 +349,7 @@ impl Watch {
                 let (limit, allowed) = (axis.worst, self.params.lost_messages);
                 self.loss.add(sent, lost, limit, allowed);
                 let position = self.loss.position(limit, allowed);
-                // The loss of earlier intervals does not get better by what the sender does now.
+                // A sender cannot reduce the loss of earlier intervals.
                 let now = if lost > 0 { position } else { 1.0 };
                 Judged { value: self.loss.percent(), position: now, is_violated: position < 0.0 }
             }

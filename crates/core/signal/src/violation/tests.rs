@@ -135,7 +135,7 @@ fn a_rate_is_violated_if_the_network_delivers_less_and_not_if_the_application_of
     assert_eq!(violated(&mut watch(), &interval(29, 29), offered(30)), []);
     assert_eq!(violated(&mut watch(), &interval(28, 28), offered(30)), [Measure::Rate]);
     assert_eq!(violated(&mut watch(), &interval(20, 20), offered(20)), [], "the application offers no more");
-    // Sequence numbers show what was sent if nothing else does.
+    // Sequence numbers show the sent traffic if nothing else does.
     assert_eq!(violated(&mut watch(), &interval(20, 35), None), [Measure::Rate]);
     // An application that was held back for all of the interval would have offered more.
     let held = Some(OfferedMessages { messages: 0, time: Duration::ZERO });

@@ -113,7 +113,7 @@ impl Simulation {
         }
     }
 
-    /// Takes what happened at the watched links since the last call, in the order of time.
+    /// Takes the observations at the watched links since the last call, in the order of time.
     pub fn take_observations(&mut self) -> impl Iterator<Item = Observation> + '_ {
         self.events().map(EventLoop::take_observations).into_iter().flatten()
     }
@@ -149,19 +149,19 @@ impl Simulation {
         }
     }
 
-    /// Returns what a flow, by its place in the network, has measured so far in the interval with this number, from zero; `None` if
+    /// Returns the measures so far of a flow, by its place in the network, in the interval with this number, from zero; `None` if
     /// it keeps no series.
     pub fn flow_interval(&self, flow: usize, number: usize) -> Option<FlowInterval> {
         self.parts().flow_interval(flow, number)
     }
 
-    /// Returns what a link's queue has measured in the interval with this number, from zero; `None` before its end, and for a link
+    /// Returns the measures of a link's queue in the interval with this number, from zero; `None` before its end, and for a link
     /// without a series.
     pub fn queue_interval(&self, link: LinkId, number: usize) -> Option<QueueInterval> {
         self.parts().queue_interval(link, number)
     }
 
-    /// Ends the run and returns what was measured.
+    /// Ends the run and returns the measures.
     pub fn finish(self) -> SimulationOutcome {
         match self.engine {
             Engine::Events(events) => events.finish(),

@@ -223,7 +223,7 @@ impl Parts {
         Crossed::Arrives(passage.arrives, self.routes.at(packet.position))
     }
 
-    /// Returns what the queue of a link sees of a packet.
+    /// Returns the queue's view of a packet.
     #[inline]
     pub(super) fn arrival(&self, packet: &Packet) -> Arrival {
         Arrival {
@@ -284,12 +284,12 @@ impl Parts {
         }
     }
 
-    /// Returns what a flow has measured so far in an interval; `None` if it keeps no series.
+    /// Returns the measures so far of a flow in an interval; `None` if it keeps no series.
     pub(super) fn flow_interval(&self, flow: usize, number: usize) -> Option<FlowInterval> {
         self.background.get(flow)?.series.as_ref().map(|series| series.get(number))
     }
 
-    /// Returns what a link's queue has measured in an interval that has ended; `None` for a link without a series.
+    /// Returns the measures of a link's queue in an interval that has ended; `None` for a link without a series.
     pub(super) fn queue_interval(&self, link: LinkId, number: usize) -> Option<QueueInterval> {
         let hop = self.links.get(link.0 as usize)?;
         let is_queued = hop.kind() == EventKind::QueuedLink || hop.kind() == EventKind::Watched;

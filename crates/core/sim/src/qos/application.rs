@@ -1,4 +1,4 @@
-//! The two agents of a QoS connection: who makes messages, and who takes them.
+//! The two agents of a QoS connection: the producer and the consumer of messages.
 
 use super::end::End;
 use super::record::{Passage, QosLog};
@@ -26,7 +26,7 @@ pub(super) struct Sender {
 /// A connection's share of its host.
 struct Share {
     spec: ManagedShare,
-    /// `None` while it is not asked for, or if it is refused.
+    /// `None` while it is not requested, or if it is refused.
     flow: Option<FlowId>,
     is_asked: bool,
     /// Bytes on the wire for a byte of a message.
@@ -48,7 +48,7 @@ impl Share {
         Self { spec, flow, is_asked, factor, limit, reported: Instant::ZERO, renewed: Instant::ZERO }
     }
 
-    /// Asks for the flow once, reports what was delivered, and follows the rate.
+    /// Requests the flow once, reports deliveries, and follows the granted rate.
     fn follow(&mut self, now: Instant, end: &mut End, context: &mut Context<'_>) {
         if !self.is_asked {
             self.ask(now, end, context);
@@ -109,7 +109,7 @@ impl Sender {
         Duration::from_secs_f64(self.end.rate().recip())
     }
 
-    /// Lets the application do what is due.
+    /// Runs the due actions of the application.
     fn work(&mut self, now: Instant, context: &mut Context<'_>) {
         if !self.end.may_send() {
             return;

@@ -1,5 +1,5 @@
-//! A session with its two directions, and what follows from what it tells. An agent drives it; [`replay`] gives it what another session
-//! was given.
+//! A session with its two directions, and the actions that follow from its outputs. An agent drives it; [`replay`] gives it the inputs of another
+//! session.
 
 use cutline_params::ParameterError;
 use cutline_quality::spec::Specification;
@@ -15,12 +15,12 @@ pub(super) struct Driver {
     hint: Hint,
     /// Effective specification of the sending direction.
     effective: Specification,
-    /// The rate at which the application should send, messages/s, if the session asks for one.
+    /// The rate at which the application should send, messages/s, if the session requests one.
     target: Option<f64>,
 }
 
 impl Driver {
-    /// A session that begins now. Its packets have this hint until it asks for another one; this specification holds until
+    /// A session that begins now. Its packets have this hint until it requests another one; this specification holds until
     /// both ends agree.
     pub(super) fn new(session: Session, now: Instant, hint: Hint, send: Specification) -> Self {
         let (out, inbound) = session.directions(now);
@@ -88,8 +88,8 @@ pub struct Replayed {
     pub rate: Option<f64>,
 }
 
-/// Lets an end of a connection in the simulator begin as the session of a record, such as that of a QoS socket, and gives it the same
-/// inputs at the same times. Its packets have this hint, until the session asks for another one.
+/// Starts an end of a connection in the simulator as the session of a record, such as that of a QoS socket, and gives it the same
+/// inputs at the same times. Its packets have this hint, until the session requests another one.
 ///
 /// # Errors
 /// When the session began with a parameter that is not allowed.

@@ -141,7 +141,7 @@ impl End {
         self.driver.as_ref().map(|driver| driver.session.sending())
     }
 
-    /// The traffic that the other end has reported last.
+    /// The traffic that the peer has reported last.
     pub(super) fn delivered(&self) -> Option<Delivery> {
         self.driver.as_ref().and_then(|driver| driver.session.delivered().copied())
     }
@@ -161,7 +161,7 @@ impl End {
         session.map_or(Instant::FAR_FUTURE, |session| session.min(self.next_sample))
     }
 
-    /// Does what is due.
+    /// Handles a due deadline.
     pub(super) fn advance(&mut self, now: Instant, context: &mut Context<'_>) {
         self.act(now, context, |clock, Driver { session, out, inbound, .. }| {
             if session.deadline(out, inbound) <= clock {
@@ -173,7 +173,7 @@ impl End {
         }
     }
 
-    /// Lets the session do something, and then sends what it has to send, and follows what it tells.
+    /// Runs a call on the session, then sends its messages, and handles its events.
     fn act(&mut self, now: Instant, context: &mut Context<'_>, act: impl FnOnce(Instant, &mut Driver)) {
         let clock = self.clock(now);
         let Some(driver) = &mut self.driver else { return };

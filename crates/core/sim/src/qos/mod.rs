@@ -2,9 +2,9 @@
 //! ([`cutline_signal::session`]).
 //!
 //! The agent at the source has an application and the initiating end of a session. The application makes messages of the agreed size
-//! at the agreed rate, or at the rate that the session asks for ([`Event::Rate`](cutline_signal::session::Event::Rate)). Each message
+//! at the agreed rate, or at the rate that the session requests ([`Event::Rate`](cutline_signal::session::Event::Rate)). Each message
 //! is a datagram with the header that a socket writes. It waits for its turn as in a socket that blocks, and has the hint that the
-//! session asks for. The agent at the sink has the responding end. Offers, answers and reports are packets as well: they wait in queues
+//! session requests. The agent at the sink has the responding end. Offers, answers and reports are packets as well: they wait in queues
 //! and are lost there.
 //!
 //! ```text
@@ -15,10 +15,10 @@
 //!
 //! A [plain](ConnectionService::Plain) connection has the same application over datagrams without header, negotiation, reports and policies.
 //!
-//! Who drives the simulation reads what has happened from the connection's [`QosLog`]. Both clocks begin with the simulation, but the
+//! The caller reads events from the connection's [`QosLog`]. Both clocks begin with the simulation, but the
 //! sink's may be [ahead](QosConnection::clock_ahead), so that the ends have to find out the offset, as real ones do.
 //!
-//! [`replay`] gives an end of the simulator what a session of a QoS socket was given, and shows that it decides the same.
+//! [`replay`] gives the inputs of a session of a QoS socket to an end of the simulator, and shows that it decides the same.
 //!
 //! The payload of a message is its number, 8 bytes, and zeros. Sizes on the wire include the headers of UDP and IPv4.
 
@@ -81,7 +81,7 @@ pub struct QosConnection {
     pub params: SessionParams,
     /// The key that both ends share.
     pub key: Option<Key>,
-    /// The hint of the packets of both ends, until the session asks for another one. If the session adapts it, the source's
+    /// The hint of the packets of both ends, until the session requests another one. If the session adapts it, the source's
     /// packets begin with the first hint of its parameters.
     pub hint: Hint,
     /// Time at which the application connects.
@@ -97,7 +97,7 @@ pub struct QosConnection {
 }
 
 impl QosConnection {
-    /// Returns a connection whose receiving end accepts what the sending end needs. It begins with the simulation and does not stop.
+    /// Returns a connection whose receiving end accepts the sending end's specification. It begins with the simulation and does not stop.
     /// Its packets have the largest hint of four bits, as unmarked ones do.
     pub fn new(name: impl Into<String>, (source, sink): (NodeId, NodeId), send: Specification) -> Self {
         Self {
@@ -138,7 +138,7 @@ impl QosConnection {
     /// Checks that all parameters are allowed.
     ///
     /// # Errors
-    /// The first parameter that is not; the error says what is allowed.
+    /// The first parameter that is not; the error gives the allowed range.
     pub fn validate(&self) -> Result<(), ParameterError> {
         if self.send.max_rate.is_none() {
             return Err(ParameterError::new("max-rate", "off", "a rate, which the application uses"));

@@ -56,7 +56,7 @@ pub struct Passed {
     pub arrived: u64,
     /// Their bytes, per second.
     pub throughput: Rate,
-    /// Their mean delay, from the application to the other end; `None` if none has arrived.
+    /// Their mean delay, from the application to the peer; `None` if none has arrived.
     pub delay: Option<Duration>,
     /// The longest of their delays.
     pub longest: Duration,
@@ -84,14 +84,14 @@ impl QosLog {
 }
 
 impl Passage {
-    /// The time from the application to the other end; `None` if the message has not arrived.
+    /// The time from the application to the peer; `None` if the message has not arrived.
     pub fn delay(&self) -> Option<Duration> {
         self.arrived.map(|arrived| arrived.saturating_since(self.made))
     }
 }
 
 impl QosRecord {
-    /// Returns what was sent and what arrived in a part of the run.
+    /// Returns the sent and the received traffic in a part of the run.
     pub fn passed(&self, window: Window) -> Passed {
         let mut passed = Passed::default();
         let (mut bytes, mut delays) = (0, Duration::ZERO);

@@ -30,7 +30,7 @@ pub(super) struct RsvpAgent {
     engine: Engine,
     /// The next nodes, in the order of the interfaces.
     next_nodes: Vec<NodeId>,
-    /// The routes that the engine wants to know.
+    /// The routes that the engine has requested.
     asked: BTreeSet<RouteKey>,
     /// Routes that are not those of the topology.
     rerouted: BTreeMap<NodeId, NodeId>,
@@ -82,7 +82,7 @@ impl RsvpAgent {
     }
 
     fn act(&mut self, now: Instant, action: HostAction) {
-        // What an application does wrong is an error in the actions.
+        // A mistake of an application is an error in the actions.
         const ALLOWED: &str = "the actions have values that are allowed";
         match action {
             HostAction::Send { session, sender, tspec } => {

@@ -1,7 +1,7 @@
 //! RSVP in the simulator: an agent at every node of a network, with the engine of a daemon ([`cutline_rsvp::engine`]).
 //!
 //! Every link that leaves a node is an interface of its engine, with the link's rate. A message crosses the link as a packet: it waits in
-//! the link's queue and may be dropped there. What applications ask for, and what goes wrong, is a list of [`HostAction`]s with their times.
+//! the link's queue and may be dropped there. Requests of applications, and failures, are a list of [`HostAction`]s with their times.
 //!
 //! ```text
 //! actions -> Engine -> messages -> links and queues -> Engine of the next node -> ...
@@ -37,7 +37,7 @@ pub struct Rsvp {
     pub share: ShareParams,
     /// The port of the agents, below 2^31.
     pub port: u32,
-    /// The probability that a message is lost on a link, beside what its queue drops.
+    /// The probability that a message is lost on a link, beside drops of its queue.
     pub loss: Probability,
     /// Actions in the order of time.
     pub actions: Vec<(Instant, NodeId, HostAction)>,
@@ -70,7 +70,7 @@ pub enum HostAction {
     Release(Session),
     /// The engine loses all that it knows.
     Restart,
-    /// The node says nothing any more.
+    /// The node falls silent.
     Vanish,
     /// Packets to a node leave by the link to another one from now on.
     Reroute {
@@ -106,7 +106,7 @@ pub struct RsvpSample {
 }
 
 impl RsvpLog {
-    /// Returns what has been recorded so far.
+    /// Returns the records so far.
     pub fn read(&self) -> RsvpRecord {
         self.with(|record| record.clone())
     }

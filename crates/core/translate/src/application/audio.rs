@@ -118,13 +118,8 @@ pub(super) fn of_listeners(interactive: bool, loss: f64) -> Vec<Demand> {
 fn conversation() -> [Demand; 3] {
     let g1010 = "ITU-T G.1010 table I.1";
     [
-        Demand::new(SpecParameter::MinDelay, MILLISECOND * 150, g1010, "nobody notices a shorter delay"),
-        Demand::new(
-            SpecParameter::MaxDelay,
-            MILLISECOND * 400,
-            g1010,
-            "people who answer each other accept no more",
-        ),
+        Demand::new(SpecParameter::MinDelay, MILLISECOND * 150, g1010, "a shorter delay is not noticeable"),
+        Demand::new(SpecParameter::MaxDelay, MILLISECOND * 400, g1010, "a conversation accepts no more"),
         Demand::new(
             SpecParameter::Jitter,
             MILLISECOND * 50,
@@ -134,8 +129,8 @@ fn conversation() -> [Demand; 3] {
     ]
 }
 
-/// The delay of what is played from a server.
+/// The delay of media that a server plays.
 fn from_a_server() -> Demand {
-    let why = "nobody answers: the play-out may begin so late, and hides jitter";
+    let why = "there is no answer: the play-out may begin so late, and hides jitter";
     Demand::new(SpecParameter::MaxDelay, Duration::from_secs(10), "ITU-T G.1010 table I.1", why)
 }

@@ -47,7 +47,7 @@ impl ApplicationTranslator for FileParams {
         }
         demands.extend(Demand::complete());
         let recovery = self.within.map_or(PATIENCE, |within| within.min(PATIENCE));
-        let why = "a transfer that stands still for longer is given up";
+        let why = "a transfer that stops for longer is given up";
         demands.push(Demand::new(SpecParameter::Recovery, recovery, "ITU-T G.1010 table I.2", why));
         demands
     }

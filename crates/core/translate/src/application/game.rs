@@ -99,7 +99,7 @@ impl ApplicationTranslator for GameParams {
                 SpecParameter::Recovery,
                 Duration::from_secs(2),
                 "",
-                "a player who stands still for longer is lost",
+                "a player who stops for longer is lost",
             ),
         ]
     }

@@ -1,6 +1,6 @@
 //! The application translators: from the words of a class of applications to the generic specification (QUANTA section 5).
 //!
-//! Each class has a file: its parameters, in the words of the application, and what follows from them. With the defaults, the
+//! Each class has a file: its parameters, in the words of the application, and the requirements that follow from them. With the defaults, the
 //! specification of a class is that of [`Preset`](cutline_quality::spec::Preset).
 
 mod audio;
@@ -36,7 +36,7 @@ pub(crate) trait ApplicationTranslator: Parameters {
 
 /// The least rate of messages that a specification can have.
 const SLOWEST: f64 = 0.001;
-/// The longest message of a transfer whose length is of no matter to anybody.
+/// The longest message of a transfer whose length does not matter.
 const TRANSFER_BLOCK: u64 = 1 << 16;
 
 /// The message size and the least rate of a transfer that must end in time.
@@ -96,7 +96,7 @@ macro_rules! applications {
                 match self { $(Self::$variant(_) => <$params>::TITLE),+ }
             }
 
-            /// Every parameter with what it is set to.
+            /// Every parameter with its value.
             pub fn values(&self) -> Vec<(&'static str, ParameterValue)> {
                 match self { $(Self::$variant(params) => params.values()),+ }
             }
@@ -114,7 +114,7 @@ impl ApplicationProfile {
     /// The generic specification, and why each of its parameters has its value.
     ///
     /// # Errors
-    /// When a parameter was set in code to what is not allowed, or the specification cannot have what follows from them.
+    /// When a parameter was set in code to a value that is not allowed, or the specification does not allow the values that follow from them.
     pub fn specification(&self) -> Result<(Specification, Vec<Decision>), ParameterError> {
         Demand::specification(&self.checked_demands()?)
     }

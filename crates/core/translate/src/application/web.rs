@@ -16,7 +16,7 @@ pub struct WebParams {
     #[param(
         default = Duration::from_secs(1),
         range = (Duration::from_millis(10), Duration::from_secs(60)),
-        source = "Nielsen 1993: nobody's train of thought is interrupted"
+        source = "Nielsen 1993: no train of thought is interrupted"
     )]
     pub response: Duration,
 }

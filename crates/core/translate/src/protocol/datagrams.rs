@@ -12,7 +12,7 @@ const LEAST: u64 = 4_608;
 /// Time for which other programs on the host may keep an application from reading.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// `SO_SNDBUF`: what leaves within a share of the delay, at least two messages.
+/// `SO_SNDBUF`: the bytes that leave within a share of the delay, at least two messages.
 pub(super) fn send_buffer(send: &Stream<'_>) -> Chosen<Bytes> {
     let source = "socket(7), SO_SNDBUF";
     let Some(budget) = send.budget() else {
@@ -38,7 +38,7 @@ pub(super) fn send_buffer(send: &Stream<'_>) -> Chosen<Bytes> {
     Chosen::set(buffer(counted.max(LEAST) / 2), source, why)
 }
 
-/// `SO_RCVBUF`: what comes while the application is kept from reading, if that is more than the default.
+/// `SO_RCVBUF`: the bytes that arrive while the application is kept from reading, if that is more than the default.
 pub(super) fn receive_buffer(receive: &Stream<'_>) -> Chosen<Bytes> {
     let source = "QUANTA section 4.1.1";
     let (Some(rate), Some(size)) = (receive.peak_rate(), receive.spec.size) else {

@@ -1,4 +1,4 @@
-//! Frames of a link, without IP: what QUANTA measured as "direct", over ATM's AAL5; here over Ethernet.
+//! Frames of a link, without IP: the protocol that QUANTA measured as "direct", over ATM's AAL5; here over Ethernet.
 //!
 //! Nothing is repeated or put in order, and no router carries them. QUANTA section 4.1.3: such an application must balance block
 //! size and bandwidth itself.

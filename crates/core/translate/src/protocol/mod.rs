@@ -28,7 +28,7 @@ pub(crate) trait ProtocolTranslator: Sync {
     /// Returns the packets of the protocol on a path.
     fn packets(&self, path: &Path) -> Packets;
 
-    /// Returns whether it has acknowledgements, repeats what is lost and keeps the order.
+    /// Returns whether it has acknowledgements, repeats lost data and keeps the order.
     fn is_complete(&self) -> bool;
 
     /// Returns whether its packets have an IP header.
@@ -81,7 +81,7 @@ impl<'a> Ends<'a> {
     }
 }
 
-/// The pace of what is sent.
+/// The sending pace.
 fn pacing(ends: &Ends<'_>, by: PacedBy, margin: f64, how: &str) -> Chosen<PacingSettings> {
     let Stream { spec, path, .. } = ends.send;
     let path_payload = ends.send.path_payload();
@@ -111,7 +111,7 @@ fn pacing(ends: &Ends<'_>, by: PacedBy, margin: f64, how: &str) -> Chosen<Pacing
     Chosen::set(PacingSettings { rate, by }, source, format!("{why}; {how}"))
 }
 
-/// A size for a buffer, within what the kernel takes.
+/// A size for a buffer, within the kernel's limits.
 fn buffer(bytes: u64) -> Bytes {
     Bytes::new(bytes.clamp(1, EndSystemSettings::LARGEST_BUFFER.get()))
 }

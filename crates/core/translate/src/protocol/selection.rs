@@ -15,12 +15,12 @@ pub struct Rule {
     applies: fn(&ConnectionSpecification) -> bool,
 }
 
-/// The rules, in their order. If a reservation is wanted, it is the reserved form of the protocol: R-TCP or R-UDP.
+/// The rules, in their order. If a reservation is requested, it is the reserved form of the protocol: R-TCP or R-UDP.
 pub const RULES: [Rule; 4] = [
     Rule {
         when: "a direction demands that nothing is lost (`loss = 0`)",
         protocol: Protocol::Tcp,
-        reason: "every message must arrive, and TCP repeats what is lost",
+        reason: "every message must arrive, and TCP repeats lost data",
         applies: |spec| either(spec, |spec| spec.loss == Some(0.0)),
     },
     Rule {

@@ -1,11 +1,11 @@
 //! TCP: a stream of bytes, complete and in order.
 //!
-//! What delays a byte is what waits before it: unsent data in the sender's buffer (`TCP_NOTSENT_LOWAT`), a window larger than
+//! A byte is delayed by the backlog before it: unsent data in the sender's buffer (`TCP_NOTSENT_LOWAT`), a window larger than
 //! the path (`SO_SNDBUF`), Nagle's algorithm, and a segment on a slow link (`TCP_MAXSEG`). These are set if the
 //! specification bounds the delay. Otherwise the kernel's own tuning is better than any fixed value.
 //!
 //! Worked, for video (peak 200 messages/s of 1200 B, 400 ms) over a round-trip time of 50 ms: a share is
-//! (400 - 25) / 8 = 46.875 ms, in which 1.92 Mbit/s are 11,250 B: the unsent data. The send buffer has what leaves in a
+//! (400 - 25) / 8 = 46.875 ms, in which 1.92 Mbit/s are 11,250 B: the unsent data. The send buffer has the bytes that leave in a
 //! round trip and the longest delay, 450 ms: 108,000 B.
 
 use super::{Ends, Protocol, ProtocolTranslator, buffer, pacing};
@@ -82,7 +82,7 @@ impl ProtocolTranslator for Tcp {
     }
 }
 
-/// `SO_SNDBUF`: what leaves in a round trip and the longest delay. More would be late.
+/// `SO_SNDBUF`: the bytes that leave in a round trip and the longest delay. More would be late.
 fn send_buffer(send: &Stream<'_>) -> Chosen<Bytes> {
     let autotuning = "tcp(7), tcp_wmem";
     let Some(budget) = send.budget() else {
@@ -102,7 +102,7 @@ fn send_buffer(send: &Stream<'_>) -> Chosen<Bytes> {
     let size = window.max(counted / 2).max(least);
     if size > LARGEST_SEND_BUFFER {
         let why = format!(
-            "the kernel tunes it: {size} B would be needed, and it cuts what is asked for to {LARGEST_SEND_BUFFER} B"
+            "the kernel tunes it: {size} B would be needed, and it cuts the requested size to {LARGEST_SEND_BUFFER} B"
         );
         return Chosen::leave("socket(7), net.core.wmem_max", why);
     }
@@ -148,7 +148,7 @@ fn no_delay(send: &Stream<'_>) -> Chosen<bool> {
     Chosen::leave(source, "no delay is demanded: Nagle's algorithm keeps the number of small packets down")
 }
 
-/// `TCP_NOTSENT_LOWAT`: what leaves within a share of the delay, at least a segment.
+/// `TCP_NOTSENT_LOWAT`: the bytes that leave within a share of the delay, at least a segment.
 fn not_sent_lowat(send: &Stream<'_>) -> Chosen<Bytes> {
     let source = "tcp(7), TCP_NOTSENT_LOWAT";
     let Some(budget) = send.budget() else {

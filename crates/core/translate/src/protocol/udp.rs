@@ -1,11 +1,11 @@
 //! UDP: datagrams that leave as the application writes them.
 //!
-//! UDP has no congestion control: the application must keep to the rate that it has asked for, and send less when that is lost
+//! UDP has no congestion control: the application must keep to the rate that it has requested, and send less when that is lost
 //! (RFC 8085 section 3.1). The kernel accepts `SO_MAX_PACING_RATE` on UDP sockets, and ignores it unless the interface has
 //! the queue `fq`, so the sender paces itself.
 //!
 //! Worked, for video (peak 200 datagrams/s of 1200 B, 400 ms) over a round-trip time of 50 ms: in a share of 46.875 ms leave
-//! 11,250 B, nine datagrams. The kernel counts 2304 B for each, so the send buffer is 20,736 B, of which half is asked for.
+//! 11,250 B, nine datagrams. The kernel counts 2304 B for each, so the send buffer is 20,736 B, of which half is requested.
 
 use super::datagrams::{receive_buffer, send_buffer};
 use super::{Ends, Protocol, ProtocolTranslator, pacing};

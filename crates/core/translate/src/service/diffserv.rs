@@ -73,7 +73,7 @@ pub fn code_point(profile: CapacityProfile) -> Option<(Dscp, &'static str)> {
     Some((named(name), source))
 }
 
-/// Returns whether traffic is a telephone call: small packets at a constant rate that somebody answers (RFC
+/// Returns whether traffic is a telephone call: small packets at a constant rate with an answering party (RFC
 /// 4594 section 4.1).
 fn is_call(spec: &Specification) -> bool {
     let constant = spec.min_rate.is_some() && spec.min_rate == spec.peak_rate;

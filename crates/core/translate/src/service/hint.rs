@@ -1,10 +1,10 @@
 //! Delay hints: a level from 1, as little delay as possible, to 16, throughput only (TSQ section 3.1).
 //!
 //! **The level.** A level means 5 ms in a queue, as in RED-Worcester's experiments. A queue of the path may use one share
-//! of the delay budget, and neither more than `jitter` nor more than what `max-gap` leaves between two messages. The
+//! of the delay budget, and neither more than `jitter` nor more than the time that `max-gap` leaves between two messages. The
 //! level is the largest whose delay is within that, at least 1.
 //!
-//! **What it costs.** TSQ drops a packet that cuts in line with p' = ((l + q) / (l + q'))^2 p instead of p (TSQ eq. 5), with
+//! **Cost.** TSQ drops a packet that cuts in line with p' = ((l + q) / (l + q'))^2 p instead of p (TSQ eq. 5), with
 //! l = 40 ms. With the whole queue at level 16, q = 80 ms and q' = 5 ms times the level, so level 1 is charged 7.1 times p, level 6
 //! 2.9 times. The level does not go so low that p' exceeds the acceptable loss. If delay and loss contradict each other, loss
 //! decides: a late message may still be of use.

@@ -39,7 +39,7 @@ pub(crate) struct Traffic<'a> {
 
 impl<'a> Traffic<'a> {
     /// The specification of the packets that this end sends: that of its data. If it leaves the delay open, acknowledgements
-    /// are as urgent as what they acknowledge.
+    /// are as urgent as the acknowledged data.
     fn marked(&self) -> &'a Specification {
         let [send, receive] = [self.ends.send.spec, self.ends.receive.spec];
         let acknowledges = self.protocol.translator().is_complete();
@@ -65,7 +65,7 @@ translators! {
     Hint = &hint::Hint;
     /// Standard code points.
     Diffserv = &diffserv::Diffserv;
-    /// Nothing is asked for.
+    /// Nothing is requested.
     BestEffort = &best_effort::BestEffort;
     /// A reservation of controlled load.
     Reservation = &reservation::Reservation;

@@ -3,7 +3,7 @@
 //! | | value | why |
 //! | --- | --- | --- |
 //! | r | useful rate with headers, and a tenth more, or the measured margin ([`crate::Baseline::margin`]) | QUANTA table 2: exactly the load lost 5 % and had a round trip of a second; a little more lost nothing |
-//! | b | one message, and what a second of the peak has above the useful rate; at least M | rates are per second |
+//! | b | one message, and the excess of a second of the peak above the useful rate; at least M | rates are per second |
 //! | p | the peak with headers, or the pace if that is faster | nothing leaves faster |
 //! | m | the last packet of the longest message; a header alone where there are acknowledgements | a shorter message counts as the longest, for which r is enough |
 //! | M | the longest packet | |
@@ -72,7 +72,7 @@ pub(crate) fn request(traffic: &Traffic<'_>, log: &mut Decisions) -> Option<sett
     (reservation.send.or(reservation.receive).is_some()).then_some(reservation)
 }
 
-/// The names of what is decided for a direction: bandwidth, bucket, peak, smallest and largest packet.
+/// The names of the decisions for a direction: bandwidth, bucket, peak, smallest and largest packet.
 type Names = [&'static str; 5];
 const SEND: Names = ["send-bandwidth", "send-bucket", "send-peak", "send-min-policed", "send-max-packet"];
 const RECEIVE: Names =
@@ -119,7 +119,7 @@ impl Flow<'_> {
         peak.max(pace * with_headers / size.get() as f64)
     }
 
-    /// The longest message with its headers, and what a second of the peak has above the useful rate, B.
+    /// The longest message with its headers, and the excess of a second of the peak above the useful rate, B.
     fn burst(&self) -> f64 {
         let message = self.data.spec.size.map_or(0, |size| self.data.with_headers(size)) as f64;
         let above = |stream: &Stream<'_>| Some((stream.peak_rate()? - stream.sustained_rate()?).max(0.0));
@@ -180,8 +180,7 @@ fn direction(
         let _ = write!(why, "; the path has only {path}, so it will be refused");
     }
     let rate = log.network(bandwidth, Chosen::set(rate, "QUANTA table 2", why))?;
-    let why =
-        "the longest message, and what a second at peak-rate has above the useful rate; at least a packet";
+    let why = "the longest message, and the excess of a second at peak-rate above the useful rate; at least a packet";
     let size =
         Bytes::new((flow.burst().ceil() as u64).clamp(flow.max_packet(), TrafficSpec::MAX_BUCKET.get()));
     let size = log.network(bucket, Chosen::set(size, tspec, why))?;
@@ -200,7 +199,7 @@ fn direction(
     Some(TrafficSpec { rate, bucket: size, peak, min_policed, max_packet })
 }
 
-/// Bytes per second as a rate within what a token bucket may have (RFC 2211 section 5).
+/// Bytes per second as a rate within the range of a token bucket (RFC 2211 section 5).
 fn bits(bytes_per_second: f64) -> Rate {
     Rate::from_bps(
         ((bytes_per_second * 8.0).round() as u64)

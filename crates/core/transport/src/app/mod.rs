@@ -238,7 +238,7 @@ macro_rules! applications {
             /// Checks every field against its range.
             ///
             /// # Errors
-            /// The first field that is out of range, with its value and what is allowed.
+            /// The first field that is out of range, with its value and the allowed range.
             pub fn validate(&self) -> Result<(), ParameterError> {
                 match self {
                     $(Self::$variant(params) => params.validate(),)+

@@ -40,7 +40,7 @@ impl TraceParams {
     /// Checks every field against its range.
     ///
     /// # Errors
-    /// The first field that is out of range, with its value and what is allowed.
+    /// The first field that is out of range, with its value and the allowed range.
     pub fn validate(&self) -> Result<(), ParameterError> {
         let messages = &self.messages;
         require(!messages.is_empty(), "messages", "none", "at least one")?;

@@ -3,8 +3,7 @@
 use super::{DataHeader, ReplyHeader};
 use cutline_units::Instant;
 
-/// A transport's header in 24 bytes, or the statement that the header does not fit. The transport defines what the fields
-/// mean.
+/// A transport's header in 24 bytes, or the statement that the header does not fit. The transport defines the meaning of the fields.
 // The struct is flat because an `Option` of it would be copied field by field at each move of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PackedHeader {

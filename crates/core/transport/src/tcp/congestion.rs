@@ -4,7 +4,7 @@
 //! creates it. The [list](super::control) of the controls in this crate dispatches by a `match`. Those of other crates
 //! implement the same two traits and are registered ([`register_congestion_control`](super::register_congestion_control)).
 //!
-//! The sender does the rest: it counts what is outstanding, detects losses, allows at most one reduction per window of
+//! The sender does the rest: it counts outstanding data, detects losses, allows at most one reduction per window of
 //! data, and handles fast recovery and the timer (RFC 5681, RFC 6582, RFC 6675, RFC 6298). Segments leave when the window
 //! allows.
 //!

@@ -194,7 +194,7 @@ mod tests {
             cwnd = cubic.avoid(cwnd, MSS, at(now), MSS);
             assert_eq!(cwnd % MSS, 0);
         }
-        // After 12 s the cubic is at 14 + 0.4 (12 - 2.32)^3 = 377 segments; half of what is acknowledged is the most growth.
+        // After 12 s the cubic is at 14 + 0.4 (12 - 2.32)^3 = 377 segments; half of the acknowledged segments is the most growth.
         assert!(cwnd > 100 * MSS && cwnd <= 209 * MSS, "{cwnd}");
     }
 

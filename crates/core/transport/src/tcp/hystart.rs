@@ -1,14 +1,14 @@
 //! `HyStart`: CUBIC's first slow start ends before the queue overflows, as in Linux (Ha and Rhee, "Taming the elephants", 2011).
 //!
 //! In each round of acknowledgements, two signs that the path is full are looked for:
-//! - *A train.* Acknowledgements that follow each other within 2 ms go on for longer than half the least round trip, so the window's
+//! - *A train.* Acknowledgements that follow each other within 2 ms last for longer than half the least round trip, so the window's
 //!   segments leave the path one behind the other.
 //! - *Delay.* The least round trip of this round is above that of the connection by an eighth of it, but by 4 to 16 ms at most.
 //!
-//! Then slow start ends, and congestion avoidance goes on from the same window. Below 16 segments nothing is looked for. A timeout
+//! Then slow start ends, and congestion avoidance continues from the same window. Below 16 segments nothing is looked for. A timeout
 //! begins again with nothing.
 //!
-//! This is what Linux does without pacing. `HyStart++` (RFC 9406), which goes on slowly after the delay's sign, is another algorithm.
+//! Linux behaves like this without pacing. `HyStart++` (RFC 9406), which continues slowly after the delay's sign, is another algorithm.
 
 use super::congestion::Acknowledgement;
 use cutline_units::{Duration, Instant};

@@ -3,12 +3,12 @@
 //! Sequence numbers count bytes from 0 in 64 bits, so nothing wraps. Only one direction carries data;
 //! acknowledgements are pure. FIN takes one sequence number, as in RFC 9293.
 //!
-//! | file | what | source |
+//! | file | contents | source |
 //! | --- | --- | --- |
 //! | `sender` | acknowledgements, the timer, ECN echoes | RFC 5681, RFC 6298, RFC 3168 |
-//! | `output` | what may leave now | RFC 5681, RFC 3042, RFC 1122 |
+//! | `output` | segments that may leave now | RFC 5681, RFC 3042, RFC 1122 |
 //! | `recovery` | fast retransmit and recovery, timeouts | RFC 6582, RFC 6675, RFC 6298 section 5 |
-//! | `scoreboard` | what the receiver has selectively acknowledged | RFC 6675 |
+//! | `scoreboard` | data that the receiver has selectively acknowledged | RFC 6675 |
 //! | `rack`, `prr` | losses found by time, probes, and the window in recovery | RFC 8985, RFC 6937 |
 //! | `rack::paced`, `delivery` | departures at a rate, and samples of the delivery rate | draft-ietf-ccwg-bbr |
 //! | `rtt` | smoothed round-trip time and timeout | RFC 6298 |

@@ -27,7 +27,7 @@ impl Sender {
         Some(self.send_next(now, len))
     }
 
-    /// Returns whether something other than the window decides what leaves next, or the next segment is not plain data.
+    /// Returns whether something other than the window decides on the next segment, or the next segment is not plain data.
     /// SACK and Nagle always take the slow path. So does fast recovery, which begins with duplicates.
     fn needs_slow_path(&self) -> bool {
         let always = self.scoreboard.is_some() || self.rack.is_some() || self.params.nagle;
@@ -75,7 +75,7 @@ impl Sender {
         self.window_limited = out + u64::from(self.mss) > self.window.cwnd;
     }
 
-    /// Moves `next` over what the receiver holds. After a timeout, that data is not sent again.
+    /// Moves `next` over data that the receiver holds. After a timeout, that data is not sent again.
     fn skip_sacked(&mut self) {
         if let Some(scoreboard) = &self.scoreboard
             && self.next < self.high_water
@@ -84,7 +84,7 @@ impl Sender {
         }
     }
 
-    /// Returns the longest segment that may start at `next`: the mss, or less if the receiver holds what follows.
+    /// Returns the longest segment that may start at `next`: the mss, or less if the receiver holds the data after it.
     fn longest_segment(&self) -> u64 {
         let mss = u64::from(self.mss);
         match &self.scoreboard {

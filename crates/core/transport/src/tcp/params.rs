@@ -52,7 +52,7 @@ pub struct Params {
     /// Selective acknowledgements, and the recovery of RFC 6675 instead of that of RFC 6582.
     #[param(default = false, source = "the papers' TCP")]
     pub sack: bool,
-    /// Losses are found by time, and a probe precedes the timeout (RACK-TLP); the window falls in proportion to what is delivered (PRR).
+    /// Losses are found by time, and a probe precedes the timeout (RACK-TLP); the window falls in proportion to deliveries (PRR).
     /// Needs sack.
     #[param(default = false, source = "RFC 8985, RFC 6937; Linux: true")]
     pub rack: bool,
@@ -130,7 +130,7 @@ fn check(params: &Params) -> Result<(), ParameterError> {
         return Err(ParameterError::new(
             "limited-transmit",
             false,
-            "true with rack = true: what has arrived has left the network",
+            "true with rack = true: arrived data has left the network",
         ));
     }
     if params.rack && params.variant.rtt_sampling == RttSampling::OneSegment {
@@ -194,7 +194,7 @@ impl Params {
         }
     }
 
-    /// Returns what Linux 6 does without any setting: 1448 B segments with timestamps, SACK, RACK-TLP and PRR, timeouts of 200 ms to
+    /// Returns the behaviour of Linux 6 without any setting: 1448 B segments with timestamps, SACK, RACK-TLP and PRR, timeouts of 200 ms to
     /// 120 s, acknowledgements that wait for 40 ms, slow start by all that is acknowledged (no limit L), and [`Variant::linux`].
     ///
     /// The congestion control is CUBIC with `HyStart`, as in most configurations. Not modelled: pacing, quick acknowledgements at a

@@ -1,9 +1,9 @@
 //! Proportional rate reduction (RFC 6937): how many bytes leave with each acknowledgement in fast recovery.
 //!
-//! The window falls to its threshold over the round trip of a recovery, in proportion to what the acknowledgements deliver, instead of
+//! The window falls to its threshold over the round trip of a recovery, in proportion to the delivered data, instead of
 //! at once. Then a sender keeps sending in recovery, and a recovery with many losses does not end in silence.
 //!
-//! While the pipe exceeds `ssthresh`, `sndcnt = ceil(prr_delivered * ssthresh / RecoverFS) - prr_out` may leave. Below it, what was
+//! While the pipe exceeds `ssthresh`, `sndcnt = ceil(prr_delivered * ssthresh / RecoverFS) - prr_out` may leave. Below it, as much as was
 //! delivered may leave, and a segment more while the acknowledgements show progress: the bound of slow start (RFC 6937 section 3.1).
 //!
 //! Worked: 20 segments of 1000 B in flight and a threshold of 10 segments; each acknowledgement of a segment releases half of one:
@@ -17,9 +17,9 @@
 pub(crate) struct Reduction {
     /// `RecoverFS`.
     before: u64,
-    /// `prr_delivered`: what acknowledgements have delivered in this recovery.
+    /// `prr_delivered`: data delivered in this recovery.
     delivered: u64,
-    /// `prr_out`: what has left in this recovery.
+    /// `prr_out`: data sent in this recovery.
     out: u64,
 }
 
@@ -38,7 +38,7 @@ impl Reduction {
         Self { before: window.max(1), delivered: 0, out: 0 }
     }
 
-    /// Counts what has left.
+    /// Counts sent data.
     pub(crate) fn sent(&mut self, bytes: u64) {
         self.out += bytes;
     }
@@ -53,7 +53,7 @@ impl Reduction {
             let limit = self.delivered.saturating_sub(self.out).max(delivery.bytes);
             (limit + if delivery.is_progress { mss } else { 0 }).min(ssthresh - pipe)
         };
-        // The first retransmission leaves whatever the window says.
+        // The first retransmission leaves whatever the window is.
         pipe + if self.out == 0 { allowed.max(mss) } else { allowed }
     }
 }
@@ -68,7 +68,7 @@ mod tests {
         Delivery { bytes: segments * MSS, is_progress: false }
     }
 
-    /// Each acknowledgement sends what the window then allows above the pipe. Returns what has left in total, segments.
+    /// Each acknowledgement sends the segments that the window then allows above the pipe. Returns the total sent, segments.
     fn run(reduction: &mut Reduction, mut pipe: u64, ssthresh: u64, acknowledgements: u64) -> (u64, u64) {
         let mut left = 0;
         for _ in 0..acknowledgements {

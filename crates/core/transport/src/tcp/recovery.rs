@@ -3,18 +3,18 @@
 //! Without SACK (`NewReno`, RFC 6582): the third duplicate acknowledgement means that the segment at `una` is lost. The
 //! sender retransmits it and sets `ssthresh = max(flight / 2, 2 mss)` and `cwnd = ssthresh + 3 mss`. Each further
 //! duplicate adds an mss, because it shows that a segment has left the network. An acknowledgement below `recover` is
-//! partial: the sender retransmits the next hole, and cwnd is deflated by what was acknowledged. An acknowledgement of
+//! partial: the sender retransmits the next hole, and cwnd is deflated by the acknowledged bytes. An acknowledgement of
 //! `recover` ends recovery.
 //!
 //! With SACK (RFC 6675): recovery begins in the same way, or when the scoreboard shows that `una` is lost. Then the sender
-//! keeps `pipe` below cwnd and sends what the four rules of `NextSeg` select.
+//! keeps `pipe` below cwnd and sends the segments that the four rules of `NextSeg` select.
 //!
 //! After a timeout (RFC 6298 section 5, RFC 5681 section 3.1) the window is one segment, the threshold is half the flight,
 //! and the sender sends everything from `una` on again.
 //!
 //! `recover` also prevents a second response to the same loss: duplicates count only after an acknowledgement beyond it
 //! (RFC 6582 section 3.2, step 2). With SACK this applies to one that reaches it, and only after a timeout in loss recovery
-//! (RFC 6675 section 5.1): the scoreboard tells old losses from new ones.
+//! (RFC 6675 section 5.1): the scoreboard distinguishes old losses from new ones.
 
 use cutline_units::Instant;
 
@@ -55,7 +55,7 @@ impl Sender {
         covers_more || (self.params.ack_heuristic && self.window.cwnd > mss && self.last_advance <= 4 * mss)
     }
 
-    /// Returns the flight size: what is outstanding, without what limited transmit sent (RFC 5681 section 3.2, step 2).
+    /// Returns the flight size: outstanding data, without the segments of limited transmit (RFC 5681 section 3.2, step 2).
     pub(super) fn flight_size(&self) -> u64 {
         (self.next - self.una).saturating_sub(u64::from(self.limited_bytes))
     }
@@ -208,7 +208,7 @@ impl Sender {
         self.restart_timer(now);
     }
 
-    /// Sends the first hole, whatever the window allows; then, with SACK, what `NextSeg` selects while the pipe allows it.
+    /// Sends the first hole, whatever the window allows; then, with SACK, the segments that `NextSeg` selects while the pipe allows it.
     #[cold]
     pub(super) fn transmit_in_recovery(&mut self, now: Instant) -> Option<Segment> {
         let mss = u64::from(self.mss);
@@ -229,7 +229,7 @@ impl Sender {
         self.scoreboard.as_ref().map_or(self.next - self.una, |scoreboard| scoreboard.pipe())
     }
 
-    /// Sends what the rules of `NextSeg` select (RFC 6675 section 4).
+    /// Sends the segment that the rules of `NextSeg` select (RFC 6675 section 4).
     fn next_segment(&mut self, now: Instant) -> Option<Segment> {
         let mss = u64::from(self.mss);
         let scoreboard = self.scoreboard.as_ref()?;

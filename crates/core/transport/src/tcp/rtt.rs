@@ -54,7 +54,7 @@ impl RttEstimator {
         self.rto
     }
 
-    /// Adds a sample. This ends a backoff: the timeout is again what the samples give.
+    /// Adds a sample. This ends a backoff: the timeout is again the one that the samples give.
     pub fn sample(&mut self, sample: Duration, params: &Params) {
         let r = rounded(sample, params.clock_granularity);
         if self.srtt.is_zero() {
@@ -72,7 +72,7 @@ impl RttEstimator {
         self.rto = rto.clamp(params.min_rto, params.max_rto);
     }
 
-    /// Adds a sample, and follows the peaks of the deviation. `is_new_round` says that a round trip has passed since it said so last.
+    /// Adds a sample, and follows the peaks of the deviation. `is_new_round` is true if a round trip has passed since it was last true.
     pub(super) fn sample_peak(&mut self, sample: Duration, is_new_round: bool, params: &Params) {
         let r = rounded(sample, params.clock_granularity);
         let least = params.clock_granularity.max(params.variant.least_variation);

@@ -1,4 +1,4 @@
-//! The scoreboard of RFC 6675 section 4: what the receiver has selectively acknowledged, what is therefore lost, how much
+//! The scoreboard of RFC 6675 section 4: the data that the receiver has selectively acknowledged, the data that is therefore lost, how much
 //! is still in the pipe, and which segment is sent next.
 //!
 //! `IsLost(S)` is true if more than `(DupThresh - 1) * SMSS` bytes above S are `SACKed`, or `DupThresh` discontiguous
@@ -103,7 +103,7 @@ impl Scoreboard {
         self.rescue_rxt = None;
     }
 
-    /// Counts what is neither `SACKed` nor lost, and what was retransmitted: `SetPipe` (RFC 6675 section 4).
+    /// Counts data that is neither `SACKed` nor lost, and retransmitted data: `SetPipe` (RFC 6675 section 4).
     pub(crate) fn set_pipe(&mut self, una: u64, high_data: u64) {
         let mut pipe = 0;
         let mut seq = una;

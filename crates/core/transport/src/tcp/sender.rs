@@ -3,7 +3,7 @@
 //! At any time `una <= next <= high_water <= end`. Everything below `una` is acknowledged. Everything below `next` has
 //! been sent since the last timeout, everything below `high_water` has been sent at least once, and the application has
 //! written everything below `end`. After a timeout `next` falls back to `una`, and the sender sends everything again as
-//! the window allows (go-back-N), except what is `SACKed`. `output` decides what may leave; `recovery` detects and
+//! the window allows (go-back-N), except data that is `SACKed`. `output` decides which segments may leave; `recovery` detects and
 //! repairs losses.
 //!
 //! Deliberate departures from the RFCs:
@@ -64,7 +64,7 @@ pub struct Sender {
     pub(super) una: u64,
     pub(super) next: u64,
     pub(super) high_water: u64,
-    /// The end of what the application has written, including FIN; `u64::MAX` while the supply is endless.
+    /// The end of the application's written data, including FIN; `u64::MAX` while the supply is endless.
     pub(super) end: u64,
     pub(super) window: Window,
     /// Time at which the retransmission timer expires.
@@ -95,7 +95,7 @@ pub struct Sender {
     pub(super) burst_left: u32,
     /// Bytes sent by limited transmit, which the flight size leaves out (RFC 5681 section 3.2, step 2).
     pub(super) limited_bytes: u32,
-    /// `recover` of RFC 6582 section 3.2: what had been sent when the last loss was detected.
+    /// `recover` of RFC 6582 section 3.2: the highest sequence number sent when the last loss was detected.
     pub(super) recover: u64,
     /// Number of bytes by which the last acknowledgement of new data moved `una`.
     pub(super) last_advance: u64,
@@ -184,7 +184,7 @@ impl Sender {
         }
     }
 
-    /// Ends an endless supply with what has been sent.
+    /// Ends an endless supply after the bytes sent so far.
     pub fn end_supply(&mut self) {
         if self.end == u64::MAX {
             self.end = self.high_water;
@@ -192,7 +192,7 @@ impl Sender {
         }
     }
 
-    /// Closes the connection: FIN follows the last byte written. An endless supply ends with what has been sent.
+    /// Closes the connection: FIN follows the last byte written. An endless supply ends after the bytes sent so far.
     pub fn close(&mut self) {
         if self.closed {
             return;

@@ -113,7 +113,7 @@ pub struct Variant {
 }
 
 impl Variant {
-    /// Returns what Linux 6 does.
+    /// Returns the behaviour of Linux 6.
     pub const fn linux() -> Self {
         Self {
             avoidance: Avoidance::Bytes,

@@ -3,7 +3,7 @@
 //! The receiver measures the loss event rate `p` and the receive rate, and reports both once per round trip and at each
 //! new loss event. The sender computes its rate from `p` and the round-trip time with the TCP throughput equation.
 //!
-//! | file | what | source |
+//! | file | contents | source |
 //! | --- | --- | --- |
 //! | `equation` | the TCP throughput equation and its inverse | RFC 5348 sections 3.1 and 6.3.1 |
 //! | `sender` | rate, slow start, nofeedback timer, pacing | RFC 5348 section 4 |

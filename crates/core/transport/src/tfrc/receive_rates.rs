@@ -2,7 +2,7 @@
 //! (RFC 5348 section 8.2.1).
 //!
 //! The sending rate is limited to twice the largest receive rate of the last two round trips. A data-limited interval, in
-//! which the application had too little to send, shows little of what the path can carry. Then the largest rate is kept
+//! which the application had too little to send, shows little of the path's capacity. Then the largest rate is kept
 //! instead.
 
 use cutline_units::{Duration, Instant};

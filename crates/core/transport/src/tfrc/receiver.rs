@@ -233,7 +233,7 @@ impl Receiver {
 /// Returns the synthetic interval before the first loss event, packets (RFC 5348 section 6.3.1).
 fn first_interval(params: &Params, rtt: Duration, x_target: f64, seq: u64) -> f64 {
     if rtt.is_zero() {
-        // X_target = s / (2 R), where R cancels; or what was sent before the loss, if that is more (RFC 5348 section 6.3.1).
+        // X_target = s / (2 R), where R cancels; or the rate sent before the loss, if that is more (RFC 5348 section 6.3.1).
         let (any, half_a_packet) = (Duration::from_secs(1), params.s() / 2.0);
         return (seq as f64).max(1.0 / loss_event_rate(params.s(), any, half_a_packet));
     }

@@ -11,7 +11,7 @@
 //!   credit for that time. A late timer is compensated by at most a round trip. A rate that rises is not, so the first
 //!   feedback does not cause a burst. RFC 5348 permits both.
 //!
-//! X is at least `s / t_mbi`. The application's packets wait in a bounded queue; what does not fit is dropped and counted.
+//! X is at least `s / t_mbi`. The application's packets wait in a bounded queue; packets that do not fit are dropped and counted.
 
 use std::sync::Arc;
 
@@ -102,7 +102,7 @@ impl Sender {
         }
     }
 
-    /// Takes a message of `bytes` from the application: one packet, or several if it is too long. What does not fit the
+    /// Takes a message of `bytes` from the application: one packet, or several if it is too long. Data that does not fit the
     /// send buffer is dropped. Returns whether everything fitted.
     pub fn write(&mut self, bytes: u64) -> bool {
         let dropped = self.queue.write(bytes);
@@ -115,7 +115,7 @@ impl Sender {
         self.queue.write_unlimited();
     }
 
-    /// Ends an endless supply with what has been sent.
+    /// Ends an endless supply after the bytes sent so far.
     pub fn end_supply(&mut self) {
         self.queue.end_supply();
     }

@@ -13,11 +13,11 @@
 //! generates from that list [`Extension`], the reading and writing of [`Data`] and [`Reply`], and the methods of [`Sender`]
 //! and [`Receiver`] that take and return them.
 //!
-//! The token is a random number that only the two ends of a session know. Without it nobody can add packets to a flow, or
+//! The token is a random number that only the two ends of a session know. Without it no host can add packets to a flow, or
 //! change a sender's rate with reports. It is not encrypted: a host on the path can read it.
 //!
 //! Nothing that arrives is trusted. A reader returns `None` if the magic number, the kind or the length is not one of
-//! these, or a value is out of its range. An end refuses what another transport has sent. Unknown flags are ignored.
+//! these, or a value is out of its range. An end refuses packets of another transport. Unknown flags are ignored.
 
 pub use cutline_wire::{LONGEST_TIME, Reader, Writer};
 
@@ -85,7 +85,7 @@ pub trait DatagramTransport: Transport {
     /// Reads a reply. Returns `None` if it has an impossible value.
     fn read_reply(from: &mut Reader<'_>) -> Option<Self::Reply>;
 
-    /// Writes what a capture of a simulation shows of a packet beyond its sequence number and its sending time. The default
+    /// Writes the fields of a packet in a capture of a simulation beyond its sequence number and its sending time. The default
     /// writes nothing.
     fn write_captured(_data: &Self::Data, _to: &mut Vec<u8>) {}
 }
@@ -153,15 +153,11 @@ impl Data {
         writer.put(&MAGIC).u8(self.extension.kind()).u8(self.dscp.get());
         writer.u32(self.flow).u64(self.token).u64(self.seq).instant(self.sent_at);
         self.extension.write(&mut writer);
-        debug_assert_eq!(
-            writer.length(),
-            self.header_length(),
-            "a header has the length that its transport says"
-        );
+        debug_assert_eq!(writer.length(), self.header_length(), "a header has the length of its transport");
         bytes
     }
 
-    /// Reads the header of a datagram and ignores what follows it. Returns `None` if it is not a data header.
+    /// Reads the header of a datagram and ignores the bytes after it. Returns `None` if it is not a data header.
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let mut reader = Reader::new(bytes);
         if reader.take()? != MAGIC {
@@ -186,7 +182,7 @@ impl Reply {
         let mut writer = Writer::new(&mut bytes);
         writer.put(&MAGIC).u8(self.report.kind()).u8(0).u32(self.flow).u64(self.token);
         self.report.write(&mut writer);
-        debug_assert_eq!(writer.length(), self.length(), "a reply has the length that its transport says");
+        debug_assert_eq!(writer.length(), self.length(), "a reply has the length of its transport");
         bytes
     }
 
@@ -384,7 +380,7 @@ macro_rules! datagram_transports {
                 }
             }
 
-            /// Writes what a capture of a simulation shows of the header: the sequence number, the sending time, and
+            /// Writes the fields of the header in a capture of a simulation: the sequence number, the sending time, and
             /// [`DatagramTransport::write_captured`]. Writes nothing if the transport has no wire format here.
             pub fn write_captured(&self, to: &mut Vec<u8>) {
                 match self {
@@ -408,7 +404,7 @@ macro_rules! datagram_transports {
                 }
             }
 
-            /// Writes what a capture of a simulation shows of the header: its fields as on the wire. Writes nothing if the
+            /// Writes the fields of the header in a capture of a simulation: its fields as on the wire. Writes nothing if the
             /// transport has no wire format here.
             pub fn write_captured(&self, to: &mut Vec<u8>) {
                 match self {

@@ -125,7 +125,7 @@ fn a_timeout_reduces_the_window_to_one_segment() {
     // RFC 5681 eq. 4, and the loss window (RFC 5681 section 3.1). RFC 6298 section 5.4: the earliest segment first.
     script.cwnd(1000).ssthresh(5000).sends([0]);
     assert_eq!(script.sender.stats().timeouts, 1);
-    // RFC 5681 section 3.1: slow start up to ssthresh. What was outstanding is sent again.
+    // RFC 5681 section 3.1: slow start up to ssthresh. Outstanding data is sent again.
     script.at(1100).ack(1).cwnd(2000).sends([1, 2]);
     // An acknowledgement skips the segments that had arrived before the timeout.
     script.at(1200).ack(10).cwnd(3000).sends([10, 11, 12]);

@@ -2,7 +2,7 @@
 //!
 //! - Requests read back the same after they were written; each is one line, which is no longer than allowed.
 //! - A report is the same after it was converted for the manager and back.
-//! - An error says why.
+//! - An error gives the reason.
 
 use cutline_allocation::protocol::{AllocationRequest, LONGEST_LINE, ReportLine};
 

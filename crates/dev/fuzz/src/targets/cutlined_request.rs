@@ -2,7 +2,7 @@
 //!
 //! - Requests read back the same after they were written; each is one line, which is no longer than allowed.
 //! - A list of senders has 1 to 64.
-//! - An error says why.
+//! - An error gives the reason.
 
 use cutline_provision::protocol::{LONGEST_LINE, MOST_SENDERS, Request, Senders};
 

@@ -1,9 +1,9 @@
 //! Frames from the network, as the router sees them: `cutline_wire::Headers`.
 //!
-//! - Headers lie within the frame, and an IP packet is as long as it says.
+//! - Headers lie within the frame, and an IP packet has the length in its header.
 //! - Nothing behind the packet matters: padding is neither read nor missed.
 //! - The salt changes the flow's number and nothing else.
-//! - The traffic class does not tell flows apart, so a mark or a new code point leaves a flow one flow.
+//! - The traffic class does not distinguish flows, so a mark or a new code point leaves a flow one flow.
 //! - Fragments that are remembered give the same packets, and the same flows to everything that is no fragment.
 //! - An overhead makes a size of every frame.
 

@@ -1,4 +1,4 @@
-//! Lines of a process that publishes to the monitor: whatever they say, the registry stays within its limits, and the document, the metrics and
+//! Lines of a process that publishes to the monitor: whatever their contents, the registry stays within its limits, and the document, the metrics and
 //! the objects of SNMP can be made, the names of the objects rising.
 
 use cutline_monitor::{

@@ -1,5 +1,5 @@
 //! The report of one end of a connection to the other, and its feedback for rate control: accepted bytes are those that would be written,
-//! and whatever a report says, the end that takes it stays within its own counts.
+//! and whatever the contents of a report, the end that takes it stays within its own counts.
 
 use cutline_quality::spec::{Preset, Specification};
 use cutline_signal::clock::{ClockParams, OffsetEstimator, Stamper};

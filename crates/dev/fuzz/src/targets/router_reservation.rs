@@ -2,7 +2,7 @@
 //!
 //! - Requests read back the same after they were written, and each is one line.
 //! - Every number is within its range, and no filter mixes versions of IP.
-//! - An error says why.
+//! - An error gives the reason.
 
 use cutline_flow::FlowSelector;
 use cutline_router_service::{ReservationAction, ReservationRequest};

@@ -1,7 +1,7 @@
 //! RSVP messages, read alone and by a router that has a reservation.
 //!
 //! - Accepted messages can be written, and read back the same.
-//! - Whatever arrives, the router goes on: it sends valid messages, and its reservations stay within its share.
+//! - Whatever arrives, the router continues: it sends valid messages, and its reservations stay within its share.
 //! - One message leaves little behind: a session more at most.
 
 use cutline_rsvp::encapsulation::Carrier;

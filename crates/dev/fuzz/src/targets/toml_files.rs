@@ -1,4 +1,4 @@
-//! Files that people write: scenarios with what `--set` puts on top, flows of the generator, routers.
+//! Files that people write: scenarios with changes by `--set`, flows of the generator, routers.
 //!
 //! - An error names the file, and a problem with a place names line, column and key; both can be shown, and hold nothing that a
 //!   terminal would obey.
@@ -101,7 +101,7 @@ fn check_scenario(file: &ScenarioFile) -> bool {
     }
 }
 
-/// Checks that the scenario has a network, or an error that says why not.
+/// Checks that the scenario has a network, or an error with the reason.
 fn check_network(scenario: &Scenario) {
     let arrivals = scenario.flows.iter().filter_map(|flow| flow.arrivals.as_ref());
     let expected: f64 = arrivals.map(ArrivalsSpec::expected).sum();

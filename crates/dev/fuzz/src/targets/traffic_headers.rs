@@ -1,10 +1,10 @@
 //! The generator's headers: `cutline_traffic::header`, and of datagrams `cutline_transport::wire`.
 //!
-//! The first byte of an input says which header the rest is.
+//! The first byte of an input selects the header in the rest.
 //!
 //! - Headers read back the same after they were written.
 //! - Values are within the ranges that the header's documentation gives.
-//! - What follows a data header is not looked at; feedback and the proof of a path have one length and no other.
+//! - The bytes after a data header are ignored; feedback and the proof of a path have one length and no other.
 
 use cutline_traffic::header::{MESSAGE_HEADER, Message, Note, PROOF, Preamble, Proof};
 use cutline_transport::wire::{Data, Extension, Reply, Report};

@@ -22,7 +22,7 @@ struct Read {
     preambles: u64,
     payload: u64,
     messages: u64,
-    /// The sum of the times at which messages were written, which tells them apart.
+    /// The sum of the times at which messages were written, which distinguishes them.
     written: u128,
     error: Option<ProtocolError>,
 }

@@ -1,7 +1,7 @@
 //! The control group of a run: a folder of the cgroup2 file system, which is removed with the run.
 //!
 //! It is named `cutline-exec-PID` after the process that made it, below that process's own group, so the limits of that group
-//! still hold. What a killed process has left is removed by a later one ([`sweep`]).
+//! still hold. The remains of a killed process are removed by a later one ([`sweep`]).
 
 use super::programs::Place;
 use crate::ExecError;
@@ -93,7 +93,7 @@ impl ControlGroup {
         self.place
     }
 
-    /// Does something in the group: what is started by it belongs to the group, and this process does not when it is over.
+    /// Calls a function in the group: processes that it starts belong to the group. This process leaves the group after the call.
     ///
     /// # Errors
     /// When the process cannot move.
@@ -121,7 +121,7 @@ impl Drop for ControlGroup {
                     let _has_ended = enter(above, process.as_raw_nonzero().get());
                 }
             }
-            // What cannot be removed now is removed by the next sweep.
+            // Groups that cannot be removed now are removed by the next sweep.
             let _is_in_use = fs::remove_dir(&self.path);
         }
     }

@@ -4,7 +4,7 @@
 //! group     the control group of a run: a folder that is removed with it
 //! programs  the eBPF programs
 //! attached  the programs at their hooks
-//! running   marking what already runs
+//! running   marking of running programs
 //! ```
 //!
 //! The hooks of the group set options when a socket connects, listens or sends. They miss packets: those with a mark in a control

@@ -1,6 +1,6 @@
 //! The eBPF programs, each a few dozen instructions.
 //!
-//! | hook | what it does |
+//! | hook | effect |
 //! | --- | --- |
 //! | `connect`, `sendmsg` | sets mark and priority, for the packets of this call already |
 //! | events of TCP | sets mark, priority and pacing rate when a socket connects, listens, and when a connection is established |
@@ -77,7 +77,7 @@ fn of_address(mark: SocketOption, settings: &MarkSettings) -> Option<Vec<Instruc
     Some(code.finish())
 }
 
-/// The context is a `struct bpf_sock_ops`: the event, what is replied, the family.
+/// The context is a `struct bpf_sock_ops`: the event, the reply, the family.
 fn of_events(settings: &MarkSettings) -> Vec<Instruction> {
     /// Connecting, established as a client and as a server, listening (`BPF_SOCK_OPS_*` of linux/bpf.h).
     const EVENTS: [i32; 4] = [3, 4, 5, 11];
@@ -118,7 +118,7 @@ fn of_option(dscp: Dscp) -> Vec<Instruction> {
     code.place(try_v6).jump_if(R2, NotEqual, IPV6_TCLASS.0, end).jump_if(R3, NotEqual, IPV6_TCLASS.1, end);
     code.place(replace).load(Double, R2, R6, value_at).load(Double, R3, R6, end_at);
     code.copy(R4, R2).add(R4, 4).jump_if_both(R4, Greater, R3, is_octet);
-    // -1 asks for the default, 0. Other values that are no octet are refused by the kernel, and stay.
+    // -1 requests the default, 0. Other values that are no octet are refused by the kernel, and stay.
     code.load(Word, R5, R2, 0).jump_if(R5, NotEqual, -1, given).set(R5, 0).place(given);
     code.jump_if(R5, Greater, 0xff, end);
     code.and(R5, 3).or(R5, octet(dscp)).store(Word, R2, 0, R5).jump(end);
@@ -139,7 +139,7 @@ pub(super) fn of_egress(place: Place, network: i32, settings: &MarkSettings) -> 
     let [protocol_at, priority_at] = [16, 32];
     let mut code = Assembler::new();
     let [ours, is_v6, write, end] = [(); 4].map(|()| code.label());
-    // In the group itself, or in one below it. In a container, levels are not what they seem; then the first holds alone.
+    // In the group itself, or in one below it. In a container, levels are relative; then the first holds alone.
     code.copy(R6, R1).call(helper::CGROUP).set_wide(R7, place.id).jump_if_both(R0, Equal, R7, ours);
     code.copy(R1, R6).set(R2, place.level).call(helper::ANCESTOR_CGROUP).jump_if_both(R0, NotEqual, R7, end);
     code.place(ours);

@@ -1,6 +1,6 @@
-//! Marking what already runs: a process, or the processes of a control group.
+//! Marking of running programs: a process, or the processes of a control group.
 //!
-//! Programs in the kernel see what sockets do from now on. Sockets that are open already are borrowed from their process
+//! Programs in the kernel see the calls of sockets from now on. Sockets that are open already are borrowed from their process
 //! (`pidfd_getfd`), and get their options directly.
 
 use super::{Attached, ControlGroup, sweep};

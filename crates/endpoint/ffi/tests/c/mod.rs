@@ -52,7 +52,7 @@ pub fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// Runs a program to its end, and returns what it has printed. It must succeed.
+/// Runs a program to its end, and returns its output. It must succeed.
 pub fn run(program: &Path, arguments: &[&str]) -> String {
     let output = command(program).args(arguments).output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

@@ -47,7 +47,7 @@ pub struct Settings {
     pub records: bool,
 }
 
-/// A gateway, what it tells and what it records.
+/// A gateway, its messages and its records.
 pub struct Watched {
     pub gateway: Option<Gateway>,
     pub told: Heard,

@@ -9,7 +9,7 @@ use crate::refusal::{Reason, Refusal};
 use cutline_service::JsonLineError;
 use std::path::PathBuf;
 
-/// A class of this host's traffic control for what a flow sends. What it receives is not in this host's power.
+/// A class of this host's traffic control for a flow's sent traffic. Received traffic is outside of this host's control.
 #[derive(Debug)]
 pub(super) struct Local;
 
@@ -58,7 +58,7 @@ impl ReservationService for Rsvp {
 struct Agent {
     name: &'static str,
     socket: PathBuf,
-    /// The requests for what a flow sends and receives.
+    /// The requests for a flow's traffic in both directions.
     requests: fn(&Demand) -> [Option<Request>; 2],
 }
 
@@ -85,7 +85,7 @@ fn local(demand: &Demand) -> [Option<Request>; 2] {
     [demand.send.map(shape), None]
 }
 
-/// Announces what is sent, and reserves for what is received.
+/// Announces sent traffic, and reserves for received traffic.
 fn rsvp(demand: &Demand) -> [Option<Request>; 2] {
     let announce = |bucket| Request::Announce { id: SEND, flow: demand.flow, bucket };
     let received = demand.flow.reversed();

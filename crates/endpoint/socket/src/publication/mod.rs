@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! pace   times at which the row of a connection is made
-//! row    the row, and what is seen without making it
+//! row    the row, and a brief view without making it
 //! texts  texts of a row that seldom change
 //! ```
 
@@ -41,7 +41,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// Returns a search that begins now, as the environment of the process says.
+    /// Returns a search that begins now, from the environment of the process.
     pub fn new() -> Self {
         Self { path: socket_path(), due: now() }
     }
@@ -118,7 +118,7 @@ fn publish(publisher: Publisher) -> io::Result<()> {
     publisher.run(put, |publisher, time| pause(publisher, now().saturating_add(duration(time))), manage)
 }
 
-/// Waits until `time`, or until the monitor sends something or goes, and sends what still waits.
+/// Waits until `time`, or until the monitor sends something or goes, and sends data that still waits.
 fn pause(publisher: &mut Publisher, time: Instant) -> io::Result<bool> {
     loop {
         // The rows of thousands of sockets do not fit into the kernel's buffer.

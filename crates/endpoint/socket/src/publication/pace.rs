@@ -5,7 +5,7 @@
 //!
 //! - of the first look;
 //! - if a state, a specification, the number of violations or of lost messages has changed, and while a violation is under way;
-//! - after [`ROW_MESSAGES`] messages, and once more when messages have stopped after that;
+//! - after [`ROW_MESSAGES`] messages, and again when messages have stopped after that;
 //! - after [`OLDEST_ROW`] if there was a message since, or shortly before it, and after [`OLDEST_IDLE_ROW`] in any case.
 
 use cutline_signal::session::{Activity, Standing};
@@ -25,7 +25,7 @@ const QUIET_LOOKS: u32 = 2;
 pub struct ConnectionGlance {
     /// Counters of the session.
     pub activity: Activity,
-    /// Participation of the other end.
+    /// Participation of the peer.
     pub standing: Standing,
     /// True while the connection is being made again.
     pub is_reconnecting: bool,

@@ -12,7 +12,7 @@ use cutline_signal::monitor::{Delivery, Received, Sent, Spread};
 use cutline_signal::session::Standing;
 use cutline_units::{Duration, Histogram, Instant};
 
-/// Returns what is seen of a connection without making its row; `None` if it is not published.
+/// Returns a brief view of a connection without making its row; `None` if it is not published.
 pub fn glance(of: &(impl SharedCalls + ?Sized)) -> Option<ConnectionGlance> {
     let connection = of.connection();
     if !connection.is_published() || connection.is_inherited() {
@@ -28,7 +28,7 @@ pub fn glance(of: &(impl SharedCalls + ?Sized)) -> Option<ConnectionGlance> {
     })
 }
 
-/// Returns the row of a connection under this number; `None` if its socket has no address any more.
+/// Returns the row of a connection under this number; `None` if its socket no longer has an address.
 pub fn row(of: &(impl SharedCalls + ?Sized), number: u64, texts: &mut RowTexts) -> Option<SocketRow> {
     let connection = of.connection();
     let [local, peer] = texts.addresses(of.addresses().ok()?);

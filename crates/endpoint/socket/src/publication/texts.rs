@@ -1,4 +1,4 @@
-//! Texts of a row that seldom change: they are made again only when what they say has changed.
+//! Texts of a row that seldom change: they are made again only when their contents have changed.
 
 use cutline_quality::spec::{Agreement, SpecParameter, Specification};
 use cutline_signal::mib::Contract;
@@ -38,7 +38,7 @@ impl ContractTexts {
     fn of(&mut self, contract: &Contract) -> [String; 3] {
         let make = || {
             let agreed = |of: fn(&Agreement) -> Specification| contract.agreement.as_ref().map(of);
-            // Without an agreement what holds is what this end wants.
+            // Without an agreement, this end's own specification holds.
             let offered = agreed(Agreement::offered);
             let offered = offered.as_ref().unwrap_or(&contract.effective);
             let requested = agreed(Agreement::requested).as_ref().map(in_words).unwrap_or_default();
@@ -48,7 +48,7 @@ impl ContractTexts {
     }
 }
 
-/// Returns what is kept under this key; `make` makes it if another key is kept, or none.
+/// Returns the value kept under this key; `make` makes it if another key is kept, or none.
 fn kept<'k, K: Clone + PartialEq, V>(
     place: &'k mut Option<(K, V)>,
     key: &K,

@@ -30,7 +30,7 @@ pub struct Dialing {
 }
 
 enum Step {
-    /// A probe detects whether the other end is a QoS socket.
+    /// A probe detects whether the peer is a QoS socket.
     Asking(Question),
     /// The kernel connects the socket.
     Connecting(Dialled),
@@ -150,7 +150,7 @@ impl Attempt for Dialing {
 }
 
 impl Step {
-    /// Has the kernel connect a socket.
+    /// Starts to connect a socket.
     fn dial(
         peer: SocketAddr,
         options: &QosOptions,
@@ -175,7 +175,7 @@ impl Step {
 }
 
 impl Inner {
-    /// Negotiates with what has come. Returns until when to wait for more; `None` when it is known whether the other end takes part.
+    /// Continues the negotiation with received messages. Returns until when to wait for more; `None` when it is known whether the peer takes part.
     pub(super) fn join_now(&self) -> Result<Option<Instant>, QosError> {
         self.negotiate_until(&mut cutline_sys::lock(&self.inlet), self.since.saturating_add(self.patience))
     }

@@ -16,7 +16,7 @@ const DIRECT: usize = 1 << 13;
 /// For this many bytes the application may expect a message that would not fit into the buffer together with others.
 const WHOLE: usize = 1 << 15;
 
-/// The state of the stream from the other end.
+/// The state of the stream from the peer.
 #[derive(Debug, Default)]
 pub struct Inlet {
     /// The buffer; empty before the first byte.
@@ -40,7 +40,7 @@ pub enum Taken {
     Negotiation(Vec<u8>),
     /// A report.
     Report(Vec<u8>),
-    /// The other end has closed its direction.
+    /// The peer has closed its direction.
     End,
 }
 
@@ -112,10 +112,10 @@ impl Inlet {
         self.messages - 1
     }
 
-    /// Takes what comes next, and waits for it if the socket does.
+    /// Takes the next item, and waits for it if the socket blocks.
     ///
     /// # Errors
-    /// Those of the socket; [`io::ErrorKind::InvalidData`] when what comes is no message of this session.
+    /// Those of the socket; [`io::ErrorKind::InvalidData`] when the bytes are no message of this session.
     pub fn read(&mut self, socket: &TcpStream, to: &mut [u8], token: u32) -> io::Result<Taken> {
         loop {
             if self.is_empty() && self.frames.rest() >= DIRECT && to.len() >= DIRECT {
@@ -138,7 +138,7 @@ impl Inlet {
         }
     }
 
-    /// Reads what comes next where nothing is there: a header, and what is behind it into the application's memory, which is right
+    /// Reads the next data into an empty buffer: a header, and the bytes behind it into the application's memory, which is right
     /// if it is a message of that length. If it is not, it is moved.
     fn read_message(&mut self, socket: &TcpStream, to: &mut [u8], token: u32) -> io::Result<Taken> {
         let mut header = [0; STREAM_HEADER];
@@ -162,7 +162,7 @@ impl Inlet {
         self.read(socket, to, token)
     }
 
-    /// The other end has closed its direction, which is an error within a message: its rest is missing.
+    /// The peer has closed its direction, which is an error within a message: its rest is missing.
     fn ended(&self) -> io::Result<Taken> {
         let begins_message = matches!(self.buffer[self.start..self.end], [kind, ..] if is_data_kind(kind));
         if self.frames.is_within_message() || begins_message {
@@ -212,10 +212,10 @@ impl Inlet {
         !there.is_empty() && (self.frames.rest() > 0 || next())
     }
 
-    /// Takes a message of a negotiation, without waiting; `None` if something else comes, or nothing any more.
+    /// Takes a message of a negotiation, without waiting; `None` if something else arrives, or the stream has ended.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] when not enough has come to tell.
+    /// [`io::ErrorKind::WouldBlock`] when more bytes are needed for a decision.
     pub fn negotiation(&mut self, socket: &TcpStream) -> io::Result<Option<Vec<u8>>> {
         loop {
             match framing(&self.buffer[self.start..self.end]) {
@@ -227,7 +227,7 @@ impl Inlet {
         }
     }
 
-    /// As [`Inlet::negotiation`], and what is no such message stays in the kernel.
+    /// As [`Inlet::negotiation`], but other bytes stay in the kernel.
     ///
     /// # Errors
     /// As [`Inlet::negotiation`].
@@ -243,7 +243,7 @@ impl Inlet {
         }
     }
 
-    /// Looks at what comes behind what is there, and leaves it in the kernel. Returns how many bytes it has seen.
+    /// Peeks at the bytes after the buffered ones, and leaves them in the kernel. Returns how many bytes it has seen.
     fn glance(&mut self, socket: &TcpStream) -> io::Result<usize> {
         match self.receive(socket, RecvFlags::PEEK | RecvFlags::DONTWAIT) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock && !self.is_empty() => Ok(0),
@@ -251,7 +251,7 @@ impl Inlet {
         }
     }
 
-    /// Receives what was seen, until so many bytes are there.
+    /// Receives peeked bytes, until so many are buffered.
     fn receive_up_to(&mut self, socket: &TcpStream, length: usize) -> io::Result<()> {
         while self.end - self.start < length {
             let end = self.start + length;
@@ -277,7 +277,7 @@ impl Inlet {
         Ok(bytes)
     }
 
-    /// Takes the next item of what was received; `None` if there is too little.
+    /// Takes the next item of the buffer; `None` if there are too few bytes.
     fn next(&mut self, to: &mut [u8], token: u32) -> io::Result<Option<Taken>> {
         // Payload beyond the room in `to` is left for the next call, so the reader does not see it.
         let there = self.end - self.start;
@@ -312,14 +312,14 @@ impl Inlet {
         &self.buffer[start..self.start]
     }
 
-    /// Receives more behind what is there. Returns how many bytes; 0 if the other end has closed.
+    /// Receives more after the buffered bytes. Returns how many bytes; 0 if the peer has closed.
     fn fill(&mut self, socket: &TcpStream, flags: RecvFlags) -> io::Result<usize> {
         let bytes = self.receive(socket, flags)?;
         self.end += bytes;
         Ok(bytes)
     }
 
-    /// Writes what the socket has behind what is there.
+    /// Writes the socket's data after the buffered bytes.
     fn receive(&mut self, socket: &TcpStream, flags: RecvFlags) -> io::Result<usize> {
         if self.buffer.is_empty() {
             self.buffer = vec![0; ROOM];

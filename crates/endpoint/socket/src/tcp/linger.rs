@@ -1,9 +1,9 @@
 //! Closing without loss.
 //!
-//! The kernel resets a connection, and drops what it has not delivered, when a socket is closed with unread input, and when
-//! input arrives after that. Reports of the other end are such input. So a stream that the application closes first ends its own
-//! direction; then the thread that serves connections reads and discards what comes, until the other end's kernel has acknowledged
-//! everything. A reset after that takes nothing away: Linux delivers what it has received, and the end of the stream behind it.
+//! The kernel resets a connection, and drops undelivered data, when a socket is closed with unread input, and when
+//! input arrives after that. Reports of the peer are such input. So a stream that the application closes first ends its own
+//! direction; then the thread that serves connections reads and discards incoming data, until the peer's kernel has acknowledged
+//! everything. A reset after that loses nothing: Linux delivers received data, and the end of the stream after it.
 //!
 //! At the end of the process there is no such thread. A function that runs then ([`close_all`]) does the same for all streams, closed or not.
 
@@ -39,7 +39,7 @@ const MOST: u64 = 4096;
 /// Number of attempts of the end of the process to take a lock that another thread holds.
 const TRIES: u32 = 1000;
 
-/// A stream that the application has closed, until the other end has what was sent.
+/// A stream that the application has closed, until the peer has received all data.
 struct Closing {
     socket: Arc<TcpStream>,
     /// Time without a new acknowledgement after which delivery ends.
@@ -49,7 +49,7 @@ struct Closing {
     progress: Mutex<ConnectProgress>,
 }
 
-/// Progress of the other end's acknowledgements.
+/// Progress of the peer's acknowledgements.
 struct ConnectProgress {
     bytes: u64,
     /// Time of the last progress.
@@ -78,7 +78,7 @@ impl Listed {
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Has the end of the process close this stream, unless it is closed before.
+    /// Registers this stream to be closed at the end of the process, unless it is closed before.
     pub fn list(&self, stream: Weak<Inner>) {
         at_exit(close_all);
         lock(STREAMS.get()).open.insert(self.0, stream);
@@ -99,7 +99,7 @@ impl Drop for Inner {
 }
 
 impl Closing {
-    /// Ends the direction of a stream that is closed. `None` if nothing is left to be done: the connection is gone, or the application wants a
+    /// Ends the direction of a stream that is closed. `None` if nothing is left to be done: the connection is gone, or the application requests a
     /// reset.
     fn begin(stream: &Inner) -> Option<Self> {
         let wants_reset = sockopt::socket_linger(&stream.socket) == Ok(Some(std::time::Duration::ZERO));
@@ -115,10 +115,10 @@ impl Closing {
         })
     }
 
-    /// Discards what has come, and returns whether the socket can be closed.
+    /// Discards received data, and returns whether the socket can be closed.
     fn is_over(&self, now: Instant) -> bool {
         if discard(&self.socket) == Input::Ended {
-            // Nothing comes any more that could reset the connection: the kernel delivers the rest.
+            // Nothing more arrives that could reset the connection: the kernel delivers the rest.
             return true;
         }
         let Ok(info) = tcp_info(&self.socket) else { return true };
@@ -137,7 +137,7 @@ impl Closing {
         is_late
     }
 
-    /// Has the thread that serves connections go on.
+    /// Passes the closing on to the thread that serves connections.
     fn go_on_in_background(self, number: u64) {
         let this = Arc::new(self);
         let weak = Arc::downgrade(&this) as Weak<dyn KeptConnection>;
@@ -178,13 +178,13 @@ fn most() -> u64 {
 /// Input of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Input {
-    /// Nothing any more, or more will come.
+    /// Nothing at present; more may arrive.
     Open,
-    /// The other end has closed its direction, or the connection is gone.
+    /// The peer has closed its direction, or the connection is gone.
     Ended,
 }
 
-/// Discards what was received.
+/// Discards received data.
 fn discard(socket: &TcpStream) -> Input {
     let mut buffer = [0; PIECE];
     for _ in 0..PIECES {
@@ -216,7 +216,7 @@ fn close_all() {
         std::thread::sleep(std::time::Duration::from_nanos(pause.as_nanos()));
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
-    // What other threads do with the sockets until the process is gone goes on as before.
+    // Other threads may use the sockets as before until the process ends.
     std::mem::forget(open);
 }
 

@@ -88,7 +88,7 @@ impl QosTcpListener {
         })
     }
 
-    /// Waits for the next stream. Whether its other end is a QoS socket is found out with the first call that reads or writes.
+    /// Waits for the next stream. Whether its peer is a QoS socket is found out with the first call that reads or writes.
     ///
     /// # Errors
     /// As [`TcpListener::accept`].
@@ -96,7 +96,7 @@ impl QosTcpListener {
         let (socket, peer) = loop {
             match acceptfrom_with(&self.socket, SocketFlags::CLOEXEC) {
                 Ok((socket, Some(peer))) => break (TcpStream::from(socket), peer.try_into()?),
-                // The other end is gone already.
+                // The peer is gone already.
                 Ok((_, None)) => {}
                 Err(Errno::INTR) => signals::on_signal()?,
                 Err(errno) => return Err(errno.into()),
@@ -106,7 +106,7 @@ impl QosTcpListener {
         let session = begin(&self.options, &role, Carrier::Stream)?;
         Settings::new(&self.options, Protocol::Tcp, &session)?.mark(&socket, peer)?;
         let demands = self.options.demands_peer();
-        // In a copy by fork nobody notes who has asked: the parent's thread answers.
+        // In a copy by fork askers are not recorded: the parent's thread answers.
         let expects = demands || self.generation != generation() || self.callers.expects(peer.ip());
         let stream =
             QosTcpStream::new(socket, peer, session, &self.options, (demands, expects), (None, None));
@@ -136,7 +136,7 @@ fn open(address: SocketAddr, settings: &Settings) -> Result<TcpListener, QosErro
     let failed = || QosError::system("cannot listen");
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None).map_err(failed())?;
-    // As the standard library does: connections that were closed lately do not keep a server from starting again.
+    // As the standard library does: connections that were closed recently do not keep a server from starting again.
     sockopt::set_socket_reuseaddr(&socket, true).map_err(failed())?;
     settings.mark_listener(&socket, address)?;
     settings.buffers(&socket)?;

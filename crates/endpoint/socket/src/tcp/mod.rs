@@ -2,7 +2,7 @@
 //!
 //! Each call that writes is a message. Between two QoS sockets a message has a header with its length and the time when it was sent
 //! ([`cutline_signal::frame`]), and control messages come between messages. The application reads the bytes that the other one has
-//! written, as from any stream. What it writes is in the kernel when the call returns; nothing waits here.
+//! written, as from any stream. Written bytes are in the kernel when the call returns; nothing waits here.
 
 mod dial;
 #[cfg(test)]
@@ -78,7 +78,7 @@ struct Inner {
     /// True if an end that takes no part is an error. It is if this end has sent an offer, which would be
     /// data there.
     demands_peer: bool,
-    /// True if an application that writes first waits for the other end to begin.
+    /// True if an application that writes first waits for the peer to begin.
     expects_peer: bool,
     /// Begin of this end, and its wait for the other one.
     since: Instant,
@@ -88,7 +88,7 @@ struct Inner {
     write_patience: Patience,
     /// Recovery of a broken connection; `None` if there is none.
     recovery: Option<Recovery<Redial>>,
-    /// Socket that asks whether the other end is there before the connection is made again. It is opened by
+    /// Socket that asks whether the peer is there before the connection is made again. It is opened by
     /// the thread that connects, in whose network namespace it stays.
     asker: Option<UdpSocket>,
     /// Time since which the kernel has been waiting for an acknowledgement.
@@ -104,16 +104,16 @@ struct Inner {
     listed: Listed,
 }
 
-/// Interval of checks of an accepted stream until the other end has begun.
+/// Interval of checks of an accepted stream until the peer has begun.
 const JOINING_EVERY: Duration = Duration::from_millis(10);
-/// Interval of checks of a stream whose directions both ended, until the other end has everything.
+/// Interval of checks of a stream whose directions both ended, until the peer has everything.
 const ENDING_EVERY: Duration = Duration::from_millis(20);
 /// The rate of a stream that is not paced.
 const UNPACED: u64 = u64::MAX;
 
 impl QosTcpStream {
     /// Connects to an address, and negotiates with the QoS socket there. It waits until both ends agree, or until it is known
-    /// that the other end takes no part ([`Peer`](crate::Peer)). Of a name, every address is tried until one answers (RFC 8305).
+    /// that the peer takes no part ([`Peer`](crate::Peer)). Of a name, every address is tried until one answers (RFC 8305).
     ///
     /// # Errors
     /// When an option is not allowed, the ends do not agree, no socket listens there, or the time is over
@@ -172,8 +172,8 @@ impl QosTcpStream {
         Self(Arc::clone(&inner), ConnectionHandle::new(inner))
     }
 
-    /// Returns whether the other end is a QoS socket. On a stream that was accepted it waits until that is
-    /// known, which the first bytes from the other end show.
+    /// Returns whether the peer is a QoS socket. On a stream that was accepted it waits until that is
+    /// known, which the first bytes from the peer show.
     ///
     /// # Errors
     /// When the ends do not agree, or the connection is broken.
@@ -183,9 +183,9 @@ impl QosTcpStream {
         Ok(matches!(self.0.connection.standing(), Standing::Joined(_)))
     }
 
-    /// Returns whether it is still unknown if the other end is a QoS socket. Then a stream that was accepted
-    /// and does not wait ([`QosTcpStream::set_nonblocking`]) refuses to write, unless the other end is a
-    /// plain one for certain: what it waits for is no room, and comes from the other end.
+    /// Returns whether it is still unknown if the peer is a QoS socket. Then a stream that was accepted
+    /// and does not wait ([`QosTcpStream::set_nonblocking`]) refuses to write, unless the peer is a
+    /// plain one for certain: it does not wait for room, but for the peer.
     pub fn is_joining(&self) -> bool {
         self.0.connection.standing() == Standing::Joining
     }
@@ -203,7 +203,7 @@ impl QosTcpStream {
         }
     }
 
-    /// The address of the other end.
+    /// The address of the peer.
     pub fn peer_addr(&self) -> SocketAddr {
         self.0.peer
     }
@@ -216,8 +216,8 @@ impl QosTcpStream {
         self.0.socket.local_addr()
     }
 
-    /// Ends a direction, or both. A connection that breaks then is not made again. What was written before is delivered. A call of another
-    /// thread that reads returns when the next message or report of the other end comes, or when the other end has everything that was
+    /// Ends a direction, or both. A connection that breaks then is not made again. Data written before is delivered. A call of another
+    /// thread that reads returns when the next message or report of the peer comes, or when the peer has everything that was
     /// written, if no more is.
     ///
     /// # Errors
@@ -322,7 +322,7 @@ impl Deref for QosTcpStream {
 }
 
 impl AsFd for QosTcpStream {
-    /// The descriptor to wait for. It says nothing of data that has been received already ([`QosTcpStream::has_pending`]):
+    /// The descriptor to wait for. It is not ready for data that has been received already ([`QosTcpStream::has_pending`]):
     /// before waiting, read until [`io::ErrorKind::WouldBlock`].
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.socket.as_fd()
@@ -345,7 +345,7 @@ impl Inner {
         due
     }
 
-    /// Lets the kernel pace what is sent. It counts our headers as well.
+    /// Lets the kernel pace sent data. It counts our headers as well.
     fn pace(&self, out: &Outbound) {
         let length = out.longest().map_or(f64::INFINITY, |length| length as f64);
         let on_wire =
@@ -362,7 +362,7 @@ impl Inner {
         if let Ok(mut outlet) = self.outlet.try_lock()
             && self.is_up()
         {
-            // What cannot be sent now goes with the next message, or when the keeper comes by.
+            // Data that cannot be sent now is sent with the next message, or when the keeper serves the connection.
             let sent = outlet.send_control(&self.socket, &self.connection);
             self.notice(sent.err().as_ref(), Met::ByControl);
         }
@@ -381,8 +381,8 @@ impl Inner {
 
     /// Ends a direction, or both.
     ///
-    /// A report that comes to a socket that the kernel may not receive for any more would reset the connection before this direction is
-    /// delivered. So with a QoS socket at the other end, the kernel learns that the application receives no more when all is delivered.
+    /// A report that comes to a socket that has been shut down for reading would reset the connection before this direction is
+    /// delivered. So with a QoS socket as the peer, the kernel learns that the application receives no more when all is delivered.
     fn shut_down(&self, how: Shutdown) -> io::Result<()> {
         let is_alone = self.connection.standing() == Standing::Alone;
         if is_alone {
@@ -407,25 +407,25 @@ impl Inner {
         self.is_reading_over.load(Ordering::SeqCst)
     }
 
-    /// Tells the kernel that the application receives no more, if that can reset nothing. Returns whether it has to be tried again soon.
+    /// Shuts the receiving direction down in the kernel, if that cannot reset the connection. Returns whether it has to be tried again soon.
     fn end_reading(&self) -> bool {
         if !self.is_reading_over() {
             return false;
         }
         if is_delivered(&self.socket).unwrap_or(true) {
-            // The other end may have ended the connection.
+            // The peer may have ended the connection.
             let _over = self.socket.shutdown(Shutdown::Read);
             return false;
         }
         self.outlet.try_lock().is_ok_and(|outlet| outlet.is_shut_down())
     }
 
-    /// Negotiates until it is known whether the other end takes part.
+    /// Negotiates until it is known whether the peer takes part.
     fn join(&self) -> Result<(), QosError> {
         if self.connection.standing() != Standing::Joining {
             return Ok(());
         }
-        let failed = || QosError::system("cannot reach the other end");
+        let failed = || QosError::system("cannot reach the peer");
         let is_waiting = !self.nonblocking.load(Ordering::Relaxed);
         let mut inlet = lock(&self.inlet);
         let since = if is_waiting { now() } else { self.since };
@@ -440,8 +440,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Negotiates with what has come. What has begun like a message of a negotiation has to be whole at `until`. Returns until when to wait
-    /// for more; `None` when it is known whether the other end takes part.
+    /// Continues the negotiation with received messages. A begun message of a negotiation has to be complete at `until`. Returns until when to wait
+    /// for more; `None` when it is known whether the peer takes part.
     fn negotiate_until(&self, inlet: &mut Inlet, until: Instant) -> Result<Option<Instant>, QosError> {
         loop {
             if self.is_reading_over() {
@@ -457,11 +457,11 @@ impl Inner {
                     if inlet.is_empty() || now() < until {
                         return Ok(Some(if inlet.is_empty() { due } else { due.min(until) }));
                     }
-                    // It has begun like an offer, and said no more.
+                    // It has begun like an offer, and has stopped.
                     self.act(|session, out, inbound| session.on_foreign(now(), out, inbound));
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(QosError::system("cannot reach the other end")(error)),
+                Err(error) => return Err(QosError::system("cannot reach the peer")(error)),
             }
         }
     }
@@ -492,7 +492,7 @@ impl Inner {
             recovery.serve(self);
             {
                 let mut inlet = lock(&self.inlet);
-                // What came before the loss comes first.
+                // Data received before the loss comes first.
                 let left = inlet.take_left(buffer);
                 if left > 0 {
                     return Ok(left);
@@ -612,13 +612,13 @@ impl Inner {
         }
     }
 
-    /// Writes to a stream of which it may be unknown whether the other end takes part.
+    /// Writes to a stream of which it may be unknown whether the peer takes part.
     fn write_first(&self, bytes: &[u8]) -> io::Result<usize> {
         if self.connection.standing() == Standing::Joining {
             // Who reads at the same time waits for the first bytes.
             let has_begun = self.inlet.try_lock().is_ok_and(|inlet| !inlet.is_empty());
             if !self.expects_peer && !has_begun {
-                // Nobody has asked whether this end is a QoS socket, so the other one is none.
+                // No question has come whether this end is a QoS socket, so the other one is none.
                 self.act(|session, out, inbound| session.on_foreign(now(), out, inbound));
             }
             self.join()?;
@@ -724,7 +724,7 @@ impl KeptConnection for Inner {
         if let Some(due) = self.recovery.as_ref().and_then(|recovery| recovery.serve(self)) {
             return due;
         }
-        // While the application reads, it reads what comes.
+        // While the application reads, it reads control messages, too.
         if let (Standing::Joined(token), Ok(mut inlet)) = (self.connection.standing(), self.inlet.try_lock())
         {
             loop {
@@ -737,7 +737,7 @@ impl KeptConnection for Inner {
                     }
                 }
             }
-            // Control messages were taken, so that what is left is for the application.
+            // Control messages were taken, so that the rest is for the application.
             // They may have come only just now.
             let is_unread = inlet.has_payload(token) || self.has_unread_in_kernel();
             self.connection.note_unread(is_unread.then_some(now));

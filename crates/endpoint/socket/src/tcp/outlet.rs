@@ -15,9 +15,9 @@ use std::net::TcpStream;
 /// The longest message that one call writes, bytes.
 const LONGEST: usize = if LONGEST_FRAGMENT < 1 << 20 { LONGEST_FRAGMENT } else { 1 << 20 };
 
-/// The state of the stream towards the other end.
+/// The state of the stream towards the peer.
 ///
-/// A header says how many bytes follow it. If the kernel takes fewer, the rest is *owed*: the next bytes that the application writes.
+/// A header gives the number of bytes after it. If the kernel takes fewer, the rest is *owed*: the next bytes that the application writes.
 /// So no data of the application is kept here.
 #[derive(Debug, Default)]
 pub struct Outlet {
@@ -25,9 +25,9 @@ pub struct Outlet {
     pending: Vec<u8>,
     /// Payload that the last header has announced and that has not been written, bytes.
     owed: usize,
-    /// This direction was shut down: nothing is sent any more.
+    /// This direction was shut down: nothing more is sent.
     is_shut_down: bool,
-    /// True if the application wants to send and has no room.
+    /// True if the application waits for room to send.
     is_held: bool,
     /// Error that the kernel reported after it had accepted a part of the bytes of a call. The kernel reports an error once.
     failure: Option<Errno>,
@@ -178,7 +178,7 @@ impl Outlet {
         self.is_shut_down
     }
 
-    /// This direction was shut down. What waited for the kernel is forgotten.
+    /// This direction was shut down. Data that waited for the kernel is dropped.
     pub fn shut_down(&mut self) {
         self.is_shut_down = true;
         self.pending = Vec::new();

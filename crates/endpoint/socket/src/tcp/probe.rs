@@ -24,7 +24,7 @@ use std::thread::{self, JoinHandle};
 
 /// Number of times that a question is sent.
 const TRIES: u64 = 3;
-const DOING: &str = "cannot ask for a QoS socket";
+const DOING: &str = "cannot send a question for a QoS socket";
 /// Time within which an address that has asked is expected to begin.
 const EXPECTED: Duration = Duration::from_secs(10);
 /// The most addresses of such.
@@ -58,7 +58,7 @@ impl Question {
         Ok(socket.connect(peer).is_ok().then_some(socket))
     }
 
-    /// Creates a question over this socket, which is connected to the other end. Nothing is sent yet.
+    /// Creates a question over this socket, which is connected to the peer. Nothing is sent yet.
     ///
     /// # Errors
     /// When the system has no random numbers.
@@ -81,7 +81,7 @@ impl Question {
         self.socket.try_clone().map_err(QosError::system("cannot open a socket"))
     }
 
-    /// Asks if it is time to, and takes what has come. Returns the answer; `None` while there is none.
+    /// Sends a due request, and handles received messages. Returns the answer; `None` while there is none.
     pub fn advance(&mut self) -> Option<bool> {
         loop {
             let mut bytes = [0; LONGEST + 1];
@@ -91,7 +91,7 @@ impl Question {
                 }
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // Nobody is there.
+                // There is no listener.
                 Err(_) => return Some(false),
             }
         }
@@ -111,7 +111,7 @@ impl AsFd for Question {
     }
 }
 
-/// Addresses that have asked lately.
+/// Addresses that have asked recently.
 #[derive(Debug, Default)]
 pub struct Callers(Mutex<BTreeMap<IpAddr, Instant>>);
 
@@ -143,12 +143,12 @@ pub struct Responder {
 }
 
 impl Responder {
-    /// Starts a thread that answers at this socket, and notes who has asked.
+    /// Starts a thread that answers at this socket, and records the askers.
     ///
     /// # Errors
     /// When the system refuses the thread or its descriptors.
     pub fn start(socket: UdpSocket, callers: Arc<Callers>, key: Option<Key>) -> io::Result<Self> {
-        // Who asks takes an answer from the address that it has asked alone.
+        // An asker accepts an answer only from the address that it has asked.
         local_address::ask(&socket)?;
         let (wake, woken) = UnixStream::pair()?;
         let thread = thread::Builder::new()
@@ -166,7 +166,7 @@ impl Drop for Responder {
             std::mem::forget(thread);
             return;
         }
-        // A byte, and not the end of the stream: copies by fork keep that open. The thread has ended if nobody takes it.
+        // A byte, and not the end of the stream: copies by fork keep that open. The thread has ended if the byte is not read.
         let _ended = (&self.wake).write_all(&[0]);
         let _panicked = thread.join();
     }

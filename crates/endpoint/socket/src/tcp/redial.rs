@@ -28,7 +28,7 @@ use std::sync::atomic::Ordering;
 
 /// An attempt to connect again.
 pub enum Redial {
-    /// The other end is probed, so that it expects the new connection.
+    /// The peer is probed, so that it expects the new connection.
     Asking(Question),
     Connecting,
     Negotiating(Box<Negotiating>),
@@ -49,7 +49,7 @@ pub enum Met {
     ByControl,
 }
 
-/// Returns whether a stream is broken after an error. One that the other end has closed in order is not,
+/// Returns whether a stream is broken after an error. One that the peer has closed in order is not,
 /// until the application writes.
 fn is_broken(error: &io::Error, met: Met) -> bool {
     match Errno::from_io_error(error) {
@@ -86,7 +86,7 @@ impl Inner {
             self.connection.hasten(now());
             return is_lost;
         }
-        // The kernel says it once, so the application would not hear of it.
+        // The kernel reports it once, so the application would not be notified.
         if let (Met::ByControl, Some(errno)) = (met, error.raw_os_error()) {
             self.fault.store(errno, Ordering::Relaxed);
         }
@@ -97,7 +97,7 @@ impl Inner {
     /// it once.
     pub(super) fn is_lost(&self) -> bool {
         if tcp_info(&self.socket).is_ok_and(|info| info.is_closed) {
-            // Who writes takes notice while this is locked, and waits for nothing in the kernel any more.
+            // A writer sees it while this is locked, and no longer waits for the kernel.
             drop(lock(&self.outlet));
         }
         self.recovery.as_ref().is_some_and(|recovery| !recovery.is_up())
@@ -112,7 +112,7 @@ impl Inner {
         }
     }
 
-    /// Notices that the other end acknowledges nothing any more, or that it does again.
+    /// Notices that the peer has stopped to acknowledge data, or has resumed.
     pub(super) fn listen(&self, now: Instant) {
         let Ok(info) = tcp_info(&self.socket) else { return };
         let mut unheard = lock(&self.unheard);
@@ -163,9 +163,9 @@ impl Inner {
         }
     }
 
-    /// Goes on with a negotiation. Returns what has become of it; `None` while it is under way.
+    /// Continues a negotiation. Returns its result; `None` while it is under way.
     fn negotiate_again(&self, negotiating: &mut Negotiating) -> Option<Result<(), QosError>> {
-        let failed = || QosError::system("cannot reach the other end");
+        let failed = || QosError::system("cannot reach the peer");
         let Negotiating { candidate, inlet, pending } = negotiating;
         loop {
             candidate.act(|session, out, inbound| session.advance(now(), out, inbound));

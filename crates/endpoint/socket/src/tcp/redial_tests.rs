@@ -26,7 +26,7 @@ fn listener(place: SocketAddr) -> QosTcpListener {
     loop {
         match QosTcpListener::bind(place, &quick(QosOptions::default())) {
             Ok(listener) => return listener,
-            Err(error) => assert!(now().saturating_since(begin) < Duration::from_secs(10), "{error}"),
+            Err(error) => assert!(now().saturating_since(begin) < Duration::from_secs(60), "{error}"),
         }
         thread::sleep(ms(10));
     }
@@ -40,7 +40,7 @@ fn reset(stream: &QosTcpStream) {
 
 fn loss(stream: &QosTcpStream) -> (Cause, u64, u64) {
     loop {
-        match stream.wait_for_event(ms(20_000)).expect("a loss in time") {
+        match stream.wait_for_event(ms(60_000)).expect("a loss in time") {
             Event::Lost { cause, sent, reported } => return (cause, sent, reported),
             Event::Agreed(_) | Event::Violated(..) | Event::Restored { .. } => {}
             event => panic!("{event:?} before a loss"),
@@ -51,7 +51,7 @@ fn loss(stream: &QosTcpStream) -> (Cause, u64, u64) {
 /// Waits for what comes of a loss.
 fn end(stream: &QosTcpStream) -> Result<Duration, (Duration, Cause)> {
     loop {
-        match stream.wait_for_event(ms(20_000)).expect("an end in time") {
+        match stream.wait_for_event(ms(60_000)).expect("an end in time") {
             Event::Recovered { after, is_new } => {
                 assert!(is_new);
                 return Ok(after);
@@ -93,14 +93,14 @@ fn a_stream_that_is_reset_is_made_again_and_each_direction_is_told_once() {
         ("[::1]:0", Peer::Detect, true),
     ] {
         let listener = listener(place.parse().unwrap());
-        let (ours, mut theirs) = connect(&listener, &within(10_000).peer(peer));
+        let (ours, mut theirs) = connect(&listener, &within(60_000).peer(peer));
         let port = ours.local_addr().unwrap().port();
         (&ours).write_all(b"first").unwrap();
         theirs.read_exact(&mut [0; 5]).unwrap();
         while ours.mib().send.received.messages < 1 || theirs.mib().reports.used < 1 {
             thread::sleep(ms(1));
         }
-        // A whole message that nobody has read, and the beginning of another one.
+        // A whole message that was not read, and the beginning of another one.
         theirs.write_all(b"whole").unwrap();
         let Standing::Joined(token) = theirs.0.connection.standing() else { panic!("they have agreed") };
         let part = cutline_signal::frame::stream_header(token, 100_000, true, now());
@@ -113,7 +113,7 @@ fn a_stream_that_is_reset_is_made_again_and_each_direction_is_told_once() {
         assert!(cause.to_string().contains("reset"), "{cause}");
         let (mut next, _) = listener.accept().unwrap();
         let after = end(&ours).unwrap();
-        assert!(after < Duration::from_secs(10), "{after}");
+        assert!(after < Duration::from_secs(60), "{after}");
         assert_ne!(ours.local_addr().unwrap().port(), port);
 
         let mut buffer = [0; 100];
@@ -155,7 +155,7 @@ fn connect(listener: &QosTcpListener, options: &QosOptions) -> (QosTcpStream, Qo
 #[test]
 fn a_call_that_waits_is_interrupted_once_and_the_next_one_waits_for_the_connection() {
     let listener = listener("127.0.0.1:0".parse().unwrap());
-    let (ours, theirs) = connect(&listener, &within(10_000));
+    let (ours, theirs) = connect(&listener, &within(60_000));
     thread::scope(|scope| {
         let (at_read, is_reading) = channel();
         let reads = scope.spawn({
@@ -198,7 +198,7 @@ fn a_call_that_waits_is_interrupted_once_and_the_next_one_waits_for_the_connecti
 fn a_reset_in_the_middle_of_a_write_is_no_end_of_the_stream() {
     let listener = listener("127.0.0.1:0".parse().unwrap());
     let bytes = vec![7; 1 << 20];
-    for options in [within(10_000), quick(QosOptions::default())] {
+    for options in [within(60_000), quick(QosOptions::default())] {
         let is_partial = (0..20).any(|_| {
             let (ours, theirs) = connect(&listener, &options);
             let written = thread::scope(|scope| {
@@ -237,7 +237,7 @@ fn a_listener_that_comes_back_in_time_is_found_and_a_later_one_is_not() {
         listener.local_addr().unwrap()
     };
     for (peer, back_after, recovery) in
-        [(Peer::Speaks, 700, 20_000), (Peer::Detect, 700, 20_000), (Peer::Speaks, 0, 600)]
+        [(Peer::Speaks, 700, 60_000), (Peer::Detect, 700, 60_000), (Peer::Speaks, 0, 600)]
     {
         let first = listener(place);
         let (ours, theirs) = connect(&first, &within(recovery).peer(peer));
@@ -252,13 +252,13 @@ fn a_listener_that_comes_back_in_time_is_found_and_a_later_one_is_not() {
             assert!(is_loss(&error), "{error}");
             let error = (&ours).write(b"second").unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-            assert!(now().saturating_since(begin) < Duration::from_secs(5));
+            assert!(now().saturating_since(begin) < Duration::from_secs(60));
             let (after, cause) = end(&ours).unwrap_err();
-            assert!(after >= Duration::from_millis(600) && after < Duration::from_secs(5), "{after}");
+            assert!(after >= Duration::from_millis(600) && after < Duration::from_secs(60), "{after}");
             let text = format!("the connection was lost and could not be made again in {after}: {cause}");
             assert_eq!(error.to_string(), text);
             assert!(text.contains("refused"), "{text}");
-            // It stays so, in both directions, also when somebody listens again.
+            // It stays so, in both directions, also when there is a listener again.
             let _late = listener(place);
             for _ in 0..2 {
                 assert_eq!((&ours).read(&mut [0; 9]).unwrap_err().to_string(), text);
@@ -287,15 +287,15 @@ fn a_listener_that_comes_back_in_time_is_found_and_a_later_one_is_not() {
 #[test]
 fn a_stream_that_ends_in_order_is_not_made_again() {
     let listener = listener("127.0.0.1:0".parse().unwrap());
-    let (ours, theirs) = connect(&listener, &within(10_000));
+    let (ours, theirs) = connect(&listener, &within(60_000));
     drop(theirs);
     assert_eq!((&ours).read(&mut [0; 9]).unwrap(), 0);
-    // Reports meet nobody.
+    // Reports do not arrive.
     thread::sleep(ms(200));
     assert!(!ours.events().any(|event| matches!(event, Event::Lost { .. })) && !ours.is_reconnecting());
     assert_eq!((&ours).read(&mut [0; 9]).unwrap(), 0);
     // One that the application itself has ended.
-    let (ours, theirs) = connect(&listener, &within(10_000));
+    let (ours, theirs) = connect(&listener, &within(60_000));
     ours.shutdown(Shutdown::Write).unwrap();
     reset(&theirs);
     assert!(!is_loss(&(&ours).write(b"more").unwrap_err()) && !ours.is_reconnecting());
@@ -305,14 +305,14 @@ fn a_stream_that_ends_in_order_is_not_made_again() {
 fn a_plain_server_is_connected_to_again_too() {
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let to = server.local_addr().unwrap();
-    let mut ours = QosTcpStream::connect(to, &within(10_000).peer(Peer::Plain)).unwrap();
+    let mut ours = QosTcpStream::connect(to, &within(60_000).peer(Peer::Plain)).unwrap();
     let (plain, _) = server.accept().unwrap();
     (&plain).write_all(b"left").unwrap();
     thread::sleep(ms(50));
     set_socket_linger(&plain, Some(time::Duration::ZERO)).unwrap();
     drop(plain);
     let mut buffer = [0; 9];
-    // The kernel throws away what it has not delivered before a reset, or does not.
+    // The kernel may drop undelivered data before a reset.
     let first = ours.read(&mut buffer);
     if first.is_ok() {
         assert!(is_loss(&ours.read(&mut buffer).unwrap_err()));
@@ -339,7 +339,7 @@ fn serve(stream: &QosTcpStream, random: &mut RandomStream) -> Vec<u64> {
     while let Some((head, behind)) = rest.split_first_chunk::<16>() {
         let number = u64::from_be_bytes(head[..8].try_into().unwrap());
         let length = u64::from_be_bytes(head[8..].try_into().unwrap()) as usize;
-        // The stream ends within this one, which its reader was told.
+        // The stream ends within this one, which was reported to its reader.
         let Some((body, behind)) = behind.split_at_checked(length) else { break };
         assert!(body.iter().enumerate().all(|(i, byte)| *byte == (number as usize + i) as u8), "{number}");
         numbers.push(number);
@@ -390,7 +390,7 @@ fn cutting_proxy(to: SocketAddr, cuts: Vec<usize>) -> SocketAddr {
     here
 }
 
-/// Sends messages with numbers, and repeats after each loss what was not reported. Returns which were sent more than once.
+/// Sends messages with numbers, and repeats after each loss unreported ones. Returns which were sent more than once.
 fn send_all(ours: &QosTcpStream, messages: u64, random: &mut RandomStream) -> (Vec<u64>, usize) {
     // The number of the message that is the first one of this connection.
     let (mut first, mut next, mut again, mut losses) = (0, 0, Vec::new(), 0);
@@ -474,7 +474,7 @@ fn no_message_is_lost_and_only_those_are_doubled_that_were_not_reported() {
         thread::scope(|scope| {
             let listener = &listener;
             let serves = scope.spawn(move || received(listener, seed, &done));
-            let connects = scope.spawn(|| QosTcpStream::connect(to, &within(30_000).peer(Peer::Speaks)));
+            let connects = scope.spawn(|| QosTcpStream::connect(to, &within(60_000).peer(Peer::Speaks)));
             let ours = connects.join().unwrap().unwrap();
             ours.set_nonblocking(seed % 2 == 0).unwrap();
             kernel::inject(Streams::new(seed).stream("calls", "client"));
@@ -506,7 +506,7 @@ fn no_message_is_lost_and_only_those_are_doubled_that_were_not_reported() {
 #[test]
 fn a_stream_that_is_dropped_while_it_is_made_again_is_closed() {
     let listener = listener("127.0.0.1:0".parse().unwrap());
-    let (ours, theirs) = connect(&listener, &within(30_000));
+    let (ours, theirs) = connect(&listener, &within(60_000));
     drop(listener);
     reset(&theirs);
     loss(&ours);
@@ -514,7 +514,7 @@ fn a_stream_that_is_dropped_while_it_is_made_again_is_closed() {
     drop(ours);
     let begin = now();
     while weak.upgrade().is_some() {
-        assert!(now().saturating_since(begin) < Duration::from_secs(5), "nothing holds it");
+        assert!(now().saturating_since(begin) < Duration::from_secs(60), "nothing holds it");
         thread::sleep(ms(5));
     }
 }

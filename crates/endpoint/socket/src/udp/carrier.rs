@@ -58,16 +58,16 @@ impl DatagramCarrier {
         }
     }
 
-    /// Asks the kernel for the times of arrival, and for the number of lost datagrams. Returns how many were lost so far, in its count.
+    /// Enables the times of arrival, and the count of lost datagrams. Returns how many were lost so far, in its count.
     pub fn prepare(&self) -> Result<u32, QosError> {
         let counted = match self {
             Self::Udp(socket) => {
-                Inbox::stamp(socket).map_err(QosError::system("cannot ask for time stamps"))?;
+                Inbox::stamp(socket).map_err(QosError::system("cannot enable time stamps"))?;
                 Inbox::count_overflows(socket)
             }
             Self::Direct(socket) => DirectInbox::prepare(socket),
         };
-        counted.map_err(QosError::system("cannot ask for lost datagrams"))
+        counted.map_err(QosError::system("cannot enable the counter of lost datagrams"))
     }
 
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
@@ -133,12 +133,12 @@ impl DatagramCarrier {
         }
     }
 
-    /// Marks packets to a peer with a code point. Frames have none; they have the hint that it stands for.
+    /// Marks packets to a peer with a code point. Frames have none; they have the hint that it means.
     pub fn mark_dscp(&self, peer: SocketAddr, dscp: Dscp) -> io::Result<()> {
         match self {
             Self::Udp(socket) => set_traffic_class(socket, peer, dscp.in_traffic_class(0)),
             Self::Direct(socket) => {
-                let text = || format!("code point {dscp}: frames carry hints, and it stands for none");
+                let text = || format!("code point {dscp}: frames carry hints, and it means none");
                 let hint = DscpPool2.decode(dscp);
                 let hint = hint.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, text()))?;
                 socket.set_hint(Some(hint))
@@ -155,7 +155,7 @@ impl DatagramCarrier {
     }
 
     /// Opens the socket of a connection that a listening socket accepts, on the port of that one. `address` is the address of this host
-    /// that the peer has asked.
+    /// that the peer has addressed.
     pub fn accept(&self, address: SocketAddr, peer: SocketAddr) -> io::Result<Self> {
         match self {
             Self::Udp(listener) => open_beside(listener, address, peer).map(Self::Udp),
@@ -196,8 +196,8 @@ impl DatagramCarrier {
         }
     }
 
-    /// Receives nothing more from the peer, and keeps the port: a socket that is connected to nobody would take datagrams away from the
-    /// listener. What is in its queue stays there.
+    /// Receives nothing more from the peer, and keeps the port: an unconnected socket would take datagrams away from the
+    /// listener. Datagrams in its queue stay there.
     pub fn let_go(&self) -> io::Result<()> {
         match self {
             Self::Udp(socket) => Ok(socket.connect(socket.local_addr()?)?),

@@ -81,7 +81,7 @@ impl Attempt for Joining {
     }
 
     fn awaits(&self) -> (BorrowedFd<'_>, Readiness) {
-        // Not the public descriptor: nobody watches it for messages of the application yet.
+        // Not the public descriptor: it is not yet watched for messages of the application.
         (self.socket.0.socket.as_fd(), Readiness::Read)
     }
 
@@ -95,7 +95,7 @@ impl Attempt for Joining {
 }
 
 impl Inner {
-    /// Negotiates with what has come. Returns until when to wait for more; `None` when it is known whether the other end takes part.
+    /// Continues the negotiation with received messages. Returns until when to wait for more; `None` when it is known whether the peer takes part.
     fn join_now(&self, options: &QosOptions, until: Instant) -> Result<Option<Instant>, QosError> {
         loop {
             let due = self.act(|session, out, inbound| {
@@ -111,7 +111,7 @@ impl Inner {
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Some(due.min(until))),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(QosError::system("cannot reach the other end")(error)),
+                Err(error) => return Err(QosError::system("cannot reach the peer")(error)),
             }
         }
     }

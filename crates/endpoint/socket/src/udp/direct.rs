@@ -68,7 +68,7 @@ impl QosDirectSocket {
         self.0.try_send(message)
     }
 
-    /// Receives a message. What does not fit in the buffer is lost. Returns its length in the buffer.
+    /// Receives a message. Bytes that do not fit in the buffer are lost. Returns its length in the buffer.
     ///
     /// # Errors
     /// As [`QosUdpSocket::recv`].
@@ -84,7 +84,7 @@ impl QosDirectSocket {
         self.0.recv_stamped(buffer)
     }
 
-    /// Returns whether the other end is a QoS socket.
+    /// Returns whether the peer is a QoS socket.
     pub fn has_qos_peer(&self) -> bool {
         self.0.has_qos_peer()
     }
@@ -94,7 +94,7 @@ impl QosDirectSocket {
         self.0.has_pending()
     }
 
-    /// The address of the other end.
+    /// The address of the peer.
     pub fn peer_addr(&self) -> DirectAddress {
         direct(self.0.peer_addr())
     }

@@ -31,7 +31,7 @@ fn quick(options: QosOptions) -> QosOptions {
 }
 
 fn patient(socket: &QosDirectSocket) {
-    socket.set_read_timeout(Some(time::Duration::from_secs(30))).unwrap();
+    socket.set_read_timeout(Some(time::Duration::from_secs(60))).unwrap();
 }
 
 fn meet(listener: &QosDirectListener, options: &QosOptions) -> [QosDirectSocket; 2] {

@@ -1,6 +1,6 @@
 //! Errors of a datagram socket.
 //!
-//! The kernel says that the interface's queue is full only to sockets that queue their errors ([`cutline_sys::error_queue`]). Such a socket
+//! The kernel reports a full queue of the interface only to sockets that queue their errors ([`cutline_sys::error_queue`]). Such a socket
 //! also sees ICMP messages that other sockets do not: that a host or a network cannot be reached for the time being, or that a packet was
 //! under way for too long. RFC 1122 section 4.1.3.3 calls them soft errors. They are counted and not shown.
 
@@ -15,7 +15,7 @@ const MOST_TRIES: usize = 8;
 
 /// Errors of a socket.
 pub struct Errors {
-    /// True if the queue is ours. An application that has asked for it before wants to see all errors and
+    /// True if the queue is ours. An application that has requested it before needs all errors and
     /// reads them itself.
     is_ours: bool,
 }
@@ -24,7 +24,7 @@ pub struct Errors {
 pub enum Judged {
     /// The application is to see it.
     Shown(io::Error),
-    /// A socket that does not queue its errors would not have failed. So many messages have said so.
+    /// A socket that does not queue its errors would not have failed. The number of messages that reported it.
     Hidden(usize, io::Error),
 }
 
@@ -66,7 +66,7 @@ impl Errors {
         }
     }
 
-    /// Makes a call that sends, and again if it has failed because of what an earlier datagram has met.
+    /// Makes a call that sends, and again if it has failed because of an error of an earlier datagram.
     pub fn retry<T>(
         &self,
         (socket, connection): (&DatagramCarrier, &Connection),

@@ -1,13 +1,15 @@
 //! Received datagrams of either kind of socket.
 
 use super::carrier::DatagramCarrier;
-use super::reader::LONGEST;
 use cutline_direct::{DirectAddress, DirectInbox};
 use cutline_sys::datagrams::{Inbox, Wait};
 use cutline_sys::local_address::LocalAddress;
 use cutline_units::Instant;
 use std::io;
 use std::net::SocketAddr;
+
+/// The longest datagram, bytes.
+pub const LONGEST: usize = 65_535;
 
 /// Received datagrams, by their numbers in the last call.
 #[derive(Debug)]

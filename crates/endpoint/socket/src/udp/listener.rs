@@ -34,7 +34,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 /// A socket that datagram connections come to.
 ///
-/// Every other end gets a socket of its own, connected to it, on the same port. One that is no QoS socket is accepted with its
+/// Every peer gets a separate socket, connected to it, on the same port. One that is no QoS socket is accepted with its
 /// first datagram, unless [`Peer::Speaks`] or a key demands one.
 pub struct QosUdpListener {
     pub(super) entrance: Arc<Entrance>,
@@ -57,14 +57,14 @@ struct Arrivals {
     joining: BTreeMap<SocketAddr, Joining>,
     /// Connections that can be accepted.
     ready: VecDeque<Ready>,
-    /// Connections that were accepted, by the addresses of their other ends.
+    /// Connections that were accepted, by the addresses of their peers.
     accepted: BTreeMap<SocketAddr, Accepted>,
 }
 
 /// A connection that was accepted.
 struct Accepted {
     socket: Weak<Inner>,
-    /// The address of this host that it has asked.
+    /// The address of this host that it has addressed.
     to: Option<LocalAddress>,
 }
 
@@ -99,7 +99,7 @@ impl Joining {
 
 /// Number of datagrams that one system call returns.
 const BATCH: usize = 16;
-/// The most ends that negotiate at a time, and the most connections that wait to be accepted. What comes beyond is dropped, as
+/// The most ends that negotiate at a time, and the most connections that wait to be accepted. Further ones are dropped, as
 /// the kernel does with TCP's.
 const BACKLOG: usize = 128;
 /// Number of bytes that are sent unasked to an address for each byte received from it, since it may be false
@@ -121,9 +121,9 @@ impl QosUdpListener {
     fn bind_to(address: SocketAddr, options: &QosOptions) -> Result<Self, QosError> {
         let doing = "cannot listen";
         let socket = open(address).map_err(QosError::system(doing))?;
-        // Each end is answered from the address that it has asked.
-        local_address::ask(&socket).map_err(QosError::system("cannot ask for local addresses"))?;
-        Inbox::prepare(&socket).map_err(QosError::system("cannot ask for time stamps"))?;
+        // Each end is answered from the address that it has addressed.
+        local_address::ask(&socket).map_err(QosError::system("cannot enable local addresses"))?;
+        Inbox::prepare(&socket).map_err(QosError::system("cannot enable time stamps"))?;
         // It negotiates for ends that were not accepted yet.
         Settings::of_listener(options)?.mark_listener(&socket, address)?;
         Ok(Self::over(socket.into(), options))
@@ -175,7 +175,7 @@ impl QosUdpListener {
     }
 
     /// Sets whether [`QosUdpListener::accept`] waits. One that does not wait has to be called when a datagram has come, and
-    /// now and then besides: it also sends again what was lost.
+    /// now and then besides: it also repeats lost messages.
     ///
     /// # Errors
     /// As [`UdpSocket::set_nonblocking`].
@@ -199,11 +199,11 @@ impl QosUdpListener {
         let here = listener.local_addr()?;
         let here = to.map_or(here, |to| to.with_port(here.port()));
         let socket = listener.accept(here, peer);
-        // What came for it before is in this listener's queue; nothing will be any more.
+        // Earlier datagrams for it are in this listener's queue; later ones are not.
         arrivals.receive(listener, listener, options, None)?;
         if let Ok(socket @ DatagramCarrier::Udp(_)) = &socket {
-            // Until it was connected, the kernel took it for another listener: datagrams of any end may be in its queue. What comes there
-            // even later, because another processor was about to put it there, its reader passes on.
+            // Until it was connected, the kernel took it for another listener: datagrams of any end may be in its queue. A datagram may arrive there
+            // even later, because another processor was about to put it there. The reader passes it on.
             arrivals.receive(socket, listener, options, to)?;
         }
         let place = arrivals.ready.iter().position(|ready| ready.peer == peer);
@@ -263,7 +263,7 @@ fn open(address: SocketAddr) -> io::Result<UdpSocket> {
 }
 
 /// Returns whether a datagram belongs to a session with a listener that is gone, such as one before this program was started again. Its
-/// end takes part, so that the datagram is no plain message, and has to begin anew.
+/// end takes part, so that the datagram is no plain message, and has to start again.
 fn is_left_over(datagram: &[u8], options: &QosOptions) -> bool {
     options.peer != Peer::Plain && frame::token_of(datagram).is_some()
 }
@@ -276,7 +276,7 @@ impl Entrance {
 
     /// Takes datagrams of other sessions that have come to a connection.
     ///
-    /// Of its other end's address, a program that was started again, or another one that got the same port, negotiates anew. Returns whether
+    /// Of its peer's address, a program that was started again, or another one that got the same port, negotiates again. Returns whether
     /// it has agreed, which shows that it is there (as RFC 6347 section 4.2.8 demands): then it can be accepted, and the connection before
     /// it is over.
     pub fn take_strangers(&self, connection: &Inner, strangers: Vec<Stranger>) -> bool {
@@ -300,8 +300,8 @@ impl Entrance {
 }
 
 impl Arrivals {
-    /// Takes all datagrams that have come to a socket. Answers are sent by the listener's. What does not say which address of this host it
-    /// has come to, has come to `here`.
+    /// Takes all datagrams that have come to a socket. Answers are sent by the listener's. A datagram without information on the address of this host that it
+    /// was sent to counts as sent to `here`.
     fn receive(
         &mut self,
         from: &DatagramCarrier,
@@ -366,7 +366,7 @@ impl Arrivals {
         at: Instant,
         bytes: Vec<u8>,
     ) {
-        // While an earlier connection from this address is there, anybody may have sent it in the other end's name.
+        // While an earlier connection from this address is there, it may be forged in the peer's name.
         let is_successor =
             self.accepted.get(&from).is_some_and(|accepted| accepted.socket.strong_count() > 0);
         let is_left_over = is_left_over(&bytes, options);
@@ -439,7 +439,7 @@ impl Arrivals {
         true
     }
 
-    /// Sends what a session has to send. One that both ends agree in can be accepted; one that is refused is forgotten.
+    /// Sends the messages of a session. A session with an agreement can be accepted; a refused one is dropped.
     fn answer(&mut self, socket: &DatagramCarrier, peer: SocketAddr, is_asked: bool) {
         let Some(Joining { to, session, received, sent, .. }) = self.joining.get_mut(&peer) else { return };
         while let Some(message) = session.transmit() {
@@ -456,7 +456,7 @@ impl Arrivals {
         }
     }
 
-    /// Does what is due. Returns when something is due again.
+    /// Handles due deadlines. Returns the next one.
     fn advance(&mut self, socket: &DatagramCarrier, options: &QosOptions) -> Instant {
         let now = now();
         let due: Vec<SocketAddr> =

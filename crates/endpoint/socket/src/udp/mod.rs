@@ -59,7 +59,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::{fmt, time};
 
-/// A datagram socket with quality of service, connected to one other end.
+/// A datagram socket with quality of service, connected to one peer.
 ///
 /// Its calls are those of [`UdpSocket`]. It can be shared by threads; each call takes `&self`. Clones are the same socket.
 #[derive(Clone)]
@@ -82,18 +82,18 @@ struct Inner {
     has_early: AtomicBool,
     /// The listener that has accepted it.
     entrance: Option<Weak<Entrance>>,
-    /// True if the other end has begun another connection from the same address, which the listener has
+    /// True if the peer has begun another connection from the same address, which the listener has
     /// accepted in the place of this one.
     is_replaced: AtomicBool,
-    /// True if the application wants to send and the send queue is full.
+    /// True if the application waits to send because the send queue is full.
     is_held: AtomicBool,
     /// The error that the next call returns, which the thread that serves connections has met; 0 for none.
     fault: AtomicI32,
-    /// Length of the other end's silence, ns, if that is too long; otherwise 0.
+    /// Length of the peer's silence, ns, if that is too long; otherwise 0.
     silence: AtomicU64,
     /// Longest silence before a call that receives ends.
     longest_silence: Duration,
-    /// Recovery with a new session if the other end is gone; `None` if there is none.
+    /// Recovery with a new session if the peer is gone; `None` if there is none.
     recovery: Option<Recovery<Box<Candidate>>>,
 }
 
@@ -109,7 +109,7 @@ pub enum Attempt {
 
 impl QosUdpSocket {
     /// Connects to an address, and negotiates with the QoS socket there. It waits until both ends agree, or until it is known
-    /// that the other end takes no part ([`Peer`](crate::Peer)). Of a name, the addresses are tried one after the other until a QoS socket
+    /// that the peer takes no part ([`Peer`](crate::Peer)). Of a name, the addresses are tried one after the other until a QoS socket
     /// answers. Where none does, it is a plain socket to the first address that the network has not refused.
     ///
     /// # Errors
@@ -154,7 +154,7 @@ impl QosUdpSocket {
         let kind = if is_direct { PacketKind::Frames } else { PacketKind::Datagrams };
         let shares =
             (options.reserver(Transport::Udp, [local, peer]), options.allocator(kind, [local, peer]));
-        let errors = Errors::of(&socket).map_err(QosError::system("cannot ask for errors"))?;
+        let errors = Errors::of(&socket).map_err(QosError::system("cannot enable the error queue"))?;
         let reader = DatagramReader::new(&socket, peer, entrance.is_some(), overflowed);
         let inner = Arc::new(Inner {
             socket,
@@ -179,7 +179,7 @@ impl QosUdpSocket {
         Ok(Self(Arc::clone(&inner), ConnectionHandle::new(inner)))
     }
 
-    /// Sends a message. If the application sends faster than was agreed on, [`Pacing`] says what happens.
+    /// Sends a message. If the application sends faster than was agreed on, [`Pacing`] gives the behaviour.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] when the message is longer than was agreed on; `ENOBUFS` when the interface's queue has no room for
@@ -201,11 +201,11 @@ impl QosUdpSocket {
         self.0.pacing
     }
 
-    /// Receives a message. What does not fit in the buffer is lost. Returns its length in the buffer.
+    /// Receives a message. Bytes that do not fit in the buffer are lost. Returns its length in the buffer.
     ///
     /// # Errors
-    /// As [`UdpSocket::recv`]; [`QosError::Silent`] when nothing has been heard of the other end, which is a QoS socket, for the specification's
-    /// `recovery` time, or for 30 s if it says none, and at least until the event [`Event::Lost`]. If it is heard again, calls work again.
+    /// As [`UdpSocket::recv`]; [`QosError::Silent`] when nothing has arrived from the peer, which is a QoS socket, for the specification's
+    /// `recovery` time, or for 30 s if it gives none, and at least until the event [`Event::Lost`]. If it sends again, calls work again.
     pub fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
         Ok(self.0.recv(buffer)?.0)
     }
@@ -218,7 +218,7 @@ impl QosUdpSocket {
         self.0.recv(buffer)
     }
 
-    /// Returns whether the other end is a QoS socket.
+    /// Returns whether the peer is a QoS socket.
     pub fn has_qos_peer(&self) -> bool {
         matches!(self.0.connection.standing(), Standing::Joined(_))
     }
@@ -230,7 +230,7 @@ impl QosUdpSocket {
             || self.0.reader.try_lock().is_ok_and(|reader| !reader.is_empty())
     }
 
-    /// The address of the other end.
+    /// The address of the peer.
     pub fn peer_addr(&self) -> SocketAddr {
         self.0.peer
     }
@@ -285,7 +285,7 @@ impl Deref for QosUdpSocket {
 }
 
 impl AsFd for QosUdpSocket {
-    /// The descriptor to wait for: it is readable when a message may have come. It says nothing of messages that were received
+    /// The descriptor to wait for: it is readable when a message may have come. It is not ready for messages that were received
     /// already ([`QosUdpSocket::has_pending`]): before waiting, receive until [`io::ErrorKind::WouldBlock`]. A program that
     /// reads from it takes messages away.
     fn as_fd(&self) -> BorrowedFd<'_> {
@@ -343,7 +343,7 @@ impl Inner {
     }
 
     /// # Errors
-    /// When the connection is over because the other end has begun another one.
+    /// When the connection is over because the peer has begun another one.
     fn check_place(&self) -> io::Result<()> {
         if self.is_replaced.load(Ordering::Relaxed) { Err(QosError::Replaced.into()) } else { Ok(()) }
     }
@@ -435,7 +435,7 @@ impl KeptConnection for Inner {
         if let Some(due) = self.recovery.as_ref().and_then(|recovery| recovery.serve(self)) {
             return due;
         }
-        // While the application waits for messages it reads what comes.
+        // While the application waits for messages it reads control messages, too.
         if let Ok(mut reader) = self.reader.try_lock() {
             self.take_early(&mut reader);
             self.hear(&mut reader);

@@ -1,7 +1,7 @@
 //! Receive buffer of a datagram socket.
 
 use super::carrier::DatagramCarrier;
-use super::inbox::CarrierInbox;
+use super::inbox::{CarrierInbox, LONGEST};
 use cutline_direct::Glance;
 use cutline_signal::frame::{Frame, datagram, token_of};
 use cutline_signal::session::{ControlKind, Inbound, Purpose, Standing};
@@ -12,8 +12,6 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 
-/// The longest datagram, bytes.
-pub const LONGEST: usize = 65_535;
 /// Number of datagrams that one system call returns.
 const BATCH: usize = 16;
 
@@ -251,7 +249,7 @@ fn is_strange(datagram: &[u8], standing: Standing) -> bool {
 pub enum Taken {
     Control(ControlMessage),
     Stranger(Stranger),
-    /// Nothing that anybody has to handle.
+    /// Nothing that has to be handled.
     Other,
 }
 

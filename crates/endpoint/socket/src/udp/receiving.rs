@@ -1,8 +1,9 @@
-//! Receiving of a datagram socket: messages, control messages, errors, and the silence of the other end.
+//! Receiving of a datagram socket: messages, control messages, errors, and the silence of the peer.
 
 use super::Inner;
 use super::carrier::DatagramCarrier;
-use super::reader::{ControlMessage, DatagramReader, LONGEST, Stranger, Taken};
+use super::inbox::LONGEST;
+use super::reader::{ControlMessage, DatagramReader, Stranger, Taken};
 use crate::error::QosError;
 use crate::patience::Until;
 use crate::signals;
@@ -21,7 +22,7 @@ use std::sync::atomic::Ordering;
 
 /// The most datagrams that are handed over by the listener and not taken.
 const MOST_EARLY: usize = 128;
-/// The most control messages that are taken at a time, by who does not wait for messages of the application.
+/// The most control messages that are taken at a time, by a call that does not wait for messages of the application.
 const MOST_CONTROL: usize = 16;
 
 /// Result of filling the receive buffer.
@@ -34,7 +35,7 @@ pub enum Filled {
 }
 
 impl Inner {
-    /// Takes what has come while the application does not receive. Returns whether it took something. An error is the application's
+    /// Takes received datagrams while the application does not receive. Returns whether there were any. An error is the application's
     /// to see, with its next call.
     pub(super) fn hear(&self, reader: &mut DatagramReader) -> bool {
         if !reader.is_empty() {
@@ -53,7 +54,7 @@ impl Inner {
     }
 
     /// Keeps an error for the next call that finds no datagram: the kernel reports it once. Returns whether it is kept: a
-    /// connection that is made again is lost by it, and what ends a wait is of the call alone.
+    /// connection that is made again is lost by it, and an error that ends a wait belongs to the call alone.
     fn put_off(&self, error: &io::Error) -> bool {
         let is_of_call = matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted);
         match error.raw_os_error() {
@@ -98,7 +99,7 @@ impl Inner {
         if self.recovery.is_none() {
             return self.recv_until(&mut lock(&self.reader), buffer, &until);
         }
-        // What came before the loss comes first.
+        // Messages received before the loss come first.
         if let Some(message) = lock(&self.reader).take(buffer) {
             return Ok(message);
         }
@@ -175,7 +176,7 @@ impl Inner {
         (silence > 0).then(|| QosError::Silent(Duration::from_nanos(silence)))
     }
 
-    /// Notices that the other end has been silent for so long that nothing more is expected of it, or that it is heard again.
+    /// Notices that the peer has been silent for so long that nothing more is expected of it, or that it sends again.
     pub(super) fn note_silence(&self, silence: Duration, longest: Duration) {
         let is_over = self.is_watching_silence() && silence >= longest.max(self.longest_silence);
         let before = self.silence.swap(if is_over { silence.as_nanos() } else { 0 }, Ordering::Relaxed);
@@ -184,7 +185,7 @@ impl Inner {
         }
     }
 
-    /// Waits where nothing tells the kernel that the other end is gone, so that it would wait forever.
+    /// Waits with a limit where the kernel cannot detect that the peer is gone, so that the wait would never end.
     fn wait_for_datagrams(&self, until: &Until) -> io::Result<Filled> {
         let mut readable = [PollFd::new(&self.socket, PollFlags::IN | PollFlags::RDHUP)];
         loop {
@@ -202,7 +203,7 @@ impl Inner {
             // Another thread takes a connection that is lost down.
             let wait = if self.recovery.is_some() { signals::wait } else { signals::wait_long };
             if wait(&mut readable, left)? {
-                // A call that does not wait does not say it.
+                // A call that does not wait does not report it.
                 let is_over = readable[0].revents().contains(PollFlags::RDHUP);
                 self.check_place()?;
                 return Ok(if is_over { Filled::End } else { Filled::Datagrams });
@@ -237,7 +238,7 @@ impl Inner {
         Ok(Filled::Datagrams)
     }
 
-    /// Sends the feedback for the other end's rate control, now or when it is due.
+    /// Sends the feedback for the peer's rate control, now or when it is due.
     fn feed_back(&self, due: Instant) {
         if due == Instant::FAR_FUTURE {
             return;
@@ -305,7 +306,7 @@ impl Inner {
         self.has_early.store(!early.is_empty(), Ordering::SeqCst);
     }
 
-    /// Takes what was handed over into the reader.
+    /// Takes datagrams that were handed over into the reader.
     pub(super) fn take_early(&self, reader: &mut DatagramReader) {
         if !self.has_early.swap(false, Ordering::SeqCst) {
             return;
@@ -327,7 +328,7 @@ impl Inner {
         self.feed_back(due);
     }
 
-    /// Gives datagrams of other sessions to the listener. Those from the other end's address come to this socket because it is
+    /// Gives datagrams of other sessions to the listener. Those from the peer's address come to this socket because it is
     /// connected to that address. When another session has been agreed on there, this one is over.
     fn pass_on(&self, strangers: Vec<Stranger>) {
         let entrance = self.entrance.as_ref().and_then(Weak::upgrade).filter(|_| !strangers.is_empty());
@@ -336,14 +337,14 @@ impl Inner {
         }
     }
 
-    /// Takes what the kernel has in its queue.
+    /// Takes the datagrams in the kernel's queue.
     pub(super) fn remaining(&self) -> Vec<Stranger> {
         let at_peer = |bytes: &[u8]| Stranger { from: self.peer, at: now(), bytes: bytes.to_vec() };
         let mut left = Vec::new();
         match &self.socket {
             DatagramCarrier::Udp(socket) => {
                 let (mut buffer, mut errors) = (vec![0; LONGEST], 0);
-                // An error that the kernel has kept comes once, before what waits.
+                // An error that the kernel has kept comes once, before waiting datagrams.
                 while errors < 2 {
                     match recv(socket, &mut buffer[..], RecvFlags::DONTWAIT) {
                         Ok((length, _)) => left.push(at_peer(&buffer[..length])),

@@ -1,7 +1,7 @@
-//! Noticing that the other end of datagrams is gone, and beginning a session with it again.
+//! Noticing that the peer of a datagram socket is gone, and beginning a session with it again.
 //!
 //! The same socket is connected again: it keeps its number, its marks and its other settings. It gets another local port, since the
-//! other end may still have a connection of the one before.
+//! peer may still have a connection of the one before.
 
 use super::Inner;
 use super::errors::Judged;
@@ -23,7 +23,7 @@ use std::io;
 /// Number of batches of datagrams that are taken at a time.
 const BATCHES: usize = 1024;
 
-/// Returns whether an error that the application would see means that the other end cannot be reached.
+/// Returns whether an error that the application would see means that the peer cannot be reached.
 fn is_hard(error: &io::Error) -> bool {
     let Some(errno) = Errno::from_io_error(error) else { return false };
     [
@@ -55,9 +55,9 @@ impl Inner {
         is_lost
     }
 
-    /// Takes what has come for a new session.
+    /// Takes received datagrams for a new session.
     fn receive_for(&self, candidate: &mut Candidate) -> Result<(), QosError> {
-        let failed = || QosError::system("cannot reach the other end");
+        let failed = || QosError::system("cannot reach the peer");
         // A call looks whether there is a connection.
         let Ok(mut reader) = self.reader.try_lock() else { return Ok(()) };
         let count = match reader.fill(&self.socket, Wait::No) {
@@ -96,12 +96,12 @@ impl Reconnect for Inner {
                     reader.keep();
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // Each takes what is queued of errors.
+                // Each call takes a queued error.
                 Err(error) => drop(self.errors.judge(&self.socket, error)),
             }
         }
         self.handle(&control);
-        // Nobody sends any more when this has had the session and its directions.
+        // No thread sends any longer once this has locked the session and its directions.
         self.connection.with_session(
             |session, out, _| session.lose(now(), cause.clone(), out.number()),
             |_| {},
@@ -120,7 +120,7 @@ impl Reconnect for Inner {
 
     fn advance(&self, candidate: &mut Box<Candidate>, _: &QosOptions) -> Option<Result<(), QosError>> {
         if !candidate.session.is_joining() {
-            // What comes from now on is the application's.
+            // Later datagrams are the application's.
             return candidate.outcome();
         }
         if let Err(error) = self.receive_for(candidate) {
@@ -130,9 +130,9 @@ impl Reconnect for Inner {
         while let Some(message) = candidate.session.transmit() {
             match self.errors.retry((&self.socket, &self.connection), || self.socket.send(&message)) {
                 Err(error) if is_hard(&error) => {
-                    return Some(Err(QosError::system("cannot reach the other end")(error)));
+                    return Some(Err(QosError::system("cannot reach the peer")(error)));
                 }
-                // What is lost is sent again.
+                // Lost messages are sent again.
                 Ok(_) | Err(_) => {}
             }
         }

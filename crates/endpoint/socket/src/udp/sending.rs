@@ -219,7 +219,7 @@ impl Inner {
         }
     }
 
-    /// Makes a call that sends a datagram. What a plain socket does not see is no error.
+    /// Makes a call that sends a datagram. Events that a plain socket does not see are no errors.
     pub(super) fn try_to_send<T>(&self, call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
         let outcome = self.errors.retry((&self.socket, &self.connection), call);
         if let Err(error) = &outcome {

@@ -1,4 +1,4 @@
-//! Small results for tests: runs with rows in every table, and what is stored of them.
+//! Small results for tests: runs with rows in every table, and their stored form.
 
 #![allow(dead_code, reason = "every test uses a part of it")]
 

@@ -18,7 +18,7 @@
 //!      20..    payload; in the last frame of a message followed by the checksum, 4 bytes
 //! ```
 //!
-//! Length and checksum do what they do in the trailer of an AAL5 CPCS-PDU (RFC 2684 section 4): they detect lost, foreign and changed
+//! Length and checksum have the same purpose as in the trailer of an AAL5 CPCS-PDU (RFC 2684 section 4): they detect lost, foreign and changed
 //! parts. The checksum has AAL5's generator polynomial in the bit order of Ethernet (IEEE Std 802.3 section 3.2.9), for which processors
 //! have instructions. It covers ports, number and length, and then the payload of the message. Whatever follows is the padding of a short
 //! frame and is ignored.
@@ -115,7 +115,7 @@ pub enum DirectFrameError {
 impl fmt::Display for DirectFrameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Truncated => f.write_str("the frame is shorter than its header says"),
+            Self::Truncated => f.write_str("the frame is shorter than the length in its header"),
             Self::Version(byte) => {
                 write!(f, "version and flags = {byte:#04x}: expected {:#04x}", VERSION << 4)
             }

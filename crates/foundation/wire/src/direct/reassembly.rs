@@ -150,7 +150,7 @@ impl Reassembly {
             if self.partial[at].bytes.len() == total as usize {
                 return at;
             }
-            // The sender was started again, or somebody else uses its address.
+            // The sender was started again, or another host uses its address.
             self.give_up(at);
         }
         if self.partial.iter().filter(|it| it.source == source).count() >= MOST_OF_SOURCE

@@ -73,7 +73,7 @@ pub(super) fn key(off: i32, mask: u32, val: u32) -> TcU32Key {
     key
 }
 
-/// Picks what is no fragment: no more of them, and the offset of this one is 0.
+/// Selects packets that are not fragments: no more of them follow, and the offset of this one is 0.
 pub(super) fn whole() -> TcU32Key {
     key(4, 0x3fff, 0)
 }

@@ -155,7 +155,7 @@ pub struct Counters {
     pub backlog: u32,
     /// Packets that wait.
     pub waiting: u32,
-    /// Packets, segments of offloaded ones counted as one, that left as excess: with what others did not use.
+    /// Packets, segments of offloaded ones counted as one, that left as excess: with bandwidth that others did not use.
     pub excess: u32,
 }
 
@@ -174,7 +174,7 @@ impl Counters {
                     counters.backlog = queue.backlog;
                     counters.waiting = queue.qlen;
                 }
-                // `struct tc_htb_xstats`: packets within the rate, packets that borrowed, and three that say no more.
+                // `struct tc_htb_xstats`: packets within the rate, packets that borrowed, and three without further information.
                 TcStats2::App(TcXstats::Other(bytes)) => {
                     counters.excess =
                         bytes.get(4..8).and_then(|word| parse_u32(word).ok()).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! A share of an interface's rate for each reservation.
 //!
-//! # What is installed
+//! # Installed classes and filters
 //!
 //! ```text
 //! htb c071:                       the mark by which a later process knows it
@@ -16,8 +16,8 @@
 //!
 //! Each class has two token buckets: one filled at its rate, one at its ceiling. As long as the first is not empty, the class is served
 //! before all that have to borrow. When it is empty and the second is not, the class may borrow from its parent, if that has
-//! tokens. Each packet takes tokens from its class and from the parent, also if it was not borrowed, so what the reservations
-//! use is not there to be borrowed. Borrowers of the same priority take turns, each with as many bytes in its turn as its quantum. A
+//! tokens. Each packet takes tokens from its class and from the parent, also if it was not borrowed, so bandwidth that the reservations
+//! use cannot be borrowed. Borrowers of the same priority take turns, each with as many bytes in its turn as its quantum. A
 //! quantum below the size of a packet still lets one packet leave, so a smaller share than another's takes a larger quantum there.
 //!
 //! So a flow that keeps to its token bucket gets its rate, whatever the others send. It waits for the packet of another class that
@@ -26,7 +26,7 @@
 //!
 //! HTB does not check that the rates of the classes fit into the link. [`HtbShaper::add`] does.
 //!
-//! # What exceeds a reservation
+//! # Packets that exceed a reservation
 //!
 //! It is not dropped: it becomes best effort (RFC 2211 section 7), since a class whose bucket is empty borrows. It stays in the fifo of
 //! its flow, so a flow's packets do not overtake each other, and all packets of a flow that sends too much wait alike, as the
@@ -40,20 +40,22 @@
 //! none of 200 packets and had no excess; of the one that sent twice its rate, 210 packets were within the reservation and 33 excess,
 //! while 494 of best effort passed (`tests/shaper.rs`).
 //!
-//! # What a packet's size is
+//! # Size of a packet
 //!
-//! HTB counts what it queues: the IP packet, with 14 B of Ethernet header where the interface has one. A `TSpec` counts IP packets.
+//! HTB counts queued bytes: the IP packet, with 14 B of Ethernet header where the interface has one. A `TSpec` counts IP packets.
 //! So rate and bucket of a class grow by the header, as much as needed for the smallest packets that are policed
-//! ([`TrafficSpec::on_link`]). What a link adds and the kernel does not see, such as 24 B of preamble, checksum and gap between frames,
+//! ([`TrafficSpec::on_link`]). Overhead that a link adds and the kernel does not see, such as 24 B of preamble, checksum and gap between frames,
 //! goes into [`ShaperOptions::overhead`]; the kernel adds it to each packet before it takes tokens (`overhead` of `struct tc_ratespec`). Its
 //! counters do not have it.
 //!
-//! With segmentation offload, and on a host that forwards with receive aggregation, what is queued may be 64 KiB of segments in one. It
+//! With segmentation offload, and on a host that forwards with receive aggregation, a queued packet may be 64 KiB of segments in one. It
 //! leaves as one, which takes 350 ms at 1.5 Mbit/s, and a smaller fifo drops it as a whole. On slow links, turn both off before
 //! ([`cutline_sys::Offloads`]), on all interfaces that packets come from.
 
 mod filter;
+mod fixed;
 mod htb;
+mod requests;
 mod tables;
 
 pub use htb::Counters;
@@ -66,7 +68,8 @@ use cutline_units::{Bytes, Duration, Rate};
 use htb::{Class, Discipline, message};
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::tc::{TcAttribute, TcFilterU32, TcHandle, TcMessage, TcU32Key};
+use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage};
+use requests::{Change, Subject};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -90,7 +93,7 @@ const SHARE: u64 = 100;
 const LEAST_RATE: Rate = Rate::from_kbps(64);
 /// The smallest fifo, packets of the largest size: TCP begins with as many (RFC 6928).
 const LEAST_QUEUE: u64 = 10;
-/// The burst of the link itself: what may leave at once after a pause, beside one packet.
+/// The burst of the link itself: the bytes that may leave at once after a pause, beside one packet.
 const LINK_BURST: Duration = Duration::from_millis(1);
 
 /// Packets' protocols (`linux/if_ether.h`).
@@ -104,7 +107,7 @@ const UDP: u32 = 17;
 /// The ports of RSVP over UDP (RFC 2205 appendix C).
 const RSVP_PORTS: [u32; 2] = [1698, 1699];
 
-/// A request for what is not there yet.
+/// A request for an object that does not exist yet.
 const NEW: u16 = NLM_F_CREATE | NLM_F_EXCL;
 
 /// A list of filters for a protocol: its priority, which is its number, and the table of 256 buckets in it.
@@ -225,7 +228,7 @@ pub struct HtbShaper {
 }
 
 impl HtbShaper {
-    /// Checks what [`HtbShaper::install`] would be given, without an interface.
+    /// Checks arguments for [`HtbShaper::install`], without an interface.
     ///
     /// # Errors
     /// When the rate or an option is not allowed.
@@ -293,7 +296,7 @@ impl HtbShaper {
         Ok(shaper)
     }
 
-    /// Returns how much can be reserved on the wire: all but what control and best effort keep.
+    /// Returns how much can be reserved on the wire: all but the shares of control and best effort.
     pub fn reservable(&self) -> Rate {
         Rate::from_bps(self.rate.as_bps() - 2 * self.kept().as_bps())
     }
@@ -303,7 +306,7 @@ impl HtbShaper {
         Rate::from_bps(self.reserved_bps)
     }
 
-    /// Adds a class for a reservation, and what leads packets to it. If a filter cannot be added, there is no class either.
+    /// Adds a class for a reservation, and the filters that lead packets to it. If a filter cannot be added, there is no class either.
     ///
     /// # Errors
     /// When a value is not allowed, a filter is in use, there is not enough left of the link, or the kernel refuses.
@@ -420,7 +423,7 @@ impl HtbShaper {
         let outcome = self.apply(changes);
         let stays = |list: List, node: u32| match &outcome {
             Ok(()) => false,
-            Err(failed) => !failed.done.contains(&What::NoFilter(list, node)),
+            Err(failed) => !failed.done.contains(&Subject::NoFilter(list, node)),
         };
         let mut links = Vec::new();
         for (filter, node) in nodes {
@@ -445,7 +448,7 @@ impl HtbShaper {
         })
     }
 
-    /// Takes places for the filters of a class, and adds what is to be done for them.
+    /// Takes places for the filters of a class, and adds the changes for them.
     fn place(
         &mut self,
         class: ClassId,
@@ -460,7 +463,7 @@ impl HtbShaper {
                     self.tables_of(List::of(&filter)).remove(node);
                 }
                 for change in changes.iter() {
-                    if let What::Table(list, table) = change.what {
+                    if let Subject::Table(list, table) = change.subject {
                         self.tables_of(list).unmake(table);
                     }
                 }
@@ -487,55 +490,15 @@ impl HtbShaper {
         let tables::Place { node, table } = self.tables_of(list).add(filter)?;
         if let Some(NewTable { table, exists, links }) = table {
             if !exists {
-                changes.push(self.filter_change(list, table, filter::table(), What::Table(list, table)));
+                changes.push(self.filter_change(list, table, filter::table(), Subject::Table(list, table)));
             }
-            let link = |(node, options)| self.filter_change(list, node, options, What::Filter(list, node));
+            let link = |(node, options)| self.filter_change(list, node, options, Subject::Filter(list, node));
             changes.extend(links.into_iter().map(link));
         }
         let options = filter::leads_to(handle(class.0), node & 0xffff_f000, filter::keys(filter));
-        changes.push(self.filter_change(list, node, options, What::Filter(list, node)));
+        changes.push(self.filter_change(list, node, options, Subject::Filter(list, node)));
         placed.push((*filter, node));
         Ok(())
-    }
-
-    /// Removes what was done of an addition that has failed. The first error says what is wrong; one of this would only repeat it.
-    fn undo(&mut self, placed: &[(FlowSelector, u32)], failed: &Failed) {
-        for (filter, node) in placed.iter().rev() {
-            let _its_links_are_among_what_was_done = self.tables_of(List::of(filter)).remove(*node);
-        }
-        if failed.refused.iter().any(|what| matches!(what, What::Table(..))) {
-            self.tables.iter_mut().for_each(Tables::forget_spare);
-        }
-        let removal = |what: &What| match *what {
-            What::Filter(list, node) => Some(self.filter_removal(list, node)),
-            What::Class(minor) if CLASSES.contains(&minor) => Some(self.class_removal(minor)),
-            _ => None,
-        };
-        let mut changes: Vec<Change> = failed.done.iter().rev().filter_map(removal).collect();
-        self.weighed = 0;
-        changes.extend(self.weight_change(self.classes.len()).ok().flatten());
-        let _undone = self.apply(changes);
-    }
-
-    /// Sends the changes to the kernel, in this order. An object that is already removed is not an error.
-    fn apply(&mut self, changes: Vec<Change>) -> Result<(), Failed> {
-        let (whats, messages): (Vec<What>, Vec<_>) =
-            changes.into_iter().map(|change| (change.what, (change.message, change.flags))).unzip();
-        let name = &self.name;
-        let mut refused = match self.channel.batch(&messages, |at| whats[at].failure(name)) {
-            Ok(refused) => refused,
-            // Nobody knows what was done.
-            Err(first) => return Err(Failed { first, done: whats, refused: Vec::new() }),
-        };
-        refused.retain(|at, error| !(whats[*at].is_removal() && is_gone(error)));
-        let is_refused = |at: &usize| refused.contains_key(at);
-        let (not_done, done): (Vec<usize>, Vec<usize>) = (0..whats.len()).partition(is_refused);
-        let of = |places: Vec<usize>| places.into_iter().map(|at| whats[at]).collect();
-        let (not_done, done) = (of(not_done), of(done));
-        match refused.pop_first() {
-            None => Ok(()),
-            Some((_, first)) => Err(Failed { first, done, refused: not_done }),
-        }
     }
 
     const fn tables_of(&mut self, list: List) -> &mut Tables {
@@ -545,7 +508,7 @@ impl HtbShaper {
     /// Returns the counters of all reservations.
     ///
     /// # Errors
-    /// When the kernel cannot be asked.
+    /// When the kernel cannot be queried.
     pub fn counters(&mut self) -> Result<BTreeMap<ClassId, Counters>, Error> {
         let mut all = self.all_counters()?;
         all.retain(|class, _| CLASSES.contains(&class.0));
@@ -555,7 +518,7 @@ impl HtbShaper {
     /// Returns the counters of best effort.
     ///
     /// # Errors
-    /// When the kernel cannot be asked.
+    /// When the kernel cannot be queried.
     pub fn best_effort(&mut self) -> Result<Counters, Error> {
         let all = self.all_counters()?;
         all.get(&ClassId(BEST_EFFORT))
@@ -574,7 +537,7 @@ impl HtbShaper {
     /// Returns the number of the socket by which traffic control is changed here, as reports of changes have it.
     ///
     /// # Errors
-    /// When the kernel cannot be asked.
+    /// When the kernel cannot be queried.
     pub fn port(&self) -> Result<u32, Error> {
         self.channel.port()
     }
@@ -595,7 +558,7 @@ impl HtbShaper {
             Root::Default | Root::Other { .. } => {}
         }
         self.is_installed = false;
-        // By the same socket, so that what is done is known as ours.
+        // By the same socket, so that the changes are recognised as our own.
         let channel = std::mem::replace(&mut self.channel, Channel::open()?);
         *self = Self::install_by(channel, &interface, self.rate, self.options)?;
         Ok(true)
@@ -657,114 +620,11 @@ impl HtbShaper {
         }
     }
 
-    /// The fifo of a reservation: its bucket, and what may wait as excess.
+    /// The fifo of a reservation: its bucket, and the excess that may wait.
     fn fifo_of(&self, reservation: &TrafficSpec) -> Bytes {
         let wire = self.on_link(reservation);
         let excess = wire.rate.bytes_in(self.options.excess_delay);
         wire.bucket + excess.max(Bytes::new(LEAST_QUEUE * wire.max_packet.get()))
-    }
-
-    fn add_fixed_classes(&mut self) -> Result<(), Error> {
-        let whole = self.class_at(self.rate);
-        let link = Class { burst: whole.ceiling_burst, ..whole };
-        let most = self.rate.bytes_in(self.options.best_effort_delay);
-        let least = Bytes::new(LEAST_QUEUE * self.frame.get());
-        let parent = handle(LINK);
-        let changes = vec![
-            self.class_change(handle(0), LINK, link, NEW)?,
-            self.class_change(parent, CONTROL, self.class_at(self.kept()), NEW)?,
-            self.class_change(parent, BEST_EFFORT, self.best_effort_class(), NEW)?,
-            self.fifo_change(CONTROL, least, NEW),
-            self.fifo_change(BEST_EFFORT, most.max(least), NEW),
-        ];
-        self.apply(changes).map_err(|failed| failed.first)
-    }
-
-    /// Best effort: its quantum grows with the number of reservations, because each may have excess.
-    fn best_effort_class(&self) -> Class {
-        let mut class = self.class_at(self.kept());
-        let quantum = self.weighed * u64::from(self.options.best_effort_weight) * self.frame.get();
-        // The kernel takes quanta of 31 bits.
-        class.quantum = quantum.min(i32::MAX as u64) as u32;
-        class
-    }
-
-    /// Returns the change that gives best effort its quantum beside so many reservations, if it has another
-    /// one.
-    fn weight_change(&mut self, reservations: usize) -> Result<Option<Change>, Error> {
-        let rivals = rounded(reservations.max(1) as u64);
-        if std::mem::replace(&mut self.weighed, rivals) == rivals {
-            return Ok(None);
-        }
-        self.class_change(handle(LINK), BEST_EFFORT, self.best_effort_class(), 0).map(Some)
-    }
-
-    /// Adds the filters of packets that must pass when best effort does not: without them there are no
-    /// neighbours and no reservations.
-    fn add_fixed_filters(&mut self) -> Result<(), Error> {
-        let control = |keys: Vec<TcU32Key>| filter::leads_to(handle(CONTROL), ROOT_TABLE, keys);
-        let discovery =
-            |kind: u32| vec![filter::key(4, 0xff00, ICMPV6 << 8), filter::key(40, 0xff00_0000, kind << 24)];
-        // With number 0 the kernel numbers a node, behind those that are there.
-        let mut nodes = vec![
-            (ARP_LIST, 0, control(vec![filter::key(0, 0, 0)])),
-            (IPV4_LIST, 0, control(vec![filter::key(8, 0x00ff_0000, RSVP << 16)])),
-            (IPV6_LIST, 0, control(vec![filter::key(4, 0xff00, RSVP << 8)])),
-        ];
-        for port in RSVP_PORTS {
-            // A header without options.
-            let length = filter::key(0, 0x0f00_0000, 0x0500_0000);
-            let udp_v4 = vec![
-                length,
-                filter::whole(),
-                filter::key(8, 0x00ff_0000, UDP << 16),
-                filter::key(20, 0xffff, port),
-            ];
-            let udp_v6 = vec![filter::key(4, 0xff00, UDP << 8), filter::key(40, 0xffff, port)];
-            nodes.extend([(IPV4_LIST, 0, control(udp_v4)), (IPV6_LIST, 0, control(udp_v6))]);
-        }
-        // Router and neighbour solicitations and advertisements (RFC 4861 section 4).
-        nodes.extend((133..=136).map(|kind| (IPV6_LIST, 0, control(discovery(kind)))));
-        for list in [IPV4_LIST, IPV6_LIST] {
-            nodes.push((list, list.table, filter::table()));
-            nodes.push((list, 0, filter::link(list.table, list.protocol == IPV4)));
-        }
-        let change =
-            |(list, node, options)| self.filter_change(list, node, options, What::Filter(list, node));
-        let changes = nodes.into_iter().map(change).collect();
-        self.apply(changes).map_err(|failed| failed.first)
-    }
-
-    fn class_change(&self, parent: TcHandle, minor: u16, class: Class, flags: u16) -> Result<Change, Error> {
-        let attributes = [TcAttribute::Kind(htb::KIND.to_owned()), class.options()?];
-        let class = message(self.interface, parent, handle(minor), 0, attributes);
-        Ok(Change { what: What::Class(minor), message: RouteNetlinkMessage::NewTrafficClass(class), flags })
-    }
-
-    fn class_removal(&self, minor: u16) -> Change {
-        let class = message(self.interface, handle(0), handle(minor), 0, []);
-        let message = RouteNetlinkMessage::DelTrafficClass(class);
-        Change { what: What::NoClass(minor), message, flags: 0 }
-    }
-
-    fn fifo_change(&self, minor: u16, limit: Bytes, flags: u16) -> Change {
-        let fifo = message(self.interface, handle(minor), TcHandle::UNSPEC, 0, htb::fifo(limit));
-        let message = RouteNetlinkMessage::NewQueueDiscipline(fifo);
-        Change { what: What::Fifo(minor), message, flags }
-    }
-
-    /// Adds a node to a list, or a table to it.
-    fn filter_change(&self, list: List, node: u32, options: TcAttribute, what: What) -> Change {
-        let attributes = [TcAttribute::Kind(TcFilterU32::KIND.to_owned()), options];
-        let filter = message(self.interface, handle(0), node.into(), list.info(), attributes);
-        Change { what, message: RouteNetlinkMessage::NewTrafficFilter(filter), flags: NEW }
-    }
-
-    fn filter_removal(&self, list: List, node: u32) -> Change {
-        let attributes = [TcAttribute::Kind(TcFilterU32::KIND.to_owned())];
-        let filter = message(self.interface, handle(0), node.into(), list.info(), attributes);
-        let message = RouteNetlinkMessage::DelTrafficFilter(filter);
-        Change { what: What::NoFilter(list, node), message, flags: 0 }
     }
 }
 
@@ -773,51 +633,6 @@ const fn rounded(number: u64) -> u64 {
     let digits = u64::BITS - number.leading_zeros();
     let unit = 1 << digits.saturating_sub(5);
     number.next_multiple_of(unit)
-}
-
-/// Subject of a request to the kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
-    Class(u16),
-    Fifo(u16),
-    Filter(List, u32),
-    Table(List, u32),
-    NoClass(u16),
-    NoFilter(List, u32),
-}
-
-impl What {
-    const fn is_removal(self) -> bool {
-        matches!(self, Self::NoClass(_) | Self::NoFilter(..))
-    }
-
-    /// Returns the message for a refused request.
-    fn failure(self, name: &str) -> String {
-        match self {
-            Self::Class(minor) => format!("class {} of `{name}` cannot be set", ClassId(minor)),
-            Self::Fifo(minor) => format!("the fifo of class {} of `{name}` cannot be set", ClassId(minor)),
-            Self::Filter(..) | Self::Table(..) => format!("a filter of `{name}` cannot be added"),
-            Self::NoClass(minor) => format!("class {} of `{name}` cannot be removed", ClassId(minor)),
-            Self::NoFilter(..) => format!("a filter of `{name}` cannot be removed"),
-        }
-    }
-}
-
-/// A request to the kernel.
-#[derive(Debug)]
-struct Change {
-    what: What,
-    message: RouteNetlinkMessage,
-    flags: u16,
-}
-
-/// Requests of which not all were carried out.
-#[derive(Debug)]
-struct Failed {
-    /// The first error.
-    first: Error,
-    done: Vec<What>,
-    refused: Vec<What>,
 }
 
 impl Drop for HtbShaper {
@@ -829,10 +644,10 @@ impl Drop for HtbShaper {
     }
 }
 
-/// Removes what an earlier process has left on an interface, if that is ours. Returns whether there was anything.
+/// Removes the remains of an earlier Cutline process from an interface. Returns whether there was anything.
 ///
 /// # Errors
-/// When the kernel cannot be asked, or refuses.
+/// When the kernel cannot be queried, or refuses.
 pub fn sweep(interface: &Interface) -> Result<bool, Error> {
     let mut channel = Channel::open()?;
     let is_ours = matches!(root(&mut channel, interface)?, Root::Ours);

@@ -35,7 +35,7 @@ const HALF: u32 = 0x800;
 /// The most links to a table.
 const MOST_LINKS: u32 = 11;
 
-/// A byte by which a table's buckets are chosen: the last one of what it is named after.
+/// A byte by which a table's buckets are chosen: the last byte of the field that it is named after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key {
     DestinationPort,

@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// The time between two attempts.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Repeats an attempt for a while as long as the kernel says that something is busy.
+/// Repeats an attempt for a while as long as the kernel reports a busy resource.
 pub(crate) fn while_busy<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     let end = clock::now() + PATIENCE;
     loop {

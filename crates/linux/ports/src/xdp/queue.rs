@@ -1,7 +1,7 @@
 //! A socket for one receive queue of an interface.
 //!
 //! Its memory is its own. Memory that sockets share (`XDP_SHARED_UMEM`) would let a frame be sent by another interface
-//! without a copy. The router copies it anyway: it keeps frames for as long as its queues want, and chunks that wait there
+//! without a copy. The router copies it anyway: it keeps frames for as long as its queues need, and chunks that wait there
 //! would be missing here.
 
 use super::sender::Sender;
@@ -64,7 +64,7 @@ impl Queue {
     /// Returns how many arriving frames were dropped so far.
     ///
     /// # Errors
-    /// When the kernel does not say.
+    /// When the kernel does not report it.
     pub(crate) fn missed(&self) -> io::Result<u64> {
         self.socket.drops()
     }

@@ -7,7 +7,7 @@
 //! reported later, when the caller offers them again. There are never more than 32 of these.
 //!
 //! A frame in the ring cannot be taken back. When the interface goes down, those in it count as sent, and are sent when
-//! it comes up; what is offered meanwhile is lost.
+//! it comes up; frames offered meanwhile are lost.
 
 use cutline_sys::xdp::{MAX_SENT, TransmitQueue};
 use rustix::io::Errno;
@@ -99,7 +99,7 @@ impl Sender {
         queue.submit();
     }
 
-    /// Lets the kernel take what is in the ring, and reports it.
+    /// Lets the kernel take the frames in the ring, and reports them.
     fn hand_over(&mut self, queue: &impl TransmitQueue, each: &mut dyn FnMut(bool)) -> Woken {
         if self.is_zero_copy {
             // Without a chunk for another frame, waking shows whether the interface is there at all.
@@ -126,7 +126,7 @@ impl Sender {
         Woken::Busy
     }
 
-    /// Reports what the kernel has taken.
+    /// Reports the frames that the kernel has taken.
     fn report(&mut self, queue: &impl TransmitQueue, woken: Woken, each: &mut dyn FnMut(bool)) {
         let outcome = outcome(self.reported, queue.taken(), self.pending(queue), woken);
         (0..outcome.sent).for_each(|_| each(true));
@@ -160,7 +160,7 @@ fn outcome(reported: u32, taken: u32, pending: u32, woken: Woken) -> Outcome {
     }
 }
 
-/// Wakes the kernel. With `EBUSY` a copying one says that the interface has lost a frame.
+/// Wakes the kernel. With `EBUSY` a copying one reports that the interface has lost a frame.
 fn wake(queue: &impl TransmitQueue) -> Woken {
     match queue.wake().as_ref().map_err(Errno::from_io_error) {
         Ok(()) => Woken::Taken,
@@ -239,7 +239,7 @@ mod tests {
         }
     }
 
-    /// Offers frames of these lengths; returns what was reported.
+    /// Offers frames of these lengths; returns the reported ones.
     fn send(sender: &mut Sender, queue: &mut Fake, lengths: &[usize]) -> Vec<bool> {
         let frames: Vec<Vec<u8>> = lengths.iter().map(|&length| vec![0; length]).collect();
         let mut reported = Vec::new();

@@ -1,6 +1,6 @@
 //! Loading eBPF programs of a few instructions by bpf(2).
 //!
-//! [`Assembler`] writes such programs. Each thing that the kernel makes is a file descriptor. It is removed with its last descriptor, also when the process is
+//! [`Assembler`] writes such programs. Each object of the kernel is a file descriptor. It is removed with its last descriptor, also when the process is
 //! killed.
 #![expect(unsafe_code, reason = "bpf(2), which no safe crate wraps for programs that are not in an ELF file")]
 
@@ -23,13 +23,13 @@ pub type Instruction = [u8; 8];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum ProgramType {
-    /// A program that sees what a socket receives.
+    /// A program that sees received packets of a socket.
     SocketFilter = 1,
     /// A program that sees the packets of an interface, and may change them.
     Classifier = 3,
     /// A program that sees the frames of an interface before the kernel does.
     Xdp = 6,
-    /// A program that sees what happens to the TCP connections of a control group.
+    /// A program that sees events of the TCP connections of a control group.
     SocketOperations = 13,
     /// A program that sees the addresses that the sockets of a control group connect or send to.
     SocketAddress = 18,
@@ -263,14 +263,14 @@ pub fn attach_xdp(program: impl AsFd, interface: u32, mode: XdpMode) -> io::Resu
 /// # Safety
 /// As [`call`], and the command must be one that opens a file descriptor.
 unsafe fn create<A>(command: libc::c_long, attributes: &A) -> io::Result<OwnedFd> {
-    // SAFETY: what the caller says.
+    // SAFETY: as the caller guarantees.
     let fd = unsafe { call(command, attributes) }? as i32;
-    // SAFETY: the kernel has just opened it, and nobody else has it.
+    // SAFETY: the kernel has just opened it, and it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// # Safety
-/// `A` must be the first fields of `union bpf_attr` for this command, and what it points to must be valid until the call
+/// `A` must be the first fields of `union bpf_attr` for this command, and its pointers must be valid until the call
 /// is over.
 unsafe fn call<A>(command: libc::c_long, attributes: &A) -> io::Result<i64> {
     // SAFETY: the kernel reads as many bytes of the attributes as there are, and takes the rest of the union for zero.

@@ -1,6 +1,6 @@
 //! Packet sockets (packet(7)): frames of an interface, with their Ethernet headers.
 //!
-//! What a packet socket receives are copies; the kernel handles the frames too.
+//! A packet socket receives copies; the kernel handles the frames too.
 #![expect(unsafe_code, reason = "binding to an interface and sendmmsg, which no safe crate wraps")]
 
 mod filter;
@@ -138,7 +138,7 @@ fn send_named(socket: impl AsFd, frames: &[&[u8]], name: Option<&libc::sockaddr_
     }
     let (socket, flags) = (socket.as_fd().as_raw_fd(), libc::MSG_DONTWAIT as _);
     // SAFETY: the first `count` messages point to `parts` and `name`, and the parts to `frames`; all of them outlive the call, and
-    // the kernel only reads what they point to when it sends.
+    // the kernel only reads through their pointers when it sends.
     let sent = unsafe { libc::sendmmsg(socket, messages.as_mut_ptr(), count as u32, flags) };
     check(sent.into()).map(|sent| sent as usize)
 }

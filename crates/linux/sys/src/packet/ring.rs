@@ -89,11 +89,11 @@ impl Ring {
     /// The kernel must have handed the slot over.
     #[inline]
     unsafe fn received(&self, at: usize) -> ReceivedFrame<'_> {
-        // SAFETY: a header is at the beginning of a slot, and the caller says that nobody writes to it.
+        // SAFETY: a header is at the beginning of a slot, and the caller guarantees that nothing writes to it.
         let header: libc::tpacket2_hdr = unsafe { self.memory.read(at) };
         let start = usize::from(header.tp_mac).clamp(size_of::<libc::tpacket2_hdr>(), self.slot);
         let length = (header.tp_snaplen as usize).min(self.slot - start);
-        // SAFETY: the bytes lie in the slot, behind its status, and the caller says that nobody writes to them.
+        // SAFETY: the bytes lie in the slot, behind its status, and the caller guarantees that nothing writes to them.
         let bytes = unsafe { self.memory.bytes(at + start, length) }.unwrap_or_default();
         let has = |status| header.tp_status & status != 0;
         let protocol =
@@ -122,7 +122,7 @@ mod tests {
     /// Fills a slot as the kernel does: the bytes, the rest of the header, and then the status.
     fn fill(ring: &Ring, slot: usize, header: libc::tpacket2_hdr, frame: &[u8]) {
         let at = slot * SLOT;
-        // SAFETY: nobody else has this memory, and the slot is not handed over before the next line.
+        // SAFETY: this memory has no other owner, and the slot is not handed over before the next line.
         unsafe {
             ring.memory.copy_from(at + usize::from(header.tp_mac), frame);
             ring.memory.write(at, libc::tpacket2_hdr { tp_status: 0, ..header });
@@ -189,7 +189,7 @@ mod tests {
             (255, 2, 1),
         ] {
             let slot = ring.next;
-            // SAFETY: nobody else has this memory.
+            // SAFETY: this memory has no other owner.
             unsafe { ring.memory.write(slot * SLOT, header(start, stored)) };
             let (received, length, _) = next(&mut ring).expect("the slot was handed over");
             assert_eq!((received.len(), length), (bytes, stored), "tp_mac {start}, tp_snaplen {stored}");

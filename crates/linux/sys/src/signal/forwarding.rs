@@ -49,7 +49,7 @@ impl Forwarding {
             action.sa_sigaction = forward as extern "C" fn(libc::c_int) as libc::sighandler_t;
             action.sa_flags = libc::SA_RESTART;
             action.sa_mask = forwarded();
-            // SAFETY: `action` is complete and lives through the call; the handler does what a signal handler may.
+            // SAFETY: `action` is complete and lives through the call; the handler makes only calls that a signal handler may make.
             let code = unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) };
             check(code.into())?;
             caught.push(signal);
@@ -85,7 +85,7 @@ impl Forwarding {
         Ok(child)
     }
 
-    /// Passes nothing on any more: the child has ended, and its number may be used again.
+    /// Stops passing signals on: the child has ended, and its number may be used again.
     pub fn stop(&self) {
         CHILD.store(0, Ordering::SeqCst);
     }

@@ -1,6 +1,6 @@
 //! A process that shows whether a signal was sent to the whole process group.
 //!
-//! The kernel tells the receiver of a signal who sent it, but not whether it was sent to one process or to a group (kill(2)). The witness
+//! The receiver of a signal learns the sender from the kernel, but not whether it was sent to one process or to a group (kill(2)). The witness
 //! is a child in the same process group. It blocks all signals and does nothing else, so a signal to the group is pending at
 //! the witness, too, and one to a single process is not.
 #![expect(unsafe_code, reason = "fork, and calls that a signal handler may make")]

@@ -76,7 +76,7 @@ pub trait TransmitQueue {
     /// entry.
     fn push(&mut self, frame: &[u8]) -> bool;
 
-    /// Shows the kernel what was pushed.
+    /// Publishes the pushed entries to the kernel.
     fn submit(&mut self);
 
     /// Takes back the chunks of frames that have been sent.
@@ -91,7 +91,7 @@ pub trait TransmitQueue {
     /// Returns the index behind the last frame that the kernel has taken.
     fn taken(&self) -> u32;
 
-    /// Returns whether the kernel must be woken to take what was submitted.
+    /// Returns whether the kernel must be woken to take submitted entries.
     fn needs_wakeup(&self) -> bool;
 
     /// Wakes the kernel. Without zero copy, this is when it takes frames, at most 32.
@@ -155,7 +155,7 @@ impl Socket {
     /// Returns whether the network card itself reads and writes the memory.
     ///
     /// # Errors
-    /// When the kernel does not say.
+    /// When the kernel does not report it.
     pub fn is_zero_copy(&self) -> io::Result<bool> {
         Ok(sockopt::xdp_options(&self.fd)?.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY))
     }
@@ -184,7 +184,7 @@ impl Socket {
 
     /// Wakes a driver that has run out of chunks.
     fn wake_receiver(&self) {
-        // The call alone wakes it. What it returns, the next look at the ring shows as well.
+        // The call alone wakes it. The next look at the ring shows its result as well.
         let mut polled = [PollFd::new(&self.fd, PollFlags::IN)];
         let _ready = poll(&mut polled, Some(&timespec(Duration::ZERO)));
     }
@@ -199,7 +199,7 @@ impl Socket {
     /// short.
     ///
     /// # Errors
-    /// When the kernel does not say.
+    /// When the kernel does not report it.
     pub fn drops(&self) -> io::Result<u64> {
         let statistics = sockopt::xdp_statistics(&self.fd)?;
         Ok(statistics.rx_dropped + statistics.rx_ring_full.unwrap_or(0))
@@ -223,7 +223,7 @@ impl Transmit {
 
     fn push(&mut self, memory: &mut Umem, frame: &[u8]) -> bool {
         let Some(chunk) = self.free.pop() else { return false };
-        // SAFETY: a free chunk is known to nobody else.
+        // SAFETY: a free chunk has no other owner.
         unsafe { memory.write(chunk, frame) };
         let entry = libc::xdp_desc { addr: chunk, len: frame.len() as u32, options: 0 };
         let has_room = self.ring.push(entry);

@@ -5,8 +5,8 @@
 //!
 //! Orderings: an entry is written before the producer's index that covers it (release), and read after that index was
 //! (acquire). It is read before the consumer's index passes it (release), and overwritten after that index was read
-//! (acquire). And whether the kernel wants to be woken is asked after the producer's index is out, by a full fence: the
-//! kernel says that it sleeps, then looks at the index once more; of both sides at least one sees the other.
+//! (acquire). And the kernel's need for a wake-up is checked after the producer's index is out, by a full fence: the
+//! kernel says that it sleeps, then looks at the index again; of both sides at least one sees the other.
 #![expect(unsafe_code, reason = "memory that is shared with the kernel")]
 
 use crate::mapping::Mapping;
@@ -33,14 +33,14 @@ struct Ring<E> {
 /// A ring that we put entries into.
 pub(super) struct Producer<E> {
     ring: Ring<E>,
-    /// The index behind what we have put in, published or not.
+    /// The index behind our last entry, published or not.
     next: u32,
 }
 
 /// A ring that we take entries out of.
 pub(super) struct Consumer<E> {
     ring: Ring<E>,
-    /// The index behind what we have taken, released or not.
+    /// The index behind the last entry that we have taken, released or not.
     next: u32,
     /// The producer's index when we last read it.
     end: u32,
@@ -108,13 +108,13 @@ impl<E: Plain> Producer<E> {
         if self.waiting() >= self.ring.size {
             return false;
         }
-        // SAFETY: the consumer has passed what was in this place (acquire), and does not know of what is put there now.
+        // SAFETY: the consumer has passed the previous entry of this place (acquire), and does not know of the new one.
         unsafe { self.ring.memory.write(self.ring.entry(self.next), entry) };
         self.next = self.next.wrapping_add(1);
         true
     }
 
-    /// Shows the other side what has been put in.
+    /// Publishes new entries to the other side.
     #[inline]
     pub(super) fn publish(&mut self) {
         self.ring.producer().store(self.next, Ordering::Release);
@@ -126,13 +126,13 @@ impl<E: Plain> Producer<E> {
         self.next.wrapping_sub(self.taken())
     }
 
-    /// The index behind what the other side has taken.
+    /// The index behind the last entry that the other side has taken.
     #[inline]
     pub(super) fn taken(&self) -> u32 {
         self.ring.consumer().load(Ordering::Acquire)
     }
 
-    /// The index behind what has been put in.
+    /// The index behind the last entry.
     #[inline]
     pub(super) const fn next(&self) -> u32 {
         self.next
@@ -177,7 +177,7 @@ impl<E: Plain> Consumer<E> {
         Some(entry)
     }
 
-    /// Gives the places of what has been taken back.
+    /// Returns the places of taken entries.
     #[inline]
     pub(super) fn release(&mut self) {
         self.ring.consumer().store(self.next, Ordering::Release);
@@ -206,7 +206,7 @@ pub(super) mod kernel {
         pub(in crate::xdp) fn take(&self, count: u32) -> Vec<E> {
             let start = self.taken();
             assert!(count <= self.ring.producer().load(Ordering::Acquire).wrapping_sub(start));
-            // SAFETY: these entries have been published, and nobody else has this memory.
+            // SAFETY: these entries have been published, and this memory has no other owner.
             let entry =
                 |number: u32| unsafe { self.ring.memory.read(self.ring.entry(start.wrapping_add(number))) };
             let entries = (0..count).map(entry).collect();
@@ -224,7 +224,7 @@ pub(super) mod kernel {
         /// Puts an entry in, as the producer.
         pub(in crate::xdp) fn offer(&self, entry: E) {
             let index = self.ring.producer().load(Ordering::Relaxed);
-            // SAFETY: the entry is not published before the next line, and nobody else has this memory.
+            // SAFETY: the entry is not published before the next line, and this memory has no other owner.
             unsafe { self.ring.memory.write(self.ring.entry(index), entry) };
             self.ring.producer().store(index.wrapping_add(1), Ordering::Release);
         }
@@ -269,7 +269,7 @@ mod tests {
             assert!(fill.push(entry));
         }
         assert!(!fill.push(99), "full again");
-        // SAFETY: nobody else has this memory.
+        // SAFETY: this memory has no other owner.
         let held: Vec<u64> =
             (0..SIZE).map(|index| unsafe { fill.ring.memory.read(fill.ring.entry(index)) }).collect();
         assert_eq!(held, [3, 4, 5, 6, 7, 10, 11, 12], "in their places: the index 0 is the fourth");
@@ -282,7 +282,7 @@ mod tests {
         assert!(arrived.pop().is_none());
         for number in 0..5_u32 {
             let entry = libc::xdp_desc { addr: u64::from(number) * 4096 + 256, len: 60 + number, options: 0 };
-            // SAFETY: nobody else has this memory.
+            // SAFETY: this memory has no other owner.
             unsafe { arrived.ring.memory.write(arrived.ring.entry(start.wrapping_add(number)), entry) };
         }
         arrived.ring.producer().store(start.wrapping_add(5), Ordering::Relaxed);

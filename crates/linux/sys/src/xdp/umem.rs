@@ -57,7 +57,7 @@ impl Umem {
     /// The frame's chunk must be ours, and remain so for as long as the bytes are borrowed.
     #[inline]
     pub(super) unsafe fn frame(&self, address: u64, length: u32) -> Option<&[u8]> {
-        // SAFETY: what the caller says.
+        // SAFETY: as the caller guarantees.
         unsafe { self.0.bytes(usize::try_from(address).ok()?, length as usize) }
     }
 
@@ -81,7 +81,7 @@ mod tests {
     fn frames_lie_in_their_chunks_and_nothing_outside() {
         let mut memory = Umem::new(4).unwrap();
         let frame: Vec<u8> = (0..=255).collect();
-        // SAFETY: there is no kernel that knows of this memory, and what is read is gone before the next writing.
+        // SAFETY: there is no kernel that knows of this memory, and reads have ended before the next writing.
         unsafe {
             memory.write(Umem::address(3), &frame);
             assert_eq!(memory.frame(3 * 4096, 256), Some(&frame[..]));

@@ -1,10 +1,10 @@
-//! The requests of applications: which are taken up, what becomes of them, and when they end.
+//! The requests of applications: their start, their results, and their end.
 
 use super::TURN;
 use super::node::Node;
-use crate::clients::{ClientId, Clients};
+use crate::clients::Clients;
 use crate::convert::{address, of_flow, reason, sender, session};
-use crate::requests::{Announced, Ask, RequestId, Requests, Shaped, Wanted};
+use crate::requests::{Announced, Ask, ClientId, RequestId, Requests, Shaped, Wanted};
 use cutline_provision::protocol::{Reply, Request, Senders};
 use cutline_provision::{Reason, Refusal};
 use cutline_rsvp::admission::ReservationHandle;
@@ -57,7 +57,7 @@ impl Applications {
         !self.leaving.is_empty()
     }
 
-    /// Handles a request, except for those that ask for a status.
+    /// Handles a request, except for those that request a status.
     pub fn handle(&mut self, node: &mut Node, client: ClientId, request: Request) {
         let (id, outcome) = match request {
             Request::Hello { .. } | Request::Status {} => return,
@@ -103,7 +103,7 @@ impl Applications {
             Ask::Shape(shaped) => ("flow.source", shaped.flow.source.ip()),
             Ask::Reserve(wanted) => ("destination", wanted.session.destination),
         };
-        // What other hosts send or receive is theirs to ask for.
+        // Other hosts make requests for their own traffic.
         let is_group = field == "destination" && address.is_multicast();
         if !is_group && !node.is_local(address) {
             let allowed = if field == "destination" { " or a group" } else { "" };
@@ -146,7 +146,7 @@ impl Applications {
         self.clients.send(client, &Reply::Failed { id, refusal, in_place: false });
     }
 
-    /// Reserves what all applications want of a session.
+    /// Makes the reservation of a session for the requests of all applications.
     fn reserve(&self, node: &mut Node, session: Session) -> Result<(), CallError> {
         if let Some((wanted, flowspecs)) = self.requests.merged(session) {
             return node.engine.reserve_each(now(), session, wanted, flowspecs);
@@ -227,7 +227,7 @@ impl Applications {
                 node.engine.end_path(now(), announced.session, announced.sender);
             }
             Some(Ask::Reserve(wanted)) => {
-                // What others of the session have was allowed before.
+                // The reservations of others of the session were allowed before.
                 let _allowed = self.reserve(node, wanted.session);
             }
             Some(Ask::Shape(Shaped { place: Some((interface, handle)), .. })) => {

@@ -74,7 +74,7 @@ impl Daemon {
     }
 
     /// Opens the agent with installers for the interfaces of these names, instead of those in the file. Nothing else is
-    /// installed there. The file has to say that the traffic is controlled there.
+    /// installed there. In the file, the traffic has to be controlled there.
     ///
     /// # Errors
     /// As [`Daemon::open`].
@@ -106,7 +106,7 @@ impl Daemon {
         Self { file: Some(file), ..self }
     }
 
-    /// Reports what happens to this log, a line each.
+    /// Reports events to this log, a line each.
     #[must_use]
     pub fn with_log(self, log: Pen<String>) -> Self {
         Self { log: Some(log), ..self }
@@ -153,7 +153,7 @@ impl Daemon {
                 }
             }
             self.refresh_routes(now() + TURN);
-            // What others had must have ended before somebody asks for the same.
+            // Grants of others must have ended before the same is requested.
             if !self.applications.is_leaving() {
                 self.serve_requests();
             }
@@ -225,7 +225,7 @@ impl Daemon {
         }
     }
 
-    /// Handles some of what clients have sent, a few requests of each in turn.
+    /// Handles requests of clients, a few of each in turn.
     fn serve_requests(&mut self) {
         let until = now() + TURN;
         while let Some(client) = self.applications.clients.next_in_line() {

@@ -149,7 +149,7 @@ impl Node {
         lost
     }
 
-    /// Notes what the operator should know about interfaces: their installers' messages, and problems that have begun or ended.
+    /// Logs notices about interfaces for the operator: their installers' messages, and problems that have begun or ended.
     pub fn note_problems(&mut self) {
         let ids: Vec<InterfaceId> = self.interfaces.ids().flatten().collect();
         for id in ids {
@@ -265,8 +265,8 @@ impl Node {
         self.engine.release_local(interface, handle);
     }
 
-    /// Returns the reason why a reservation has failed. What would be granted is known where the path offers
-    /// less than was asked for.
+    /// Returns the reason why a reservation has failed. The grantable traffic is known where the path offers
+    /// less than was requested.
     pub fn refusal(
         &self,
         session: Session,
@@ -302,7 +302,7 @@ impl Node {
         self.attach(&all)
     }
 
-    /// Passes over the reports of what taking interfaces over has removed there, by sockets that are closed now.
+    /// Skips the reports of removals while interfaces were taken over, by sockets that are closed now.
     fn forget_own_changes(&mut self) {
         let _ours = self.traffic.take(|_| true);
     }

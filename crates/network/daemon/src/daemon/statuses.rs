@@ -1,9 +1,9 @@
 //! The statuses that clients request: documents of the agent's state, written in slices.
 
 use super::{Daemon, TURN};
-use crate::clients::{ClientId, SLICE, StatusPart, StatusProgress};
+use crate::clients::{SLICE, StatusPart, StatusProgress};
 use crate::convert::address;
-use crate::requests::Shaped;
+use crate::requests::{ClientId, Shaped};
 use cutline_monitor::ReservationState;
 use cutline_provision::protocol::Reply;
 use cutline_provision::status::{LocalStatus, ReservationStatus, SenderStatus, SessionStatus, Status};

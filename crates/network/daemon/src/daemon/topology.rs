@@ -33,7 +33,7 @@ impl Daemon {
             Err(error) => return self.node.notices.push(error.to_string()),
         };
         if self.node.detach(&all) {
-            // What was reserved there ends before an interface of the same name begins.
+            // Reservations there end before an interface of the same name begins.
             self.mark_routes();
             self.refresh_routes(Instant::FAR_FUTURE);
             self.applications.settle(&mut self.node);

@@ -1,6 +1,6 @@
 //! Installers of reservations.
 //!
-//! An [`Installer`] gets what admission control has agreed to, for one interface or several.
+//! An [`Installer`] gets the reservations that admission control has accepted, for one interface or several.
 //!
 //! ```text
 //! traffic_control  a class of HTB for each reservation

@@ -2,7 +2,7 @@
 //!
 //! Reservations belong to the connection, so they end with this process, however it ends, and with the router. When the router ends,
 //! reservations are kept here and made again as soon as a router is there. New reservations are refused until then:
-//! nobody could keep them.
+//! no host could keep them.
 //!
 //! ```text
 //!            the router ends, or does not answer
@@ -37,14 +37,14 @@ const SILENT_PAUSE: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(50);
 /// Time that the agent may spend at once on reserving again.
 const TURN: Duration = Duration::from_millis(100);
-/// For how long a refusal is not final after a connection was made: the router may still have the filters of this agent's predecessor.
+/// Time for which a refusal is not final after a connection was made: the router may still have the filters of this agent's predecessor.
 const SETTLING: Duration = Duration::from_secs(1);
 
 /// The reserved class of a router, in both of its directions.
 #[derive(Debug)]
 pub struct RouterClass {
     path: PathBuf,
-    /// By which end of the router the packets of an interface leave.
+    /// Direction of the router by which the packets of an interface leave.
     ways: BTreeMap<InterfaceId, RouterDirection>,
     connection: Connection,
     /// Reservations that the router should have.
@@ -69,7 +69,7 @@ struct Wanted {
 
 impl RouterClass {
     /// Connects to the router whose socket is at `path`. If none is there, it is looked for from time to time
-    /// ([`Installer::problem`] says so).
+    /// ([`Installer::problem`] reports it).
     pub fn open(path: PathBuf) -> Self {
         let away = Connection::Away { why: String::new(), next: Instant::ZERO, pause: FIRST_PAUSE };
         let mut this = Self {

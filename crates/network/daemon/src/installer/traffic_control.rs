@@ -2,8 +2,8 @@
 //!
 //! Others may take it away (`tc qdisc del dev X root`) or change its content. The kernel reports that, and all of it is
 //! installed again: the discipline at once, the reservations in turns, because each takes a millisecond with thousands
-//! of them. Where somebody has set another
-//! discipline, which the operator may have meant, the reservations are given up, unless the file says `replace`.
+//! of them. Where an operator has set another
+//! discipline, which the operator may have meant, the reservations are given up, unless the file has `replace`.
 
 use super::{InstallError, Installer, ReservedCount};
 use cutline_flow::{FlowSelector, TrafficSpec};
@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Time for which installing again may keep other work waiting.
 const TURN: Duration = Duration::from_millis(20);
-/// Shortest time between two installations: somebody may remove ours again and again.
+/// Shortest time between two installations: another program may remove ours again and again.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Interval of attempts while another discipline is installed.
 const RETRY: Duration = Duration::from_secs(10);
@@ -48,7 +48,7 @@ struct Wanted {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Health {
     Fine,
-    /// Somebody else has changed it, or may have.
+    /// Another program has changed it, or may have.
     Touched {
         is_sure: bool,
     },
@@ -106,9 +106,10 @@ impl TrafficControl {
                 self.classes.clear();
                 self.pending = self.wanted.keys().copied().collect();
                 let count = self.pending.len();
-                let what = if was_lost { "it is free again" } else { "somebody has removed or changed it" };
+                let what =
+                    if was_lost { "it is free again" } else { "another program has removed or changed it" };
                 self.notices.push(format!(
-                    "traffic control: {what}: it is installed anew, and {count} reservations follow"
+                    "traffic control: {what}: it is installed again, and {count} reservations follow"
                 ));
             }
             Err(error) => {
@@ -252,7 +253,9 @@ impl Installer for TrafficControl {
     fn problem(&self) -> Option<String> {
         match &self.health {
             Health::Lost(why) => Some(why.clone()),
-            Health::Touched { is_sure: true } => Some("somebody has changed its traffic control".to_owned()),
+            Health::Touched { is_sure: true } => {
+                Some("another program has changed its traffic control".to_owned())
+            }
             _ if !self.pending.is_empty() => {
                 Some(format!("{} reservations are yet to be installed again", self.pending.len()))
             }

@@ -160,7 +160,7 @@ pub enum BottleneckPlace {
 pub enum Confidence {
     /// An observation that could have contradicted it is missing.
     Low,
-    /// One kind of observation says so.
+    /// One kind of observation shows it.
     Medium,
     /// Independent observations agree, nearly all of the time.
     High,
@@ -378,7 +378,7 @@ fn next(seen: &Observations, counts: &IntervalCounts, place: BottleneckPlace) ->
     let mut next: Vec<&str> = match place {
         BottleneckPlace::Ours => vec!["nothing: the queue is where it should be"],
         BottleneckPlace::Interface => {
-            vec!["set --rate a few per cent below what the wire behind the router carries"]
+            vec!["set --rate a few per cent below the rate of the wire behind the router"]
         }
         BottleneckPlace::Elsewhere if counts.busy > 0 => vec![
             "set --rate lower, step by step, until round-trip times no longer grow beyond our queue's wait",

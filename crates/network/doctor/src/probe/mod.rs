@@ -1,6 +1,6 @@
-//! Probes: what this machine offers to the router and to the laboratory.
+//! Probes: capabilities of this machine for the router and the laboratory.
 //!
-//! A feature is tried where that does no harm, because a version number says little about a configured kernel. Each file is
+//! A feature is tried where that does no harm, because a version number reveals little about a configured kernel. Each file is
 //! about one subject and returns plain values. A probe that fails also returns a value, so the other probes continue.
 //!
 //! ```text
@@ -9,7 +9,7 @@
 //! privilege   capabilities, real-time scheduling
 //! timer       how late a sleeping process is woken
 //! path        packet sockets, AF_XDP, TUN
-//! bpf         programs, and what a queue discipline in eBPF needs
+//! bpf         programs, and requirements of a queue discipline in eBPF
 //! qdisc       kinds of queue disciplines; their backlog
 //! tcp         congestion controls
 //! link        an interface: driver, speed, offloads, addresses, its driver's backlog

@@ -1,4 +1,4 @@
-//! A temporary namespace with a virtual pair, for trying things that would disturb real interfaces.
+//! A temporary namespace with a virtual pair, for tests that would disturb real interfaces.
 
 use super::answer::Answer;
 use cutline_sys::SysError;

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 
 /// Time in which anything here has to happen.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A folder with the files of a manager.
 pub struct Place {
@@ -79,7 +79,7 @@ impl Client {
         }
     }
 
-    /// Asks for a flow. Returns its first rate, or why it was refused.
+    /// Requests a flow. Returns its first rate, or the reason of the refusal.
     pub fn admit(&mut self, id: u64, need: FlowNeed) -> Result<u64, String> {
         self.send(&AllocationRequest::Admit { id, need });
         self.next(|reply| match reply {

@@ -1,6 +1,6 @@
-//! Causes of the bad delivery of a socket: its own rows, and what the routers of the host say of its packets.
+//! Causes of the bad delivery of a socket: its own rows, and the rows of the host's routers about its packets.
 
-use super::interval::{Delivered, FEW_LOSSES, FlowInterval, Interval, Way};
+use super::interval::{Delivered, DirectionInterval, FEW_LOSSES, FlowInterval, Interval};
 use super::queues::{BUSY, too_long};
 use super::wording::{measured, ms, name, percent, rate, socket};
 use super::{DeliveryCause, DeliveryFinding, Strength};
@@ -17,7 +17,7 @@ const CLOCK_LEAD_MS: f64 = 100.0;
 /// The fewest messages for the comparison of delays with the round-trip time.
 const FEW_MESSAGES: u64 = 20;
 
-/// Returns the causes of what sockets get, in no order. `found` are the causes that routers show.
+/// Returns the causes of the sockets' delivery, in no order. `found` are the causes that routers show.
 pub fn findings(interval: &Interval<'_>, found: &[DeliveryFinding]) -> Vec<DeliveryFinding> {
     let mut findings = Vec::new();
     for delivered in &interval.delivered {
@@ -107,7 +107,7 @@ fn clock(delivered: &Delivered<'_>) -> Option<DeliveryFinding> {
         return None;
     }
     let sentence = format!(
-        "the clocks differ from what is known: the delays of {} are {} one way, longer than the round-trip time of {}",
+        "the clocks differ from their estimate: the delays of {} are {} one way, longer than the round-trip time of {}",
         socket(delivered.entry),
         ms(mean),
         ms(rtt)
@@ -138,7 +138,7 @@ fn host(delivered: &Delivered<'_>, origin: &str) -> Option<DeliveryFinding> {
         ("sending-host", _) => (
             DeliveryCause::SendingHost,
             format!("the sending host held the application back: {violates}, and was held for {held} in all"),
-            "send less, or agree on a higher rate: cutline translate shows what the settings follow from",
+            "send less, or agree on a higher rate: cutline translate shows the reasons of the settings",
         ),
         (_, "loss") if dropped > 0 => (
             DeliveryCause::ReceivingHost,
@@ -166,7 +166,7 @@ fn network(
     found: &[DeliveryFinding],
 ) -> Option<DeliveryFinding> {
     let passed = interval.way_of(delivered);
-    // What the routers' counters show is the cause of what passes them.
+    // Faults in the routers' counters are causes for the traffic that passes them.
     let is_shown = |it: &&DeliveryFinding| match passed {
         Some((way, _)) => {
             it.rests_on.iter().any(|field| field.starts_with(&way.path) || field.starts_with(&way.input_path))
@@ -192,11 +192,11 @@ fn network(
     Some(unexplained(delivered))
 }
 
-/// Returns the cause of long delays: the wait in a queue of this host, or what is left.
+/// Returns the cause of long delays: the wait in a queue of this host, or the rest.
 fn delay(
     delivered: &Delivered<'_>,
     interval: &Interval<'_>,
-    passed: Option<(&Way<'_>, &FlowInterval<'_>)>,
+    passed: Option<(&DirectionInterval<'_>, &FlowInterval<'_>)>,
 ) -> Option<DeliveryFinding> {
     let measured = delivered.row.last_delay.as_ref()?.mean_ms;
     let who = socket(delivered.entry);
@@ -210,7 +210,7 @@ fn delay(
         None => interval.ways.iter().filter_map(|way| way.mean_wait_ms).fold(0.0, f64::max),
     };
     if wait >= EXPLAINED * measured {
-        let busiest = |way: &&Way<'_>| (way.utilisation * 1e6) as u64;
+        let busiest = |way: &&DirectionInterval<'_>| (way.utilisation * 1e6) as u64;
         let way = passed.map(|(way, _)| way).or_else(|| interval.ways.iter().max_by_key(busiest))?;
         let what = format!("{} waits {} of its {} there", who, ms(wait), ms(measured));
         let strength = if passed.is_some() { Strength::Strong } else { Strength::Medium };
@@ -229,7 +229,7 @@ fn delay(
 
 /// Returns the finding that packets wait or are lost outside of the routers.
 fn elsewhere(
-    passed: Option<(&Way<'_>, &FlowInterval<'_>)>,
+    passed: Option<(&DirectionInterval<'_>, &FlowInterval<'_>)>,
     interval: &Interval<'_>,
     what: &str,
     field: String,
@@ -268,7 +268,7 @@ fn elsewhere(
 fn loss(
     delivered: &Delivered<'_>,
     interval: &Interval<'_>,
-    passed: Option<(&Way<'_>, &FlowInterval<'_>)>,
+    passed: Option<(&DirectionInterval<'_>, &FlowInterval<'_>)>,
 ) -> Option<DeliveryFinding> {
     let (lost, who) = (delivered.lost, socket(delivered.entry));
     let field = format!("{}.lost_messages", delivered.path);
@@ -332,7 +332,7 @@ fn unexplained(delivered: &Delivered<'_>) -> DeliveryFinding {
     DeliveryFinding::new(
         DeliveryCause::NotExplained,
         Strength::Weak,
-        format!("delivery is bad, and no row of this host says why: {what}"),
+        format!("delivery is bad, and no row of this host explains it: {what}"),
         &[format!("{}.violations", delivered.path), format!("{}.lost_messages", delivered.path)],
         "run this on the host of the router, whose queue decides it, and while the fault lasts; cutline doctor bottleneck --probe HOST",
     )

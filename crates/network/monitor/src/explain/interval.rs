@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 
 /// Loss from which delivery is bad if nothing limits it: that of the doctor's probes (`Thresholds::loss` of `cutline-doctor`).
 pub const BAD_LOSS: f64 = 0.03;
-/// The fewest losses in an interval that say something: 10 of 300 have a relative standard error of a third.
+/// The fewest losses in an interval that count as evidence: 10 of 300 have a relative standard error of a third.
 pub const FEW_LOSSES: u64 = 10;
 
 /// An interval of a host.
@@ -16,12 +16,12 @@ pub struct Interval<'e> {
     pub after: &'e HostDocument,
     pub seconds: f64,
     pub interfaces: &'e [InterfaceEvidence],
-    pub ways: Vec<Way<'e>>,
+    pub ways: Vec<DirectionInterval<'e>>,
     pub delivered: Vec<Delivered<'e>>,
 }
 
 /// A direction of a router in an interval.
-pub struct Way<'e> {
+pub struct DirectionInterval<'e> {
     /// Path of the direction in the document.
     pub path: String,
     /// Path of the interface at which frames arrive.
@@ -34,7 +34,7 @@ pub struct Way<'e> {
     /// Name of the interface at which frames leave.
     pub output_name: &'e str,
     pub seconds: f64,
-    /// Bytes sent, as a share of what the rate allows.
+    /// Bytes sent, as a share of the rate.
     pub utilisation: f64,
     pub sent_bps: f64,
     pub sent_packets: u64,
@@ -114,18 +114,22 @@ impl<'e> Interval<'e> {
     }
 
     /// Returns the direction of a router that a direction of a socket passes, with the flow there.
-    pub fn way_of(&self, delivered: &Delivered<'e>) -> Option<(&Way<'e>, &FlowInterval<'e>)> {
+    pub fn way_of(&self, delivered: &Delivered<'e>) -> Option<(&DirectionInterval<'e>, &FlowInterval<'e>)> {
         self.ways.iter().find_map(|way| Some((way, way.flow_of(delivered)?)))
     }
 
-    /// Returns what a probe says of an interface.
+    /// Returns a probe's result about an interface.
     pub fn interface(&self, name: &str) -> Option<&'e InterfaceEvidence> {
         self.interfaces.iter().find(|interface| interface.name == name)
     }
 }
 
 /// Returns the directions of a router; none if it was restarted, or its statistics are the same.
-fn ways<'e>(place: usize, before: &'e RouterEntry, after: &'e RouterEntry) -> Option<[Way<'e>; 2]> {
+fn ways<'e>(
+    place: usize,
+    before: &'e RouterEntry,
+    after: &'e RouterEntry,
+) -> Option<[DirectionInterval<'e>; 2]> {
     let (before, after): (&Statistics, &Statistics) = (&before.router, &after.router);
     let seconds = after.elapsed_s - before.elapsed_s;
     if seconds <= 0.0 {
@@ -136,13 +140,13 @@ fn ways<'e>(place: usize, before: &'e RouterEntry, after: &'e RouterEntry) -> Op
         let interface = |of: &'e Statistics, place: usize| of.interfaces.get(place);
         let name = |place| interface(after, place).map_or("", |interface| interface.name.as_str());
         let way = if is_reverse { "reverse" } else { "forward" };
-        Way {
+        DirectionInterval {
             path: format!("routers[{place}].router.{way}"),
             input_path: format!("routers[{place}].router.ports[{input}]"),
             input: Counted::between(interface(before, input), interface(after, input)),
             input_name: name(input),
             output_name: name(output),
-            ..Way::new(before.direction(is_reverse), after.direction(is_reverse), seconds)
+            ..DirectionInterval::new(before.direction(is_reverse), after.direction(is_reverse), seconds)
         }
     }))
 }
@@ -158,7 +162,7 @@ impl Counted {
     }
 }
 
-impl<'e> Way<'e> {
+impl<'e> DirectionInterval<'e> {
     fn new(before: &'e Direction, after: &'e Direction, seconds: f64) -> Self {
         let lost = |reason: &str| {
             let of =
@@ -225,7 +229,7 @@ impl<'e> FlowInterval<'e> {
             (&flow.source, flow.source_port, &flow.destination, flow.destination_port, flow.protocol)
         };
         let was = before.flows.iter().find(|flow| key(flow) == key(after));
-        // A flow that was listed again has counted anew.
+        // The counters of a flow that was listed again have restarted.
         let was = was.filter(|was| was.received.packets <= after.received.packets);
         let of = |count: fn(&FlowStatistics) -> u64| since(count(after), was.map_or(0, count));
         let received =
@@ -275,7 +279,7 @@ impl<'e> Delivered<'e> {
         !self.row.violations.is_empty() || self.loses_much()
     }
 
-    /// Returns whether much is lost, and no limit says that this is allowed.
+    /// Returns whether much is lost, and no limit allows this.
     pub fn loses_much(&self) -> bool {
         let is_limited = self.row.limits.iter().any(|limit| limit.measure == "loss");
         !is_limited && self.lost >= FEW_LOSSES && self.loss() >= BAD_LOSS

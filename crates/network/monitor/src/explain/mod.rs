@@ -1,12 +1,12 @@
 //! The likely cause of bad delivery on a host, in one sentence with the numbers. No IO.
 //!
-//! [`explain`] compares two documents of a host, some seconds apart, and what is known of its interfaces. Delivery is *bad* in a direction
+//! [`explain`] compares two documents of a host, some seconds apart, and the state of its interfaces. Delivery is *bad* in a direction
 //! of a socket if one of its limits is violated, or if it has no limit of loss and loses 3 % or more. For each bad direction the times and
 //! losses in the routers' queues are compared with those from end to end. Some causes need no socket: the counters of a router show them.
 //!
 //! | cause | shown by |
 //! | --- | --- |
-//! | reservation lost | a socket that had a reservation, or wanted one, has none |
+//! | reservation lost | a socket that had a reservation, or requested one, has none |
 //! | offloads | frames longer than the MTU, or without checksums, at a router's interface |
 //! | loss before the queue | frames that a router has missed; messages that were sent and have not reached the router |
 //! | link rate lower than configured | frames that the outgoing interface refuses or queues; packets that wait behind a queue that sends at its rate |
@@ -17,7 +17,7 @@
 //! | queue too long | packets that wait 100 ms or more in a busy queue, or half of a violated delay |
 //! | bottleneck elsewhere | a violated delay, or losses behind the router, that its queue does not explain |
 //! | sending host, receiving host | the origin of a violation, as both ends know it |
-//! | not explained | bad delivery of which no row says why |
+//! | not explained | bad delivery without a reason in any row |
 //!
 //! Limitations: marks that are rewritten behind the last router of this host are not seen. A flow is found in a router by its addresses and
 //! ports, so not behind address translation, and not if 16 other flows send more. A path that is shared with traffic of others and a link
@@ -97,7 +97,7 @@ pub enum DeliveryCause {
     SendingHost,
     /// The receiving application does not read.
     ReceivingHost,
-    /// No row says why.
+    /// No row has a reason.
     NotExplained,
 }
 
@@ -221,7 +221,7 @@ fn summary(findings: &[DeliveryFinding], interval: &Interval<'_>) -> String {
     format!("nothing is wrong: in {:.1} s, {sockets} and {routers}", interval.seconds)
 }
 
-/// Returns what could not be examined.
+/// Returns the parts that could not be examined.
 fn not_examined(evidence: &HostEvidence<'_>, interval: &Interval<'_>) -> Vec<String> {
     let HostDocument { sockets, routers, hidden_rows, .. } = evidence.after;
     let mut lines = Vec::new();
@@ -240,9 +240,10 @@ fn not_examined(evidence: &HostEvidence<'_>, interval: &Interval<'_>) -> Vec<Str
     if *hidden_rows > 0 {
         lines.push(format!("{hidden_rows} rows of other users: root sees them"));
     }
-    let is_hidden = |way: &interval::Way<'_>| way.sent_packets > 0 && way.after.flows.is_empty();
+    let is_hidden =
+        |way: &interval::DirectionInterval<'_>| way.sent_packets > 0 && way.after.flows.is_empty();
     if interval.ways.iter().any(is_hidden) {
-        lines.push("flows and hosts of a router: only root and its own user see them, and a router of an earlier version has none".to_owned());
+        lines.push("flows and hosts of a router: only root and its own user see them".to_owned());
     }
     if !routers.is_empty() && evidence.interfaces.is_empty() {
         lines.push("interfaces of the routers: they were not probed".to_owned());

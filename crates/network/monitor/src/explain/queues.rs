@@ -1,13 +1,13 @@
 //! Causes that the counters of a router and its interfaces show, whether or not a socket suffers.
 
-use super::interval::{Delivered, FlowInterval, Interval, Way};
+use super::interval::{Delivered, DirectionInterval, FlowInterval, Interval};
 use super::wording::{ms, name, percent, rate};
 use super::{DeliveryCause, DeliveryFinding, Strength};
 use cutline_router_service::HostStatistics;
 
 /// The fewest frames of a kind that are a fault: a host sends single ones of them by itself, such as requests of DHCP without checksums.
 const FEW_FRAMES: u64 = 10;
-/// The least share of an interface's frames that is a fault: a thousandth is what a full ring loses once in a while.
+/// The least share of an interface's frames that is a fault: a full ring occasionally loses a thousandth.
 const SHARE_OF_FRAMES: f64 = 0.001;
 /// Utilisation from which a link is busy. It is below the doctor's 0.95, because headers of the link are not counted here: 24 B of
 /// Ethernet are 14 % of a datagram of 172 B, and 2 % of a full one.
@@ -16,7 +16,7 @@ pub const BUSY: f64 = 0.85;
 const LONG_WAIT_MS: f64 = 100.0;
 /// The fewest frames for a statement about a queue or a flow: at 10 % loss the standard error is 3 %.
 const FEW_PACKETS: u64 = 100;
-/// Share of the arrivals from which a flow is called large: it takes what three other flows would share with it.
+/// Share of the arrivals from which a flow is called large: it takes the share of three other flows.
 const LARGE_FLOW: f64 = 0.25;
 /// Loss from which a flow may be unresponsive: a responsive one has a window of 3.9 segments or less then.
 const UNRESPONSIVE_LOSS: f64 = 0.1;
@@ -26,7 +26,7 @@ const TCP_WINDOW: f64 = 1.22;
 /// round-trip time. Without this condition TCP was named over a path of a millisecond, where four segments fill a link of 4 Mbit/s and 11 %
 /// are lost.
 const WINDOW_FACTOR: f64 = 2.0;
-/// Least rate at the end of the interval, as a share of that at its beginning and of its mean, of a flow that goes on: one that has reduced
+/// Least rate at the end of the interval, as a share of that at its beginning and of its mean, of a flow that continues: one that has reduced
 /// its rate once sends 0.7 (CUBIC, RFC 9438 section 4.6) or less.
 const STEADY: f64 = 0.8;
 /// The fewest waits in the queue that an interval has if it shows that a TCP does not respond. A wait is less than a round-trip time, and
@@ -37,7 +37,7 @@ const TCP: u8 = 6;
 const MANY_FLOWS: u64 = 8;
 /// Share of a link from which a host has most of it, with another host beside it.
 const MOST_OF_LINK: f64 = 0.6;
-/// Rate from which a host takes part in the traffic, bit/s: that of speech by G.729. What a host sends to find its neighbours and routers is
+/// Rate from which a host takes part in the traffic, bit/s: that of speech by G.729. Messages that find neighbours and routers are
 /// less. Without it such a host was named as the one that suffers.
 const TAKES_PART_BPS: u64 = 8000;
 /// Loss of another host that shows that it gets too little, per cent; ours: a third of the loss from which delivery is bad.
@@ -61,7 +61,7 @@ pub fn findings(interval: &Interval<'_>) -> Vec<DeliveryFinding> {
     findings
 }
 
-fn offloads(way: &Way<'_>, interval: &Interval<'_>) -> Option<DeliveryFinding> {
+fn offloads(way: &DirectionInterval<'_>, interval: &Interval<'_>) -> Option<DeliveryFinding> {
     let input = name(way.input_name);
     let (long, empty) = (way.input.truncated, way.input.without_checksum);
     if long.max(empty) < FEW_FRAMES {
@@ -85,7 +85,7 @@ fn offloads(way: &Way<'_>, interval: &Interval<'_>) -> Option<DeliveryFinding> {
     ))
 }
 
-fn missed(way: &Way<'_>) -> Option<DeliveryFinding> {
+fn missed(way: &DirectionInterval<'_>) -> Option<DeliveryFinding> {
     let (missed, input) = (way.input.missed, name(way.input_name));
     let share = missed as f64 / (missed + way.received_packets).max(1) as f64;
     if missed < FEW_FRAMES || share < SHARE_OF_FRAMES {
@@ -103,7 +103,7 @@ fn missed(way: &Way<'_>) -> Option<DeliveryFinding> {
     ))
 }
 
-fn slow_link(way: &Way<'_>, interval: &Interval<'_>) -> Option<DeliveryFinding> {
+fn slow_link(way: &DirectionInterval<'_>, interval: &Interval<'_>) -> Option<DeliveryFinding> {
     let (configured, sent) = (rate(way.after.rate_bps as f64), rate(way.sent_bps));
     let output = name(way.output_name);
     let evidence = interval.interface(way.output_name);
@@ -144,11 +144,11 @@ fn slow_link(way: &Way<'_>, interval: &Interval<'_>) -> Option<DeliveryFinding> 
             "the link behind `{output}` carries less than the {configured} that the router is configured for: {what}, and {sent} were sent"
         ),
         &[field, format!("{}.rate_bps", way.path), format!("{}.sent", way.path)],
-        "set --rate a few per cent below what the link carries, or let it follow the link: cutline router --autorate",
+        "set --rate a few per cent below the link's rate, or let it follow the link: cutline router --autorate",
     ))
 }
 
-fn unresponsive_flow(way: &Way<'_>) -> Option<DeliveryFinding> {
+fn unresponsive_flow(way: &DirectionInterval<'_>) -> Option<DeliveryFinding> {
     let share = |flow: &FlowInterval<'_>| flow.received.bytes as f64 / way.received_bytes.max(1) as f64;
     let is_it = |flow: &&FlowInterval<'_>| {
         flow.received.packets >= FEW_PACKETS
@@ -163,7 +163,7 @@ fn unresponsive_flow(way: &Way<'_>) -> Option<DeliveryFinding> {
         DeliveryCause::UnresponsiveFlow,
         Strength::Strong,
         format!(
-            "one unresponsive flow, {}, sends {} of what arrives at `{}` ({} of a link of {}) and goes on although {} of its packets are dropped",
+            "one unresponsive flow, {}, sends {} of the arrivals at `{}` ({} of a link of {}) and continues although {} of its packets are dropped",
             flow_name(flow),
             percent(share(flow)),
             name(&way.after.name),
@@ -180,7 +180,7 @@ fn unresponsive_flow(way: &Way<'_>) -> Option<DeliveryFinding> {
 }
 
 /// Returns whether a flow has not reduced its rate in the interval. One that was not listed at the beginning is not known.
-fn is_steady(flow: &FlowInterval<'_>, way: &Way<'_>) -> bool {
+fn is_steady(flow: &FlowInterval<'_>, way: &DirectionInterval<'_>) -> bool {
     let Some(before) = flow.before else { return false };
     let mean_bps = flow.received.bytes as f64 * 8.0 / way.seconds;
     flow.after.recent_bps as f64 >= STEADY * mean_bps.max(before.recent_bps as f64)
@@ -188,7 +188,7 @@ fn is_steady(flow: &FlowInterval<'_>, way: &Way<'_>) -> bool {
 
 /// Returns whether a flow has far more packets under way than a responsive one would have with its loss, after the time that TCP needs to
 /// respond.
-fn exceeds_window(flow: &FlowInterval<'_>, way: &Way<'_>) -> bool {
+fn exceeds_window(flow: &FlowInterval<'_>, way: &DirectionInterval<'_>) -> bool {
     let wait_s = flow.mean_wait_ms.unwrap_or_default() / 1e3;
     if flow.after.protocol == TCP && way.seconds < TCP_RESPONSE * wait_s {
         return false;
@@ -227,7 +227,7 @@ fn flow_name(flow: &FlowInterval<'_>) -> String {
     )
 }
 
-fn many_flows(way: &Way<'_>, interval: &Interval<'_>) -> Option<DeliveryFinding> {
+fn many_flows(way: &DirectionInterval<'_>, interval: &Interval<'_>) -> Option<DeliveryFinding> {
     if way.utilisation < BUSY {
         return None;
     }
@@ -267,14 +267,14 @@ fn many_flows(way: &Way<'_>, interval: &Interval<'_>) -> Option<DeliveryFinding>
 }
 
 /// Returns whether a direction of a socket is one of a host's flows.
-fn is_of(delivered: &Delivered<'_>, way: &Way<'_>, host: &HostStatistics) -> bool {
+fn is_of(delivered: &Delivered<'_>, way: &DirectionInterval<'_>, host: &HostStatistics) -> bool {
     way.flow_of(delivered).is_some_and(|flow| {
         let of = flow.after;
         host.host == if host.side == "source" { of.source.as_str() } else { of.destination.as_str() }
     })
 }
 
-fn long_queue(way: &Way<'_>, is_explained: bool) -> Option<DeliveryFinding> {
+fn long_queue(way: &DirectionInterval<'_>, is_explained: bool) -> Option<DeliveryFinding> {
     let wait = way.mean_wait_ms.filter(|wait| *wait >= LONG_WAIT_MS)?;
     if way.utilisation < BUSY || way.sent_packets < FEW_PACKETS {
         return None;
@@ -285,7 +285,12 @@ fn long_queue(way: &Way<'_>, is_explained: bool) -> Option<DeliveryFinding> {
 }
 
 /// Returns the finding that a queue is too long.
-pub fn too_long(way: &Way<'_>, strength: Strength, what: &str, more: &[String]) -> DeliveryFinding {
+pub fn too_long(
+    way: &DirectionInterval<'_>,
+    strength: Strength,
+    what: &str,
+    more: &[String],
+) -> DeliveryFinding {
     let own = [format!("{}.waits_us", way.path), format!("{}.sent", way.path)];
     DeliveryFinding::new(
         DeliveryCause::QueueTooLong,
@@ -305,7 +310,7 @@ pub fn too_long(way: &Way<'_>, strength: Strength, what: &str, more: &[String]) 
 /// Share of a socket's packets at the router that shows its code point: enough that a change of its hint is not the reason.
 const MARKED_PACKETS: u64 = 10;
 
-fn rewritten_marks(way: &Way<'_>, interval: &Interval<'_>) -> Option<DeliveryFinding> {
+fn rewritten_marks(way: &DirectionInterval<'_>, interval: &Interval<'_>) -> Option<DeliveryFinding> {
     interval.delivered.iter().filter(|delivered| delivered.is_send).find_map(|delivered| {
         let flow = way.flow_of(delivered)?;
         let was = flow.before?;

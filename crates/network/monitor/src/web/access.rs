@@ -17,7 +17,7 @@ pub struct Access {
 pub enum AccessError {
     /// The header `Host` names another host: a name that leads here may be of an attacker (DNS rebinding).
     OtherHost,
-    /// A page of another site asks.
+    /// The request is from a page of another site.
     OtherSite,
     /// The token is wrong.
     WrongToken,
@@ -26,7 +26,7 @@ pub enum AccessError {
 }
 
 impl AccessError {
-    /// Returns the reason in words, and what to do.
+    /// Returns the reason in words, and a remedy.
     pub const fn in_words(self) -> &'static str {
         match self {
             Self::OtherHost => {
@@ -49,7 +49,7 @@ impl Access {
         Self { options }
     }
 
-    /// Returns what the sender of a request may see.
+    /// Returns the view that the sender of a request may see.
     ///
     /// # Errors
     /// When the request is refused.
@@ -84,7 +84,7 @@ impl Access {
     }
 }
 
-/// Checks that no page of another site asks: browsers state the site that a request comes from.
+/// Checks that the request is not from a page of another site: browsers state the site that a request comes from.
 fn check_site(headers: &HeaderMap) -> Result<(), AccessError> {
     // A person who follows a link navigates: nothing of the answer reaches the site with the link.
     let is_foreign = match text(headers, &SITE) {
@@ -129,7 +129,7 @@ fn is_equal(one: &str, other: &str) -> bool {
 pub enum User {
     /// A user of this host.
     Local(u32),
-    /// A user of this host, and the kernel does not say which.
+    /// A user of this host, and the kernel does not report which.
     Unknown,
     /// A user of another host.
     OfOtherHost,

@@ -83,7 +83,7 @@ fn of_path(request: &Request<Incoming>, viewer: Viewer, events: &Arc<Events>) ->
     }
 }
 
-/// Returns the time since 1970 after which points are asked for, s: all unless the query says `since`.
+/// Returns the time since 1970 after which points are requested, s: all unless the query has `since`.
 fn since(query: &str) -> f64 {
     parameter(query, "since").and_then(|value| value.parse().ok()).unwrap_or_default()
 }

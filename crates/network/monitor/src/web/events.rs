@@ -40,7 +40,7 @@ pub enum Answer {
 pub struct Events {
     host: Arc<MonitoredHost>,
     made: Mutex<BTreeMap<(Viewer, Answer), (Instant, Bytes)>>,
-    /// Documents of the last seconds for the viewers who ask for explanations, the oldest first, with as many sockets as the page has:
+    /// Documents of the last seconds for viewers with an explanation open, the oldest first, with as many sockets as the page has:
     /// old rows take memory.
     earlier: Mutex<BTreeMap<Viewer, VecDeque<(Instant, HostDocument)>>>,
 }
@@ -98,7 +98,7 @@ impl Events {
     /// Explains the time since the oldest document of this viewer that is kept, and keeps this one.
     fn explained(&self, viewer: Viewer, now: Instant, after: HostDocument) -> Explanation {
         let mut earlier = lock(&self.earlier);
-        // Documents of a viewer who no longer asks go.
+        // Documents of a viewer without an open explanation are dropped.
         earlier.retain(|_, documents| {
             documents.back().is_some_and(|(at, _)| now.saturating_since(*at) < EXPLAINED + EXPLAINED)
         });
@@ -132,7 +132,7 @@ impl Events {
             let event = [b"data: ", document.as_ref(), b"\n\n"].concat();
             match to.try_send(event.into()) {
                 Ok(()) => taken = now(),
-                // A slow reader misses documents: the next one says all.
+                // A slow reader misses documents: the next one is complete.
                 Err(TrySendError::Full(_)) if now().saturating_since(taken) < PATIENCE => {}
                 Err(_) => return,
             }

@@ -5,10 +5,10 @@
 //! reader with the token sees all.
 //!
 //! ```text
-//! access    who asks, and who may
+//! access    the user of a request, and the right
 //! events    a document each second, for the page
-//! places    how many connections there may be
-//! answers   what each path answers
+//! places    limits of connections
+//! answers   the answer of each path
 //! page/     the page: HTML, styles and a script, all from here
 //! ```
 
@@ -38,7 +38,7 @@ use cutline_sys::SysError;
 pub struct WebOptions {
     /// Address to listen at.
     pub listen: SocketAddr,
-    /// A reader that states this token sees everything; `None`: nobody does by a token.
+    /// A reader that states this token sees everything; `None`: there is no such token.
     pub token: Option<String>,
     /// Names of this host that requests may state, beside addresses and `localhost`.
     pub names: Vec<String>,
@@ -82,7 +82,7 @@ impl WebServer {
     /// Returns the address that it listens at.
     ///
     /// # Errors
-    /// When the kernel does not say it.
+    /// When the kernel does not report it.
     pub fn address(&self) -> std::io::Result<SocketAddr> {
         self.listener.local_addr()
     }

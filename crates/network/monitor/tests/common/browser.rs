@@ -36,7 +36,7 @@ impl Browser {
             .ok()?;
         let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
         let address = lines.find_map(|line| Some(line.ok()?.split_once("listening on ")?.1.to_owned()));
-        // Nobody reads the rest.
+        // The rest is not read.
         std::thread::spawn(move || lines.for_each(drop));
         let (connection, _) = tungstenite::connect(address.expect("the browser states its address")).unwrap();
         let mut browser = Self { process, connection, session: None, number: 0, _folder: folder };

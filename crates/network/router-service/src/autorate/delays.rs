@@ -44,7 +44,7 @@ const DISTRUSTED: f64 = 25.0;
 /// Evidence about a queue behind the router.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Evidence {
-    /// No reflector replies; `ever` says whether one has replied before.
+    /// No reflector replies; `ever` is true if one has replied before.
     Silent {
         /// True if a reflector has ever replied.
         ever: bool,
@@ -62,7 +62,7 @@ pub enum Evidence {
 pub struct Delays {
     limit: Duration,
     reflectors: Vec<Reflector>,
-    /// By how much the last reply exceeded the usual time.
+    /// Excess of the last reply over the usual time.
     last: Option<Duration>,
     replies: u64,
     delayed: u64,
@@ -73,7 +73,7 @@ pub struct Delays {
 struct Reflector {
     /// The usual round-trip time, s.
     usual: Option<f64>,
-    /// By how much the last replies exceeded it, the last one at the end.
+    /// Excesses of the last replies over it, the last one at the end.
     last: VecDeque<Duration>,
     at: Option<Instant>,
     late: Option<Late>,
@@ -143,7 +143,7 @@ impl Delays {
         (0..self.reflectors.len()).filter(|&at| self.is_fresh(at, now)).count()
     }
 
-    /// By how much the last reply exceeded the usual time.
+    /// Excess of the last reply over the usual time.
     pub const fn last(&self) -> Option<Duration> {
         self.last
     }

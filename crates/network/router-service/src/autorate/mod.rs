@@ -1,9 +1,9 @@
-//! A rate that follows the link: hosts behind the link are asked for echo replies, and a direction's rate falls while replies are
+//! A rate that follows the link: echo requests are sent to hosts behind the link, and a direction's rate falls while replies are
 //! delayed and its traffic is near its rate, and rises while it has more to send and nothing is delayed. The idea is that of
 //! cake-autorate, for links whose rate changes, such as those of mobile networks.
 //!
 //! ```text
-//! probes      a thread that asks, so that the forwarding loop never blocks
+//! probes      a thread that sends requests, so that the forwarding loop never blocks
 //! delays      evidence from the last replies of a queue
 //! controller  the rate of a direction
 //! ```
@@ -63,7 +63,7 @@ impl OpenAutorate {
         Ok(Self { sockets: probes::Sockets::open(&spec.reflectors)?, delay: spec.delay })
     }
 
-    /// Starts to ask, for a router with this specification.
+    /// Starts echo requests for a router with this specification.
     ///
     /// # Errors
     /// When the thread cannot be started.
@@ -82,7 +82,7 @@ impl OpenAutorate {
 }
 
 impl Autorate {
-    /// Takes the ranges and rates of a specification that was read anew.
+    /// Takes the ranges and rates of a specification that was read again.
     pub fn reload(&mut self, spec: &RouterSpec, now: Instant) {
         self.directions = controllers(spec, now);
     }

@@ -1,4 +1,4 @@
-//! The thread that asks reflectors, one after the other, and hands the times of their replies to the loop that forwards.
+//! The thread that sends echo requests to reflectors, one after the other, and hands the times of their replies to the loop that forwards.
 
 use super::delays::EVERY;
 use cutline_sys::address::ZonedIp;
@@ -41,7 +41,7 @@ impl Sockets {
         self.0.len()
     }
 
-    /// Starts to ask.
+    /// Starts echo requests.
     ///
     /// # Errors
     /// When the thread cannot be started.

@@ -266,7 +266,7 @@ impl Writer {
     }
 }
 
-/// Returns the message that opens a session. `about` says who the subagent is.
+/// Returns the message that opens a session. `about` describes the subagent.
 pub fn open(packet: u32, name: &[u32], about: &str) -> Vec<u8> {
     let mut writer = Writer::new(kind::OPEN, [0, 0, packet]);
     // The usual time within which we have to answer.
@@ -286,7 +286,7 @@ pub fn register(session: u32, packet: u32, name: &[u32]) -> Vec<u8> {
     writer.finish()
 }
 
-/// Returns the message that asks whether the master is there.
+/// Returns the message that checks whether the master is there.
 pub fn ping(session: u32, packet: u32) -> Vec<u8> {
     Writer::new(kind::PING, [session, 0, packet]).finish()
 }

@@ -1,4 +1,4 @@
-//! A session with a master agent: it is opened anew when it ends.
+//! A session with a master agent: it is opened again when it ends.
 
 use super::message::{self, AgentxHeader, AgentxRequest, HEADER, MalformedMessage, NameRange};
 use crate::mib::ROOT;
@@ -23,7 +23,7 @@ const RETRY: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Interval of questions whether the master is there.
 const PING_EVERY: Duration = Duration::from_secs(30);
-/// The most values of an answer: a master wants as many as fit into a datagram.
+/// The most values of an answer: a master requests as many as fit into a datagram.
 const MOST_VALUES: usize = 500;
 /// Error of a change that is not allowed (RFC 3416).
 const NOT_WRITABLE: u16 = 17;

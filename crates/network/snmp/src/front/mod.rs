@@ -1,14 +1,14 @@
-//! The socket that managers ask, before the agent's own.
+//! The socket for managers' requests, in front of the agent's own.
 //!
-//! The agent answers requests in the order in which its socket receives them, so that a manager that asks without pause would fill the
-//! receive buffer, and the requests of others would find no room. So a thread receives everything and drops what exceeds the bound of
+//! The agent answers requests in the order in which its socket receives them, so that a manager that sends requests without pause would fill the
+//! receive buffer, and the requests of others would find no room. So a thread receives everything and drops requests beyond the bound of
 //! its source, and the agent gets one request at a time, by turns ([`turns`]). Its own socket is on loopback and connected to this
 //! module, so that the kernel drops whatever else is sent to it.
 
 mod turns;
 
+use crate::error::{MessageSink, SnmpError};
 use crate::options::SnmpOptions;
-use crate::service::{Say, SnmpError};
 use async_snmp::agent::Agent;
 use cutline_sys::datagram_server::{DatagramServer, Ends};
 use cutline_sys::datagrams::{Datagram, Inbox};
@@ -84,7 +84,7 @@ struct Link {
 }
 
 impl Front {
-    /// Listens where the options say; `None` if there is no agent.
+    /// Listens at the address in the options; `None` if there is no agent.
     ///
     /// # Errors
     /// When the address cannot be listened at, or the thread cannot be started.
@@ -103,7 +103,7 @@ impl Front {
         Ok(Some(Self { server, address, waiting, current, stop: Some(stop), thread: Some(thread) }))
     }
 
-    /// Returns the address that managers ask.
+    /// Returns the address for managers' requests.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
@@ -113,7 +113,7 @@ impl Front {
         Arc::clone(&self.current)
     }
 
-    /// Has the agent answer the requests, one at a time, until its socket fails. The agent must run in the same runtime, of one thread:
+    /// Passes the requests to the agent, one at a time, until its socket fails. The agent must run in the same runtime, of one thread:
     /// it is idle when its tasks have had their turn and wait for a datagram.
     pub async fn serve(&self, agent: &Agent) -> io::Result<()> {
         let link = Link::connect(agent)?;
@@ -128,14 +128,14 @@ impl Front {
             let length = link.ask(agent, &request.bytes, &mut answer).await?;
             *lock(&self.current.0) = None;
             if let Some(length) = length {
-                // A manager that gets no answer asks again.
+                // A manager without an answer repeats its request.
                 let _is_sent = self.server.answer(&request.ends, &answer[..length]);
             }
         }
     }
 
-    /// Says each minute how many requests were dropped, if there were any.
-    pub async fn report(&self, say: &Say) {
+    /// Logs the number of dropped requests each minute, if there were any.
+    pub async fn report(&self, say: &MessageSink) {
         let mut ticks = interval(REPORT_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {

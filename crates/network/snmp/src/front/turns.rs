@@ -1,6 +1,6 @@
 //! Requests that wait to be answered, by turns among hosts, and among the sources of a host (round robin).
 //!
-//! A source that asks without pause has no more turns than one that asks once. The first request of a source is answered after at most
+//! A source that sends requests without pause has no more turns than a source with one request. The first request of a source is answered after at most
 //! one request of each other source of its host, and after at most as many of any other host as its own host has sources.
 
 use cutline_sys::datagram_server::Ends;
@@ -15,13 +15,13 @@ pub const MOST_WAITING: usize = 1024;
 /// A request that was received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The manager that asks, and the address that it asks.
+    /// The manager, and the address of its request.
     pub ends: Ends,
     /// The message.
     pub bytes: Box<[u8]>,
 }
 
-/// Host that asks. The addresses that one host can take at will are one: all of loopback, and those of an IPv6 subnet.
+/// Host of a request. The addresses that one host can take at will are one: all of loopback, and those of an IPv6 subnet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Asker {
     Local,

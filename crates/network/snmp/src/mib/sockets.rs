@@ -1,4 +1,4 @@
-//! QoS sockets: what their ends demand, and what is delivered.
+//! QoS sockets: the requirements of their ends, and the delivery.
 
 use super::buckets::{self, BucketWords};
 use super::index;
@@ -66,7 +66,7 @@ pub fn sockets() -> Table<SocketInstance> {
         ..number(
             23,
             "Renegotiate",
-            "Setting it to renegotiate(2) negotiates anew what the socket's owner has asked for at first, where the owner allows it. Reading it returns none(1).",
+            "Setting it to renegotiate(2) negotiates the owner's first specification again, where the owner allows it. Reading it returns none(1).",
         )
     };
     let renegotiate =
@@ -88,7 +88,7 @@ pub fn sockets() -> Table<SocketInstance> {
     }
 }
 
-/// Values of the object that asks for a new negotiation.
+/// Values of the object that requests a new negotiation.
 const RENEGOTIATE: &[(&str, i32)] = &[("none", 1), ("renegotiate", 2)];
 
 /// Returns the request for a new negotiation.
@@ -129,7 +129,7 @@ fn socket_index(prefix: &str) -> Vec<Object> {
 /// Returns the index of a direction of a socket.
 fn direction_index() -> Vec<Object> {
     let direction =
-        "The direction: in which this end sends, as the other end reports it, or in which this end receives.";
+        "The direction: in which this end sends, as the peer reports it, or in which this end receives.";
     [
         socket_index("cqosSocket"),
         vec![index(1, "cqosDirDirection", Syntax::Enumeration(DIRECTIONS), direction)],
@@ -179,7 +179,7 @@ pub fn directions() -> Table<DirectionInstance> {
         definition: Definition {
             arc: 3,
             name: prefix,
-            description: "Directions of QoS sockets: what is demanded, and what is delivered.",
+            description: "Directions of QoS sockets: the requirements, and the delivery.",
             row: "A direction of a QoS socket.",
             index: direction_index(),
         },
@@ -244,7 +244,7 @@ pub fn limits() -> Table<ItemInstance> {
         definition: Definition {
             arc: 4,
             name: "cqosLimit",
-            description: "Measures with limits: the region of operation of each direction, and what was measured in it.",
+            description: "Measures with limits: the region of operation of each direction, and the measurements in it.",
             row: "A measure that has a limit.",
             index: measure_index("cqosLimit"),
         },

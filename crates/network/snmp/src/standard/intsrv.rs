@@ -1,4 +1,4 @@
-//! INTSRV-MIB (RFC 2213): what is reserved at the interfaces, and the flows that have reserved.
+//! INTSRV-MIB (RFC 2213): reservations at the interfaces, and the flows with reservations.
 
 use super::rsvp::definition;
 use super::{ACTIVE, CONTROLLED_LOAD, column, integer, octets, port, prefix_length, session_type};
@@ -73,7 +73,7 @@ fn flows() -> Table<ReservationInstance> {
             column(19, "intSrvFlowMaxTU", |row: &ReservationInstance| {
                 Some(integer(row.row().bucket.max_packet.get()))
             }),
-            // What exceeds the bucket becomes best effort.
+            // Packets that exceed the bucket become best effort.
             column(22, "intSrvFlowDiscard", |_: &ReservationInstance| Some(truth(false))),
             column(23, "intSrvFlowService", |_: &ReservationInstance| Some(Value::Integer(CONTROLLED_LOAD))),
             column(25, "intSrvFlowStatus", |_: &ReservationInstance| Some(Value::Integer(ACTIVE))),

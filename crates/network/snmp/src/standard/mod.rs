@@ -1,4 +1,4 @@
-//! Modules of others, for what they cover: values from the monitor and from `cutlined`.
+//! Standard modules, with values from the monitor and from `cutlined`.
 
 pub mod intsrv;
 pub mod rsvp;

@@ -44,7 +44,7 @@ impl ResultsComparison {
     /// Compares the results at two paths: the usual measures, or only those with the given names of columns.
     ///
     /// # Errors
-    /// When results cannot be read, have nothing in common, or have nothing of what is selected.
+    /// When results cannot be read, have nothing in common, or nothing of the selection.
     pub fn read(
         a: &Path,
         b: &Path,

@@ -1,7 +1,7 @@
 //! Corresponding points of two results: those at which every key that either side sweeps has the same value.
 //!
-//! Values are compared by their meaning, so `"20 ms"` is `"0.02 s"`. If a side does not sweep a key, its value is what
-//! its scenario says, also by default: it is the value among those of the other side that changes nothing there.
+//! Values are compared by their meaning, so `"20 ms"` is `"0.02 s"`. If a side does not sweep a key, its value is the one that
+//! of its scenario, also by default: it is the value among those of the other side that changes nothing there.
 
 use super::Measured;
 use cutline_config::quantity;

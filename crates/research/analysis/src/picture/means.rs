@@ -51,7 +51,7 @@ impl<'s> Means<'s> {
         let mut found = Vec::new();
         for (source, (flows, queues)) in self.sources.iter().zip(&self.tables) {
             let of_flows = group_values(flows, measure);
-            // What both tables have is asked of flows, unless a link is chosen.
+            // A measure of both tables is that of flows, unless a link is chosen.
             let is_of_flows = of_flows.iter().any(|values| selection.has_group(&values.subject.name));
             let values = if is_of_flows { of_flows } else { queue_values(queues, measure) };
             let mut names: Vec<Arc<str>> = Vec::new();
@@ -95,7 +95,7 @@ impl<'s> Means<'s> {
             series,
         };
         let Some(key) = self.key(by)? else {
-            // One point each: the results stand side by side.
+            // One point each: the results are side by side.
             let names: Vec<String> = self.sources.iter().map(|source| source.name.clone()).collect();
             let mut series: Vec<Series> = Vec::new();
             for one in &measured {
@@ -146,7 +146,7 @@ impl<'s> Means<'s> {
     ) -> Result<Vec<Panel>, AnalysisError> {
         let (across, up) = (self.measured(selection, x)?, self.measured(selection, y)?);
         let (x_label, y_label) = (label(x), label(y));
-        // Points along a key that was asked for are joined in its order.
+        // Points along a key that was requested are joined in its order.
         let key = if by.is_some() { self.key(by)? } else { None };
         let left_out = key.as_ref().map_or_else(|| constant_keys(self.sources), |key| self.left_out(key));
         let leads = leads(self.sources);
@@ -210,7 +210,7 @@ impl<'s> Means<'s> {
         swept_key(&keys, by).map(|key| Some(key.to_owned()))
     }
 
-    /// The keys that no series is named after if a key is on the horizontal axis: it, what varies with it, and what does not vary.
+    /// The keys that no series is named after if a key is on the horizontal axis: this key, the keys that vary with it, and those that do not vary.
     fn left_out(&self, key: &str) -> BTreeSet<String> {
         let mut keys = keys_with(self.sources, key);
         keys.insert(key.to_owned());

@@ -54,7 +54,7 @@ impl PictureRequest {
     /// Returns the picture of the results in these folders.
     ///
     /// # Errors
-    /// When results cannot be read, have nothing of this kind, or have nothing of what is selected.
+    /// When results cannot be read, have nothing of this kind, or nothing of the selection.
     pub fn picture(&self, results: &[PathBuf]) -> Result<Picture, AnalysisError> {
         let sources: Vec<PictureSource<'_>> =
             results.iter().map(|path| PictureSource::Folder(path)).collect();
@@ -120,7 +120,7 @@ impl PictureRequest {
         }
         let (mut panels, notes) = self.time(sources)?;
         panels.extend(self.cdf(sources)?);
-        // The packets that are dropped say less than the distribution of the delays.
+        // Dropped packets are less informative than the distribution of the delays.
         panels.retain(|panel| panel.measure != "packets_dropped");
         for panel in panels.iter_mut().filter(|panel| panel.shape == Shape::Line) {
             panel.title.push_str(" over time");

@@ -199,13 +199,13 @@ fn pages(panels: &[Panel]) -> Vec<&[Panel]> {
 }
 
 impl Panel {
-    /// The panel, or if it has too many series to tell them apart, several: one for each group, then for each value of what varies
+    /// The panel, or if it has too many series to tell them apart, several: one for each group, then for each value of the key that varies
     /// least, and at last for as many series as there is room for.
     pub fn split(self) -> Vec<Self> {
         self.split_after(": ")
     }
 
-    /// As [`split`](Self::split); `separator` is what follows the title that it has.
+    /// As [`split`](Self::split); `separator` follows its present title.
     fn split_after(self, separator: &str) -> Vec<Self> {
         let most = self.most_series();
         if self.series.len() <= most {

@@ -140,7 +140,7 @@ fn points(rows: &[PointRow], summary: &Summary) -> Vec<SweptPoint> {
     summary.points.iter().map(|point| of(&point.label)).collect()
 }
 
-/// The warm-up of the scenario, s. If the results are of a version whose scenarios cannot be read any more, 0.
+/// The warm-up of the scenario, s. 0 if the scenario in the results cannot be read.
 fn warm_up_s(summary: &Summary) -> f64 {
     let read = || {
         let mut file = ScenarioFile::parse(&summary.scenario, &summary.scenario_file).ok()?;
@@ -226,14 +226,14 @@ pub fn constants_in_words(sources: &[Source<'_>]) -> String {
     settings.map(|(key, value)| named(key, &value.text)).collect::<Vec<_>>().join(", ")
 }
 
-/// A setting as a name, with the last part of the key, and the part before it if the last alone says little.
+/// A setting as a name, with the last part of the key, and the part before it if the last alone is ambiguous.
 fn named(key: &str, value: &str) -> String {
     let parts: Vec<&str> = key.rsplit('.').collect();
     let short = parts.first().copied().unwrap_or(key);
     format!("{short} {value}")
 }
 
-/// The part of a series' name that says which results it is of, if there are several.
+/// The part of a series' name that identifies its results, if there are several.
 pub fn of_results(sources: &[Source<'_>], source: &Source<'_>) -> Parts {
     if sources.len() > 1 { vec![("results".to_owned(), source.name.clone())] } else { Vec::new() }
 }

@@ -74,7 +74,7 @@ impl<'s> Courses<'s> {
     pub fn panel(&self, selection: &Selection, measure: &str) -> Result<Panel, AnalysisError> {
         let (flow, queue) = (column::<SeriesRow>(measure), column::<QueueSeriesRow>(measure));
         let series = match (&flow, &queue) {
-            // What both have is asked of flows, unless a link is chosen.
+            // A measure of both is that of flows, unless a link is chosen.
             (Some(column), None) => self.series(&self.flows, column, selection),
             (Some(column), Some(other)) => {
                 let found = self.series(&self.flows, column, selection);

@@ -89,7 +89,7 @@ fn ticks(stat: &str) -> Option<u64> {
 /// Returns the processors that this thread may use.
 ///
 /// # Errors
-/// When the kernel does not say so.
+/// When the kernel does not report it.
 pub fn processors() -> std::io::Result<Vec<usize>> {
     let set = sched_getaffinity(None)?;
     Ok((0..CpuSet::MAX_CPU).filter(|processor| set.is_set(*processor)).collect())

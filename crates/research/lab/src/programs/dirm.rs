@@ -141,7 +141,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Waits for its end. Returns what became of each picture.
+    /// Waits for its end. Returns the result of each picture.
     ///
     /// # Errors
     /// When it fails, or takes too long.
@@ -156,7 +156,7 @@ impl Client {
     }
 }
 
-/// A line of the client: number, asked, answered, bytes, outcome.
+/// A line of the client: number, time of the request, time of the answer, bytes, outcome.
 fn slide(line: &str) -> Option<Slide> {
     let mut words = line.split_whitespace();
     let mut next = || words.next();

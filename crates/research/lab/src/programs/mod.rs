@@ -3,11 +3,11 @@
 //! ```text
 //! child     a program that runs, with an end that is certain
 //! decoder   decoders of a film as the load of a processor
-//! netvideo  NetVideo: ffmpeg sends and receives moving pictures, and what the viewer saw is compared with what was sent
+//! netvideo  NetVideo: ffmpeg sends and receives moving pictures, and the received pictures are compared with the sent ones
 //! dirm      DIRM: a CORBA client asks a server for pictures, over omniORB
 //! ```
 //!
-//! Each program runs in the given place, in a network namespace or here, for a time that is limited. What it says is parsed into plain
+//! Each program runs in the given place, in a network namespace or here, for a time that is limited. Its output is parsed into plain
 //! structs.
 
 mod child;

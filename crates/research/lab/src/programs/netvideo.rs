@@ -171,7 +171,7 @@ impl Receiver {
     /// # Errors
     /// When messages come all the time, or ffmpeg does not end.
     pub fn finish(mut self) -> Result<(), ProgramError> {
-        // Of a stream that has never begun, or was cut, it says that it has failed; the frames tell what came.
+        // Of a stream that has never begun, or was cut, it reports a failure; the frames show the received part.
         self.child.wait(self.limit)?;
         let seen = self.folder.join(SEEN);
         if !seen.exists() {
@@ -279,7 +279,7 @@ pub enum Pictures {
     Viewed,
 }
 
-/// The presentation times of the frames that ffmpeg has decoded, in order, from what its filter `showinfo` says.
+/// The presentation times of the frames that ffmpeg has decoded, in order, from the output of its filter `showinfo`.
 fn times(log: &str) -> Vec<i64> {
     let time = |line: &str| {
         let (_, rest) = line.split_once("showinfo")?.1.split_once(" pts:")?;

@@ -1,4 +1,4 @@
-//! The agents of the nodes: `cutlined`'s ([`cutline_daemon`]), a thread in each namespace, which applications ask for reservations by RSVP.
+//! The agents of the nodes: `cutlined`'s ([`cutline_daemon`]), a thread in each namespace, from which applications request reservations by RSVP.
 //!
 //! A reservation is a class of the links' shapers, so that links have the same rates and queues with and without signalling.
 
@@ -95,7 +95,7 @@ impl Agents {
                 .map_err(|error| LabError::Agent { error: error.to_string() })?;
             // The thread stays in this namespace.
             let thread = std::thread::spawn(move || {
-                // What it cannot do shows as a reservation that fails.
+                // A failure shows as a reservation that fails.
                 let _ended = agent.run(&[&stop], None);
             });
             Ok::<_, LabError>(thread)

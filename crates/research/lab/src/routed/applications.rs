@@ -95,7 +95,7 @@ impl Programs {
         }
         create(&self.folder)?;
         let slideshow = Slideshow::build(&self.folder)?;
-        // Agents that start at the same time change what new files of this process may be.
+        // Agents that start at the same time change the permissions of new files of this process.
         for program in ["slideshow-server", "slideshow-client"] {
             let path = self.folder.join(program);
             let failed = |source| LabError::File { path: path.clone(), source };
@@ -326,7 +326,7 @@ impl Gateways {
             Ok::<_, LabError>(namespace.within(start)??)
         };
         let far_route = GatewayRoute { transport, listen: service, to: to.to_string() };
-        // An end asks for what it has agreed to, so with agents both have to say what they need.
+        // An end requests its agreement, so with agents both have to state their needs.
         let send =
             || specification.filter(|_| control.access(far_at).is_some()).map(|wanted| wanted.send.clone());
         let far_options = match program {

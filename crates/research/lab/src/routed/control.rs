@@ -98,7 +98,7 @@ impl LinkShapers {
     /// Reads the counters of all links.
     ///
     /// # Errors
-    /// When the kernel cannot be asked.
+    /// When the kernel cannot be queried.
     pub fn counted(&mut self) -> Result<Vec<Counted>, LabError> {
         let read = |shaper: &Shared| {
             let mut shaper = lock(shaper);
@@ -186,7 +186,7 @@ impl LinkSamples {
             },
             utilisation: sent_bytes as f64 * 8.0 / (rate.as_bps() as f64 * elapsed.as_secs_f64()),
             backlog: BacklogOutcome::from_samples(&backlogs),
-            // The kernel does not say how long each packet waited.
+            // The kernel does not report the wait of each packet.
             waits: Histogram::default(),
             probability: None,
             impairment: None,

@@ -145,7 +145,7 @@ impl<'s> Flows<'s> {
         Ok(flows)
     }
 
-    /// Checks what only the generator knows.
+    /// Checks the settings that only the generator knows.
     ///
     /// # Errors
     /// The first flow that is not possible.

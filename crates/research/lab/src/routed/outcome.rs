@@ -128,7 +128,7 @@ pub fn connected(flow: &FlowSpec, settings: &SimulationSettings, record: &QosRec
             under_way.push(message.sent);
             continue;
         };
-        // What was sent before this one and has not arrived is lost. It is known as lost when this one arrives.
+        // Messages sent before this one that have not arrived are lost. The loss is detected when this one arrives.
         for _ in under_way.drain(..) {
             counts.totals.dropped += 1;
             counts.dropped_packets += u64::from(settings.window.contains(arrived));

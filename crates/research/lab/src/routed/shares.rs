@@ -251,7 +251,7 @@ impl ManagedStream {
         let interval = Duration::from_secs_f64(rate.recip());
         let (mut block, mut next) = (vec![0; self.block], now());
         while next < stop && !course.is_over() {
-            // A blocked write delays the next one, which says nothing about the machine.
+            // A blocked write delays the next one, which is no evidence about the machine.
             let is_ahead = now() < next;
             wait_until(next).map_err(failed)?;
             let made = now();

@@ -57,7 +57,7 @@ pub(crate) enum SeriesKind {
     Expected,
 }
 
-/// A bar for each point. The bars of several series stand side by side.
+/// A bar for each point. The bars of several series are side by side.
 #[derive(Clone, Debug)]
 pub struct Bars {
     pub(crate) name: String,

@@ -60,7 +60,7 @@ impl Figure {
         Self { subtitle: Some(text.into()), ..self }
     }
 
-    /// Sets where the names of the series stand.
+    /// Sets the place of the series' names.
     pub fn legend(self, legend: Legend) -> Self {
         Self { legend, ..self }
     }
@@ -138,7 +138,7 @@ impl Chart {
         self
     }
 
-    /// The height that the usual values of every line have room below; `None` if the others do not stand out, or are no spikes because there
+    /// The height that the usual values of every line have room below; `None` if the others are not much higher, or are no spikes because there
     /// are many of them.
     fn usual_height(&self) -> Option<f64> {
         /// The share of the values of a line that are usual.

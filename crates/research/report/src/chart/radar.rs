@@ -29,7 +29,7 @@ pub struct Spoke {
     pub worst: String,
 }
 
-/// Band on the spokes from one position to another. 0 is the worst acceptable value, 1 the best; what is not
+/// Band on the spokes from one position to another. 0 is the worst acceptable value, 1 the best; a value that is not
 /// acceptable is below 0.
 #[derive(Clone, Debug)]
 struct Band {
@@ -60,7 +60,7 @@ impl Radar {
         Self { subtitle: Some(text.into()), ..self }
     }
 
-    /// Adds what lies on each spoke from the first position to the second, in the order of the spokes.
+    /// Adds the part of each spoke from the first position to the second, in the order of the spokes.
     ///
     /// # Panics
     /// When there are more or fewer positions than spokes.
@@ -150,7 +150,7 @@ impl Radar {
         for (slot, band) in self.bands.iter().enumerate() {
             svg.open_series(&band.name);
             let edge = |pick: fn((f64, f64)) -> f64| self.ring(centre, |spoke| band.ends[spoke].map(pick));
-            // The two edges in one path: what lies between them is filled (even-odd), for the second one runs inside.
+            // The two edges in one path: the area between them is filled (even-odd), for the second one runs inside.
             let (outer, inner) = (edge(|(_, best)| best), edge(|(worst, _)| worst));
             svg.between(&format!("{outer}{inner}"), Colour::Series(slot), 0.3);
             svg.path(&outer, Colour::None, 1.0, outline(slot));
@@ -171,7 +171,7 @@ impl Radar {
             _ => Anchor::Middle,
         };
         let row = line_height(SMALL);
-        // The two rows stand above, beside or below the end of the spoke.
+        // The two rows are above, beside or below the end of the spoke.
         let (x, y) = (x + dx * LABEL_GAP, y + dy * LABEL_GAP + (dy - 1.0) * row / 2.0 + row * 0.3);
         let style = TextStyle::regular(SMALL, Colour::Text).anchored(anchor);
         svg.text(x, y, style.bold(), &spoke.name);
@@ -215,8 +215,8 @@ mod tests {
         assert_eq!(points.len(), 12, "both edges of the filled band, and each once more as an outline");
         let centre = (points[0].0, points[0].1 + RADIUS);
         let half = INNER + 0.5 * (RADIUS - INNER);
-        // Outer edge: up, right, and left where better than the best is drawn at the best. Inner edge: what is not
-        // acceptable is drawn inside the inner ring.
+        // Outer edge: up, right, and left where better than the best is drawn at the best. Inner edge: values that are not
+        // acceptable are drawn inside the inner ring.
         let expected = [(0.0, -RADIUS), (half, 0.0), (-RADIUS, 0.0), (0.0, -INNER), (half, 0.0), (0.0, 0.0)];
         for ((x, y), (dx, dy)) in points.into_iter().zip(expected) {
             assert!((x - centre.0 - dx).abs() < 0.02 && (y - centre.1 - dy).abs() < 0.02, "{x} {y}");

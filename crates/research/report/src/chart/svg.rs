@@ -77,7 +77,7 @@ impl Svg {
         let _ = writeln!(self.body, "<path d=\"{d}\" fill=\"{fill}\"{opacity}{paint}/>");
     }
 
-    /// Fills what lies between the closed lines of a path.
+    /// Fills the area between the closed lines of a path.
     pub(crate) fn between(&mut self, d: &str, fill: Colour, opacity: f64) {
         let fill = self.theme.paint(fill);
         let _ = writeln!(

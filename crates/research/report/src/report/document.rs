@@ -36,7 +36,7 @@ pub struct Section {
     /// Meaning of the figures' points: the number of replications, and that of bars and bands. Empty if
     /// nothing is random.
     pub caption: String,
-    /// Pictures beside the figures: what each one shows, and its PNG.
+    /// Pictures beside the figures: the subject of each one, and its PNG.
     pub pictures: Vec<(String, Vec<u8>)>,
     /// The claims about the figures.
     pub claims: Vec<Claim>,

@@ -133,7 +133,7 @@ fn section_html(section: &Section, statement_heading: &str) -> String {
     html += "<div class=\"statements\">\n";
     for (heading, text) in [(statement_heading, &section.paper_says), (SEEN, &section.we_see)] {
         if !text.trim().is_empty() {
-            // What we see is the figures' text alternative.
+            // Our findings are the figures' text alternative.
             let id = if heading == SEEN {
                 format!(" id=\"{}\"", escape(&seen_id(section)))
             } else {
@@ -201,7 +201,7 @@ fn files(section: &Section) -> String {
 /// A table of claims. A claim with an anchor links to its section.
 fn table<'a>(caption: &str, claims: impl Iterator<Item = (&'a Claim, Option<&'a str>)>) -> String {
     let claims: Vec<_> = claims.collect();
-    // A study of one's own has no paper.
+    // A user's study has no paper.
     let has_paper = claims.iter().any(|(claim, _)| claim.paper.is_some());
     let paper = if has_paper { "<th scope=\"col\" class=\"n\">Paper</th>" } else { "" };
     let mut html = format!(

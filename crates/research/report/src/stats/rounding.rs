@@ -5,7 +5,7 @@ pub fn significant(value: f64, digits: i32) -> String {
     format!("{value:.0$}", decimals(value, digits))
 }
 
-/// Returns the number of decimals for `digits` significant digits, at most 9; 0 for zero and for what is no number.
+/// Returns the number of decimals for `digits` significant digits, at most 9; 0 for zero and for anything but a number.
 pub fn decimals(value: f64, digits: i32) -> usize {
     if value == 0.0 || !value.is_finite() {
         return 0;

@@ -1,4 +1,4 @@
-//! Figure 3: the throughput of a liar relative to that of an honest transfer, and what TSQ's drop law predicts.
+//! Figure 3: the throughput of a liar relative to that of an honest transfer, and the prediction of TSQ's drop law.
 //!
 //! ```text
 //! T = K / ((r + q) sqrt p)                        TSQ eq. 3, r the round trip outside the queue

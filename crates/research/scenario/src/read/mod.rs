@@ -183,7 +183,7 @@ fn topology(root: &TableReader<'_>, duration: Option<Duration>) -> Option<Topolo
     dumbbell.and_then(|table| dumbbell::read(&table, &named, duration)).map(Topology::Dumbbell)
 }
 
-/// Returns a digest of what other files than the scenario say about a graph and its traffic, which may change while their names stay;
+/// Returns a digest of other files than the scenario about a graph and its traffic, which may change while their names stay;
 /// `None` without such files.
 fn digest_of_files(topology: &Topology, flows: &[FlowSpec]) -> Option<String> {
     let mut hash = Sha256::new();

@@ -1,5 +1,5 @@
 //! A link's rate from a record of deliveries, in Mahimahi's format: each line is a time in milliseconds at which 1500 B can be
-//! delivered; the last line is the record's length, after which it begins anew.
+//! delivered; the last line is the record's length, after which it restarts.
 //!
 //! As rates, which is the default, the rate is constant between two deliveries that are at least 100 ms apart: that of the deliveries after
 //! the first of them up to the second. So the bytes that can be delivered by then are those of the record, and a time without a delivery
@@ -45,8 +45,7 @@ pub fn read(reader: &TableReader<'_>, duration: Option<Duration>) -> Option<Cour
     let times = text_file::optional(reader, KEY, deliveries);
     let follow = reader.optional(AS, &ways());
     if reader.has(AS) && !reader.has(KEY) {
-        reader
-            .refuse(AS, &format!("it says how to follow a record, and there is none: add {KEY} = \"FILE\""));
+        reader.refuse(AS, &format!("it applies to a record, and there is none: add {KEY} = \"FILE\""));
     }
     let times = times?;
     let course = changes(&times, duration.unwrap_or(Duration::from_secs(1))).map(|rate_changes| {
@@ -151,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_time_without_deliveries_is_a_low_rate_until_the_next_one() {
-        // 100 ms of 10 packets, then 2 s of nothing, one packet, and anew.
+        // 100 ms of 10 packets, then 2 s of nothing, one packet, and from the start again.
         let text = lines((1..=10).map(|time| time * 10).chain([2100]));
         assert_eq!(rates(&text, 4), [(0, 1_200_000), (100, 6000), (2100, 1_200_000), (2200, 6000)]);
     }

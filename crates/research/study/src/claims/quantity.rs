@@ -262,7 +262,7 @@ impl Quantity {
         problems
     }
 
-    /// The flow or group that it is about; `None` for what may be one flow of a group, and for a queue.
+    /// The flow or group that it is about; `None` for a measure that may be of one flow of a group, and for a queue.
     fn flows(&self) -> Option<String> {
         let (name, of) = (&self.measure.value, &self.of.value);
         if self.over_time.is_some() {

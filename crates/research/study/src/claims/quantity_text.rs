@@ -217,7 +217,7 @@ impl QuantityText {
             over_time,
         };
         check_measure(&alone, reader);
-        // The other side of a ratio has no choice of its own unless it says so, and neither has that of a difference.
+        // The other side of a ratio has no choice of its own unless it is stated, and neither has that of a difference.
         let operand = |operand: &Option<Box<Self>>| {
             operand.as_ref()?.resolve_beside(Some(&alone), reader).map(Box::new)
         };

@@ -174,7 +174,7 @@ figures.toml:9:71: key \"figure[1].claims.a-{n.v}.abve\" is not known here: did 
     );
 }
 
-/// A wrong value is reported once, and not also as what it leaves out.
+/// A wrong value is reported once, and not also as a missing one.
 #[test]
 fn an_error_has_no_others_in_its_wake() {
     assert_eq!(

@@ -4,7 +4,7 @@
 //! [[figure.panel]]
 //! title = "Queuing delay of audio, 99th percentile"
 //! y = { label = "Queuing delay, ms", log = true }
-//! measure = "queuing_p99_ms"      # what is measured, as in a claim; a series or a place may say otherwise
+//! measure = "queuing_p99_ms"      # the measure, as in a claim; a series or a place may state another one
 //! along = [{ each = ["queue"], name = "{queue.name}", at = { "dumbbell.queue" = "{queue.id}" } }]
 //! series = [{ each = ["mix"], name = "{mix.name}", of = "audio", at = { "flow.bulk.count" = "{mix.bulk}" } }]
 //! references = [{ y = 5, label = "5 ms" }]
@@ -20,7 +20,7 @@
 //! With `course` in the place of `along`, each series is a course over time of a measure of intervals: the mean over flows and seeds, or with
 //! `seed` that of one seed, counted from 1. `course = 3` joins so many intervals to one.
 //!
-//! What else is not a measure at a point of a sweep is drawn by code.
+//! Anything else that is not a measure at a point of a sweep is drawn by code.
 
 mod read;
 

@@ -109,7 +109,7 @@ pub enum ControlReply {
         port: u16,
         /// The token that packets and connections must have.
         token: u64,
-        /// The receiver of frames; `None` if the request has none, or the receiver is of an earlier version.
+        /// The receiver of frames; `None` if the request has none.
         #[serde(default)]
         frames_to: Option<FramesTo>,
     },

@@ -18,14 +18,14 @@
 //! session. A lost connection also ends it. Both ends keep their measurements up to then. Every message has a deadline.
 //!
 //! With a [`Key`], every line after `hello` has a tag that only an end with the same key can write (`key.rs`). It proves to
-//! each end who the other one is, and that nobody has changed, added, left out, repeated or returned a message. The messages
+//! each end the identity of the other one, and that no message was changed, added, left out, repeated or returned. The messages
 //! are not encrypted. Packets of the flows have no tag but the session's token.
 //!
 //! The receiver sends to the address of this connection and to no other one: packets from other addresses are counted
 //! and ignored ([`crate::MeterParams::peer`]), and no message names an address. The flows that it sends go over
 //! connections that the sender
 //! has opened from this address, or to sockets of this address that have returned a nonce. A lost connection ends them, also one
-//! whose other end has vanished.
+//! whose peer has vanished.
 
 mod exchange;
 mod key;
@@ -87,16 +87,16 @@ pub enum ControlError {
     )]
     Keyless,
     /// A message has no valid tag.
-    #[error("the other end has another key, or somebody changed a message")]
+    #[error("the peer has another key, or a message was changed")]
     Forged,
     /// The connection was lost.
-    #[error("the connection to the other end broke: {}", Printable(.0))]
+    #[error("the connection to the peer broke: {}", Printable(.0))]
     Broken(io::Error),
     /// The sender was silent during the run for this time.
     #[error("the sender has been silent for {0}: it was stopped, or the path between them is interrupted")]
     Silent(Duration),
-    /// The other end did not send the expected message.
-    #[error("the other end violated the protocol: {}", Printable(.0))]
+    /// The peer did not send the expected message.
+    #[error("the peer violated the protocol: {}", Printable(.0))]
     Unexpected(String),
     /// The path of a flow that the receiver sends does not work.
     #[error("{}", Printable(.0))]

@@ -1,4 +1,4 @@
-//! Address prefixes: who may connect, and which addresses are counted as one.
+//! Address prefixes: the hosts that may connect, and addresses that count as one.
 
 use std::fmt;
 use std::net::IpAddr;

@@ -47,7 +47,7 @@ const MOST_INTERVALS: u64 = 4_000_000;
 /// bytes of memory, however short it is.
 const MOST_WAITING: u64 = 16 << 20;
 
-/// The parameters of a receiver: who may measure, and how much.
+/// The parameters of a receiver: the hosts that may measure, and limits.
 #[derive(Clone, Debug)]
 pub struct ReceiverParams {
     /// The port of the traffic; with 0 the kernel chooses a free port for each session.
@@ -250,7 +250,7 @@ fn measure(
     }
 }
 
-/// Collects the connections and proven paths of the flows to send, until the sender asks for their completeness.
+/// Collects the connections and proven paths of the flows to send, until the sender requests their completeness.
 fn gather(
     phase: &mut Phase<'_>,
     meter: Meter,

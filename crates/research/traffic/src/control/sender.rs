@@ -66,7 +66,7 @@ pub struct BothReports {
     /// The senders' reports, in the order of the plans. Those of reverse flows have an error if the connection to the receiver
     /// was lost.
     pub sent: Vec<SenderReport>,
-    /// The report of the flows' receivers: of the other end for forward flows, of this one for reverse flows. `None` if the
+    /// The report of the flows' receivers: of the peer for forward flows, of this one for reverse flows. `None` if the
     /// connection to the receiver was lost and there are no reverse flows.
     pub received: Option<MeterReport>,
     /// The relation of the two clocks.
@@ -221,17 +221,17 @@ impl Run<'_> {
                 done.store(sends && !receives, Ordering::Relaxed);
                 (sent, host)
             });
-            // It receives what is in flight until the receiver has reported.
+            // It receives packets in flight until the receiver has reported.
             let meter = receives.then(|| scope.spawn(|| meter.run(zero, Duration::MAX, &close)));
             let end = zero.saturating_add(duration);
             let watched = watch(line, end.saturating_since(now()), stop, &done);
-            // At the end of the run the generator ends by itself, and measures what its kernel still sends.
+            // At the end of the run the generator ends by itself, and measures packets that its kernel still sends.
             let is_early = stop.load(Ordering::Relaxed) || !matches!(watched, Ok(Watched::Over));
             halt.store(is_early, Ordering::Relaxed);
             let elapsed = now().saturating_since(zero).min(duration);
             let mut beat = Beat::new();
             while !generator.is_finished() {
-                // What the receiver says meanwhile is read below.
+                // Messages of the receiver meanwhile are read below.
                 beat.send(line);
                 thread::park_timeout(std(LOOK));
             }
@@ -390,7 +390,7 @@ fn receiver_of_frames(
     to: Option<FramesTo>,
     receiver: SocketAddr,
 ) -> Result<SocketAddr, ControlError> {
-    let missing = || ControlError::Path("the receiver is of an earlier version, without frames".to_owned());
+    let missing = || ControlError::Path("the receiver has sent no address for frames".to_owned());
     let FramesTo { link, port } = to.ok_or_else(missing)?;
     check_on_link(receiver.ip(), link).map_err(ControlError::Path)?;
     Ok(DirectAddress { interface, link, port }.socket_addr())

@@ -1,7 +1,7 @@
 //! Admission to a session: senders that connect, one of which at a time is let in.
 //!
-//! A sender that has connected is a *guest* until it has sent `open`. Guests wait beside each other and beside a session, each
-//! for a bounded time, so none can keep others out by doing nothing. Guests are few, and fewer of one address.
+//! A sender that has connected is a *candidate* until it has sent `open`. Candidates wait beside each other and beside a session, each
+//! for a bounded time, so none can keep others out by doing nothing. Candidates are few, and fewer of one address.
 
 use super::key::{Key, Role, Seal, nonce};
 use super::line::{Line, is_timeout};
@@ -17,16 +17,16 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 
 /// The longest time from connecting to `open`.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The largest number of guests. A further one replaces the one that has waited longest.
-const MOST_GUESTS: usize = 64;
-/// The largest number of guests of one address, or of one IPv6 network.
+/// The largest number of candidates. A further one replaces the one that has waited longest.
+const MOST_CANDIDATES: usize = 64;
+/// The largest number of candidates of one address, or of one IPv6 network.
 const MOST_OF_ONE: usize = 4;
 /// Time within which the connections of one address are limited.
 const WINDOW: Duration = Duration::from_secs(60);
 /// The largest number of addresses whose connections are counted.
 const MOST_COUNTED: usize = 1024;
-/// The most connections that are accepted before guests are heard again. Not more than may wait from one address: a client that connects, leaves and connects
-/// again is not refused because nobody has noticed that he has left.
+/// The most connections that are accepted before candidates are read again. Not more than may wait from one address: a client that connects, leaves and connects
+/// again is not refused because its end was not noticed.
 const TURN: usize = MOST_OF_ONE;
 
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub(super) struct SessionListener {
     listeners: Vec<TcpListener>,
     key: Option<Key>,
     allow: Vec<Prefix>,
-    guests: Vec<Candidate>,
+    candidates: Vec<Candidate>,
     counted: Vec<Counted>,
     refused: u64,
     /// The largest number of connections of one address, or of one IPv6 network, within [`WINDOW`].
@@ -48,7 +48,7 @@ struct Candidate {
     /// The `hello` that it was sent.
     hello: Vec<u8>,
     /// Data that it has sent so far.
-    said: Vec<u8>,
+    received: Vec<u8>,
     until: Instant,
 }
 
@@ -73,7 +73,15 @@ impl SessionListener {
         allow: Vec<Prefix>,
         most_connections: u32,
     ) -> Self {
-        Self { listeners, key, allow, guests: Vec::new(), counted: Vec::new(), refused: 0, most_connections }
+        Self {
+            listeners,
+            key,
+            allow,
+            candidates: Vec::new(),
+            counted: Vec::new(),
+            refused: 0,
+            most_connections,
+        }
     }
 
     pub(super) fn listeners(&self) -> &[TcpListener] {
@@ -85,16 +93,17 @@ impl SessionListener {
         self.refused
     }
 
-    /// Waits at most `time` for a connection or a message of a guest.
+    /// Waits at most `time` for a connection or a message of a candidate.
     pub(super) fn wait(&self, time: Duration) {
         let sockets = self.listeners.iter().map(|listener| PollFd::new(listener, PollFlags::IN));
-        let guests = self.guests.iter().map(|guest| PollFd::new(&guest.stream, PollFlags::IN));
-        let mut fds: Vec<_> = sockets.chain(guests).collect();
+        let candidates =
+            self.candidates.iter().map(|candidate| PollFd::new(&candidate.stream, PollFlags::IN));
+        let mut fds: Vec<_> = sockets.chain(candidates).collect();
         // An error needs no handling: the caller looks at the sockets in any case.
         let _ready = wait(&mut fds, time);
     }
 
-    /// Accepts connections and reads what guests have sent. Returns a sender that may have a session; all are refused as long
+    /// Accepts connections and reads the messages of candidates. Returns a sender that may have a session; all are refused as long
     /// as another one has it.
     ///
     /// # Errors
@@ -103,19 +112,19 @@ impl SessionListener {
         self.accept()?;
         let now = now();
         let mut entered = None;
-        for mut guest in std::mem::take(&mut self.guests) {
-            match guest.listen() {
-                Heard::Part if now < guest.until => self.guests.push(guest),
-                Heard::Part => self.refused += 1,
-                Heard::Nonsense => self.refuse(&mut guest, "the first message must be `open`"),
-                Heard::Line(line) => match self.check(&guest, &line) {
-                    Err(why) => self.refuse(&mut guest, why),
+        for mut candidate in std::mem::take(&mut self.candidates) {
+            match candidate.receive() {
+                Received::Part if now < candidate.until => self.candidates.push(candidate),
+                Received::Part => self.refused += 1,
+                Received::Malformed => self.refuse(&mut candidate, "the first message must be `open`"),
+                Received::Line(line) => match self.check(&candidate, &line) {
+                    Err(why) => self.refuse(&mut candidate, why),
                     Ok(_) if is_busy || entered.is_some() => {
-                        self.refuse(&mut guest, "it serves another sender: try again later");
+                        self.refuse(&mut candidate, "it serves another sender: try again later");
                     }
                     Ok(seal) => {
-                        let peer = guest.peer;
-                        entered = Line::new(guest.stream, seal).ok().map(|line| Entered { line, peer });
+                        let peer = candidate.peer;
+                        entered = Line::new(candidate.stream, seal).ok().map(|line| Entered { line, peer });
                     }
                 },
             }
@@ -129,8 +138,8 @@ impl SessionListener {
                 match self.listeners[i].accept() {
                     Ok((stream, peer)) => self.greet(stream, peer),
                     Err(error) if lacks_room(&error) => {
-                        // Without a free descriptor the connection stays ready, so the oldest guest gives up its own.
-                        self.refused += self.guests.drain(..self.guests.len().min(1)).count() as u64;
+                        // Without a free descriptor the connection stays ready, so the oldest candidate is disconnected.
+                        self.refused += self.candidates.drain(..self.candidates.len().min(1)).count() as u64;
                         break;
                     }
                     Err(error) if is_passing(&error) => break,
@@ -142,26 +151,27 @@ impl SessionListener {
     }
 
     fn greet(&mut self, stream: TcpStream, peer: SocketAddr) {
-        let Ok(mut guest) = Candidate::new(stream, peer, self.key.is_some()) else {
+        let Ok(mut candidate) = Candidate::new(stream, peer, self.key.is_some()) else {
             self.refused += 1;
             return;
         };
         if !self.count(peer) {
-            return self.refuse(&mut guest, "too many connections from this address within a minute");
+            return self.refuse(&mut candidate, "too many connections from this address within a minute");
         }
         let of = Prefix::of_one_peer(peer.ip());
         if !self.allow.is_empty() && !self.allow.iter().any(|allowed| allowed.contains(peer.ip())) {
-            return self.refuse(&mut guest, "it does not serve this address (its --allow)");
+            return self.refuse(&mut candidate, "it does not serve this address (its --allow)");
         }
-        if self.guests.iter().filter(|guest| of.contains(guest.peer.ip())).count() >= MOST_OF_ONE {
-            return self.refuse(&mut guest, "too many connections from this address");
+        if self.candidates.iter().filter(|candidate| of.contains(candidate.peer.ip())).count() >= MOST_OF_ONE
+        {
+            return self.refuse(&mut candidate, "too many connections from this address");
         }
-        if self.guests.len() >= MOST_GUESTS {
-            self.guests.remove(0);
+        if self.candidates.len() >= MOST_CANDIDATES {
+            self.candidates.remove(0);
             self.refused += 1;
         }
-        if guest.say_hello().is_ok() {
-            self.guests.push(guest);
+        if candidate.say_hello().is_ok() {
+            self.candidates.push(candidate);
         }
     }
 
@@ -180,14 +190,14 @@ impl SessionListener {
         true
     }
 
-    /// Checks the first line of a guest. Returns the seal of the session if there is a key.
-    fn check(&self, guest: &Candidate, line: &[u8]) -> Result<Option<Seal>, &'static str> {
+    /// Checks the first line of a candidate. Returns the seal of the session if there is a key.
+    fn check(&self, candidate: &Candidate, line: &[u8]) -> Result<Option<Seal>, &'static str> {
         let (seal, message) = match (&self.key, split_tag(line)) {
             (None, None) => (None, line),
             (None, Some(_)) => return Err("it has no key: start it with --key-file"),
             (Some(_), None) => return Err("it requires a key: use --key-file"),
             (Some(key), Some((_, open))) => {
-                let mut seal = Seal::new(key, Role::Receiver, &guest.hello, open);
+                let mut seal = Seal::new(key, Role::Receiver, &candidate.hello, open);
                 let is_authentic = seal.open(line).is_some();
                 (Some(is_authentic.then_some(seal).ok_or("it has another key")?), open)
             }
@@ -198,21 +208,21 @@ impl SessionListener {
         }
     }
 
-    fn refuse(&mut self, guest: &mut Candidate, why: &str) {
+    fn refuse(&mut self, candidate: &mut Candidate, why: &str) {
         self.refused += 1;
         if let Ok(message) = write_message(&ControlReply::Refused(why.to_owned())) {
-            // A guest that does not read gets no error.
-            let _untold = guest.stream.write(&message);
+            // A candidate that does not read gets no error.
+            let _unreported = candidate.stream.write(&message);
         }
     }
 }
 
-/// Data of a guest.
-enum Heard {
+/// Data of a candidate.
+enum Received {
     /// Not a whole line.
     Part,
     Line(Vec<u8>),
-    Nonsense,
+    Malformed,
 }
 
 impl Candidate {
@@ -222,26 +232,26 @@ impl Candidate {
         let hello = Hello { cutline_tg: PROTOCOL, boot_id: String::new(), key, nonce: nonce()? };
         let mut hello = write_message(&ControlReply::Hello(hello))?;
         hello.pop();
-        Ok(Self { stream, peer, hello, said: Vec::new(), until: now().saturating_add(PATIENCE) })
+        Ok(Self { stream, peer, hello, received: Vec::new(), until: now().saturating_add(PATIENCE) })
     }
 
     fn say_hello(&mut self) -> io::Result<()> {
         self.stream.write_all(&[&self.hello[..], b"\n"].concat())
     }
 
-    fn listen(&mut self) -> Heard {
+    fn receive(&mut self) -> Received {
         let mut bytes = [0; LONGEST_REQUEST as usize];
         match self.stream.read(&mut bytes) {
-            Ok(0) => return Heard::Nonsense,
-            Ok(count) => self.said.extend_from_slice(&bytes[..count]),
+            Ok(0) => return Received::Malformed,
+            Ok(count) => self.received.extend_from_slice(&bytes[..count]),
             Err(error) if is_timeout(&error) => {}
-            Err(_) => return Heard::Nonsense,
+            Err(_) => return Received::Malformed,
         }
-        match self.said.iter().position(|byte| *byte == b'\n') {
+        match self.received.iter().position(|byte| *byte == b'\n') {
             // A sender waits for the answer before it sends more.
-            Some(end) if end + 1 == self.said.len() => Heard::Line(self.said[..end].to_vec()),
-            None if (self.said.len() as u64) < LONGEST_REQUEST => Heard::Part,
-            _ => Heard::Nonsense,
+            Some(end) if end + 1 == self.received.len() => Received::Line(self.received[..end].to_vec()),
+            None if (self.received.len() as u64) < LONGEST_REQUEST => Received::Part,
+            _ => Received::Malformed,
         }
     }
 }

@@ -25,7 +25,7 @@ pub(super) struct Connection {
     outbox: Outbox,
     /// Bytes that the kernel has accepted.
     accepted: u64,
-    /// The last time at which the kernel was asked for the number of sent bytes, and that number.
+    /// The last time at which the kernel was queried for the number of sent bytes, and that number.
     left: (Instant, u64),
     /// The interval of these queries; `None` for none.
     ask: Option<Duration>,
@@ -47,7 +47,7 @@ enum State {
 }
 
 impl Connection {
-    /// Connects the flow, or configures the connection that the other end has opened.
+    /// Connects the flow, or configures the connection that the peer has opened.
     pub(super) fn open(
         plan: &FlowPlan,
         options: &TcpOptions,
@@ -150,7 +150,7 @@ impl Connection {
         }
         let written = self.write_out(run, report);
         if was_empty && self.outbox.has_waiting() {
-            // What finds an empty buffer mostly leaves at once.
+            // Data that finds an empty buffer mostly leaves at once.
             self.ask(run, report);
         }
         written

@@ -27,7 +27,7 @@ pub(super) struct Datagrams {
     turn: usize,
     /// True if the transport counts timeouts, as those that adapt their rate do.
     counts_timeouts: bool,
-    /// True if the other end has opened the path. Then a closed port ends the flow: nobody wants its data any
+    /// True if the peer has opened the path. Then a closed port ends the flow: it does not need the data any
     /// more.
     is_adopted: bool,
     /// Rate control; `None` without.
@@ -41,7 +41,7 @@ pub(super) struct Datagrams {
 }
 
 impl Datagrams {
-    /// Opens the socket of a flow whose plan is valid, or configures the one of the path that the other end has opened.
+    /// Opens the socket of a flow whose plan is valid, or configures the one of the path that the peer has opened.
     pub(super) fn open(
         plan: &FlowPlan,
         params: &TransportParams,
@@ -60,7 +60,7 @@ impl Datagrams {
             }
             None => DatagramSocket::open(plan, settings.datagrams.send_buffer)?,
         };
-        // Flows of the other end have the settings of that end.
+        // Flows of the peer have the settings of that end.
         let is_ours = !is_adopted;
         let waits = settings.waits && is_ours;
         let heard = if replies { EventFlags::IN } else { EventFlags::empty() };
@@ -76,7 +76,7 @@ impl Datagrams {
             sender: Sender::new(&params.clone().tolerating_lateness(), start),
             flow: plan.id,
             dscp: plan.dscp,
-            // A transport that does not adapt its rate sends only what the application has just written. On a short
+            // A transport that does not adapt its rate sends only data that the application has just written. On a short
             // path one that does may allow more than the machine can send; the rest is due at once.
             turn: if params.adapts() { TURN } else { usize::MAX },
             counts_timeouts: params.adapts(),
@@ -122,7 +122,7 @@ impl Datagrams {
                 Err(errno) => return Err(io::Error::from(errno).to_string()),
             }
         }
-        // Nobody replies to frames.
+        // Frames get no replies.
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! A flow at its sender. The application decides what to write, and the carrier writes it to the socket.
+//! A flow at its sender. The application decides on the data, and the carrier writes it to the socket.
 
 use super::connection::Connection;
 use super::datagrams::Datagrams;
@@ -15,7 +15,7 @@ use rustix::fd::OwnedFd;
 pub(super) struct Flow {
     plan: FlowPlan,
     run: Run,
-    /// The connected socket that the other end has opened, until the flow starts.
+    /// The connected socket that the peer has opened, until the flow starts.
     adopted: Option<OwnedFd>,
     app: App,
     random: RandomStream,
@@ -146,7 +146,7 @@ impl Flow {
     fn begin(&mut self, reactor: &Reactor, number: u32) {
         let socket = self.adopted.take();
         if socket.is_none() && self.plan.direction == Direction::Reverse {
-            return self.fail("the other end has opened no path for it".to_owned());
+            return self.fail("the peer has opened no path for it".to_owned());
         }
         let settings = &self.run.settings;
         let datagrams = |params: &TransportParams, socket| {

@@ -43,7 +43,7 @@ pub struct Generator {
     plans: Vec<FlowPlan>,
     streams: Streams,
     settings: Settings,
-    /// The connected sockets of flows whose paths the other end has opened.
+    /// The connected sockets of flows whose paths the peer has opened.
     adopted: BTreeMap<u32, OwnedFd>,
     /// The largest rate of all datagrams together.
     most: Option<Rate>,
@@ -139,7 +139,7 @@ impl Generator {
         self
     }
 
-    /// Measures how long the messages of TCP flows wait in this end's buffers ([`SenderReport::buffer_wait`]). The kernel is asked
+    /// Measures how long the messages of TCP flows wait in this end's buffers ([`SenderReport::buffer_wait`]). The kernel is queried
     /// every 5 ms for each flow with such messages, more rarely if there are more than 20 flows. After the end of sending
     /// [`Generator::run`] takes up to `drain` longer to measure the data that the kernel still has.
     pub fn with_buffer_waits(mut self, drain: Duration) -> Self {
@@ -162,7 +162,7 @@ impl Generator {
         self
     }
 
-    /// Sends flows over connected sockets that the other end has opened, by the flows' numbers. The sockets do not block.
+    /// Sends flows over connected sockets that the peer has opened, by the flows' numbers. The sockets do not block.
     pub(crate) fn with_sockets(mut self, sockets: BTreeMap<u32, OwnedFd>) -> Self {
         self.adopted = sockets;
         self
@@ -252,7 +252,7 @@ impl Work {
             }
             let next = now().saturating_add(time);
             while now() < next {
-                // What the other end says after the end is of no interest.
+                // Messages of the peer after the end are ignored.
                 let ready = self.reactor.wait(next);
                 ready.map_err(|error| TrafficError::system("cannot poll the sockets")(error))?.for_each(drop);
             }

@@ -135,7 +135,7 @@ impl Connections {
 }
 
 impl Connection {
-    /// Reads what has arrived, once, and measures the messages in it. `taken` has the numbers of the flows that have begun.
+    /// Reads received data, once, and measures the messages in it. `taken` has the numbers of the flows that have begun.
     fn read(&mut self, run: Run, buffer: &mut [u8], taken: &mut BTreeSet<u32>) -> Outcome {
         let count = match net::recv(&self.socket, &mut *buffer, RecvFlags::empty()) {
             Ok((0, _)) => return Outcome::Ended,

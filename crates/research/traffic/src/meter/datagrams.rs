@@ -36,7 +36,7 @@ pub(super) struct DatagramFlows {
     strangers: u64,
 }
 
-/// A socket for the datagrams of many flows, or of one that the other end sends over a path that this end has opened.
+/// A socket for the datagrams of many flows, or of one that the peer sends over a path that this end has opened.
 struct Socket {
     kind: MeterSocket,
     /// Datagrams that overflowed its buffer.

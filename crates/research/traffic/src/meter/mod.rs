@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The first packet or connection with a flow's number determines its source and transport. Packets and connections of
-//! other sources with that number are strangers. So are those without the session's token, and those from another address
+//! other sources with that number are *strangers*. So are those without the session's token, and those from another address
 //! than that of the session's peer. The meter counts strangers, ignores their data and sends them nothing.
 
 mod connections;
@@ -70,7 +70,7 @@ pub struct Meter {
     datagrams: Vec<OwnedFd>,
     /// `None` if no flow sends frames.
     frames: Option<FrameMeter>,
-    /// The connections that this end has opened, and their other end.
+    /// The connections that this end has opened, and their peer.
     connections: Vec<(OwnedFd, SocketAddr)>,
     address: SocketAddr,
     params: MeterParams,
@@ -140,7 +140,7 @@ impl Meter {
         }
     }
 
-    /// Returns a meter of flows that the other end sends over paths that this end has opened.
+    /// Returns a meter of flows that the peer sends over paths that this end has opened.
     pub(crate) fn of_called(called: Called, address: SocketAddr, params: MeterParams) -> Self {
         let Called { connections, datagrams } = called;
         Self { listener: None, datagrams, frames: None, connections, address, params }

@@ -19,7 +19,7 @@ const LONGEST_REPEAT: Duration = Duration::from_secs(1);
 /// The sockets of the flows that this end receives.
 #[derive(Debug, Default)]
 pub(crate) struct Called {
-    /// The connections, and their other end.
+    /// The connections, and their peer.
     pub(crate) connections: Vec<(OwnedFd, SocketAddr)>,
     /// The sockets for datagrams.
     pub(crate) datagrams: Vec<OwnedFd>,

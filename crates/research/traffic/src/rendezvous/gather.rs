@@ -13,7 +13,7 @@ use std::io::{self, Read as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Time for which flows may be missing after the peer has asked for all of them.
+/// Time for which flows may be missing after the peer has requested all of them.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The largest number of connections without a preamble.
 const MOST_UNKNOWN: usize = 1024;
@@ -181,7 +181,7 @@ impl Gathering {
             let proof = Proof::read(&bytes[..count]);
             let reply = proof.filter(|_| self.is_peer(from)).and_then(|proof| self.reply(&proof, from));
             match reply {
-                // What is lost is asked for again.
+                // Lost messages are requested again.
                 Some(reply) => drop(self.datagrams.send_to(&reply.write(), from)),
                 None => self.strangers += 1,
             }

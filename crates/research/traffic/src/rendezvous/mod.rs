@@ -6,8 +6,8 @@
 //! ```
 //!
 //! The end that requests the run may be behind a firewall or an address translator, so everything goes from its sockets to the
-//! port of the traffic. A TCP connection begins with a preamble that names its flow. Datagrams need a proof that somebody who knows
-//! the session's token receives packets at their source address, because anybody can write a foreign source
+//! port of the traffic. A TCP connection begins with a preamble that names its flow. Datagrams need a proof that a host that knows
+//! the session's token receives packets at their source address, because any host can write a foreign source
 //! address into a datagram ([`crate::header::Proof`]):
 //!
 //! | from | to | datagram |

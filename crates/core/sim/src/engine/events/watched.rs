@@ -48,7 +48,7 @@ impl EventLoop {
     }
 
     /// Observes that a packet's transmission has started. The packet may already be further along its route, or even be
-    /// dropped there. What a capture shows of it is unchanged, because its calendar entry is not reused before this call.
+    /// dropped there. Its record in a capture is unchanged, because its calendar entry is not reused before this call.
     fn observe_departure(&mut self, now: Instant, link: usize, marked: bool) {
         let handle = self.parts.queued_links[link].sent_last;
         let seen = self.view(handle).seen();

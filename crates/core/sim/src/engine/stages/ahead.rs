@@ -15,7 +15,7 @@ pub(super) const BLOCK: usize = 32;
 pub(super) const FLOWS: usize = 300;
 
 impl Parts {
-    /// Reads what a block of data packets needs at the sinks: their flows, then the records of delays and the first links of replies.
+    /// Reads the memory for a block of data packets at the sinks: their flows, then the records of delays and the first links of replies.
     #[inline(never)]
     pub(super) fn read_ahead_of_data(&self, block: &[Parcel]) {
         let mut flows = [0_u32; BLOCK];
@@ -44,7 +44,7 @@ impl Parts {
         black_box(sum);
     }
 
-    /// Reads what a block of replies needs at the sources: their flows, and the first links of data.
+    /// Reads the memory for a block of replies at the sources: their flows, and the first links of data.
     #[inline(never)]
     pub(super) fn read_ahead_of_replies(&self, block: &[Parcel]) {
         let mut routes = [0_u32; BLOCK];

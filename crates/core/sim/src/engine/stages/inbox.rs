@@ -1,7 +1,7 @@
 //! The exchange between stages: packets and timers by windows of time.
 //!
-//! Time is cut into windows of 2^shift nanoseconds. What is due in one of the coming windows is appended to that window's list, in a
-//! ring. What is due later waits in a map. When a window begins, its list is sorted if it is not in order. Most lists are, because
+//! Time is cut into windows of 2^shift nanoseconds. An entry that is due in one of the coming windows is appended to that window's list, in a
+//! ring. Later entries wait in a map. When a window begins, its list is sorted if it is not in order. Most lists are, because
 //! a link sends its packets one after the other.
 
 use crate::packet::Packet;

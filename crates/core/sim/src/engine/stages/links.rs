@@ -11,7 +11,7 @@ use cutline_aqm::Verdict;
 use cutline_units::{Duration, Instant, Rate};
 use std::collections::VecDeque;
 
-/// The stage of a queued link: what the link itself does not hold.
+/// The stage of a queued link: the state outside of the link itself.
 pub(super) struct QueueStage {
     /// The packets in the queue.
     packets: Packets,
@@ -116,7 +116,7 @@ impl Stages {
         self.inboxes.links[inbox].put_back(parcels, next);
     }
 
-    /// Does what a queued link has to do next: ends its interval, changes its rate, or starts the next transmission.
+    /// Executes the next event of a queued link: ends its interval, changes its rate, or starts the next transmission.
     #[inline]
     fn step_queue(&mut self, link: usize) {
         let stage = &mut self.queues[link];

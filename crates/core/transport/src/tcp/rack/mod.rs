@@ -4,8 +4,8 @@
 //! more than a round trip and a reordering window before now (RFC 8985 section 6.2). So a lost retransmission is found, too, which
 //! counting duplicates never finds, and so are losses of the last segments of a flight.
 //!
-//! *TLP*: if no acknowledgement comes for two round trips, the sender sends new data, or the last segment again, and waits for what
-//! its acknowledgement says (RFC 8985 section 7). A loss at the end of a flight is then repaired by fast recovery, without a timeout.
+//! *TLP*: if no acknowledgement comes for two round trips, the sender sends new data, or the last segment again, and waits for
+//! its acknowledgement (RFC 8985 section 7). A loss at the end of a flight is then repaired by fast recovery, without a timeout.
 //!
 //! The variables are those of RFC 8985 section 5.3: `xmit_ts`, `end_seq`, `rtt`, `min_rtt`, `fack`, `reordering_seen`.
 //!
@@ -83,7 +83,7 @@ enum Timer {
     Reordering,
 }
 
-/// The segments of a flight, and what is known of their fate.
+/// The segments of a flight, and their fate.
 #[derive(Clone, Debug)]
 pub(crate) struct Rack {
     /// In the order of their sequence numbers.
@@ -134,7 +134,7 @@ impl Default for Rack {
 }
 
 impl Rack {
-    /// Returns the bytes in the network if `outstanding` are not acknowledged: without what is `SACKed` or lost, and with what was
+    /// Returns the bytes in the network if `outstanding` are not acknowledged: without data that is `SACKed` or lost, and with data that was
     /// sent again.
     fn pipe(&self, outstanding: u64) -> u64 {
         (outstanding + self.resent).saturating_sub(self.sacked + self.lost)
@@ -225,13 +225,13 @@ impl Rack {
         }
     }
 
-    /// Takes a segment out of what is lost and what was sent again.
+    /// Removes a segment from the lost and the retransmitted ones.
     fn forget(&mut self, segment: &Sent) {
         self.lost -= if segment.is_lost { segment.len() } else { 0 };
         self.resent -= if segment.is_resent { segment.len() } else { 0 };
     }
 
-    /// Notes that a segment has arrived. `echo` tells when the copy was sent that did; behind a hole, acknowledgements do not tell it,
+    /// Notes that a segment has arrived. `echo` is the sending time of the copy that arrived; behind a hole, acknowledgements do not tell it,
     /// because they echo the last segment in order (RFC 7323 section 4.3).
     fn note_arrival(&mut self, now: Instant, segment: &Sent, echo: Option<Instant>) {
         if segment.end > self.fack {
@@ -328,7 +328,7 @@ impl Rack {
         (self.lost, self.resent) = (0, 0);
     }
 
-    /// Looks at an acknowledgement for what it says of the probe (RFC 8985 section 7.4.2). Returns whether the probe has repaired a loss.
+    /// Evaluates an acknowledgement of the probe (RFC 8985 section 7.4.2). Returns whether the probe has repaired a loss.
     fn end_probe(&mut self, ack: u64, advances: bool, sack: SackBlocks) -> bool {
         let Some(probe) = self.probe.filter(|probe| ack >= probe.end) else { return false };
         if !probe.is_retransmission || ack > probe.end {

@@ -1,9 +1,9 @@
-//! A sender that recovers with [RACK-TLP](super): its acknowledgements, its timers, and what leaves next.
+//! A sender that recovers with [RACK-TLP](super): its acknowledgements, its timers, and its next segment.
 //!
-//! After a timeout, the congestion window is one segment above the pipe, and slow start sends again what is lost
+//! After a timeout, the congestion window is one segment above the pipe, and slow start retransmits lost data
 //! (RFC 5681 section 3.1). Losses that are found before `recover` is acknowledged do not reduce the window again. If the first
 //! acknowledgement after a timeout echoes the time of an earlier transmission, nothing was lost: the timeout was spurious, and the
-//! window is what it was (RFC 3522, RFC 4015).
+//! window is restored (RFC 3522, RFC 4015).
 //!
 //! A [paced](super::paced) control sets its window in every phase, also in recovery.
 
@@ -96,7 +96,7 @@ impl Sender {
             self.advance(now, ack, acked, state);
         }
         if arrived.is_before_first {
-            // What was sent before the first segment's retransmission still arrives, so its acknowledgement is not due yet. As in Linux.
+            // Data sent before the first segment's retransmission still arrives, so its acknowledgement is not due yet. As in Linux.
             state.rack.rto_at = now + self.rtt.rto();
         }
         let repaired = state.rack.end_probe(ack.ack, acked > 0, ack.sack);

@@ -89,7 +89,7 @@ fn tick_labels(svg: &mut Svg, panel: &Panel) {
         svg.text(panel.origin.0 - TICK_GAP, y + SMALL * 0.36, style.anchored(Anchor::End), &tick.label);
     }
     let style = style.anchored(Anchor::Middle);
-    // Those that stand below others have a row of their own.
+    // Labels below others have a separate row.
     let (mut free_from, mut rows) = ([f64::NEG_INFINITY; 2], 0);
     for (tick, lines) in &panel.x_ticks {
         let (x, _) = panel.position(tick.value, panel.y.low);

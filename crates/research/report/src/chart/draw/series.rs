@@ -33,7 +33,7 @@ pub(super) fn draw(svg: &mut Svg, panel: &Panel, slots: &Slots, id: &str) {
     let all = panel.chart.elements.iter();
     let mut lines: Vec<&PointSeries> =
         all.filter_map(|element| if let Element::Line(line) = element { Some(line) } else { None }).collect();
-    // Where lines coincide, the ones with markers and bands are what the chart is about.
+    // Where lines coincide, the ones with markers and bands are the subject of the chart.
     lines.sort_by_key(|line| (line.spread == Spread::Band, line.markers));
     for line in lines.iter().filter(|line| line.spread == Spread::Band) {
         svg.path(&band(panel, line), Colour::Series(slots.get(&line.name)), 0.18, Stroke::NONE);

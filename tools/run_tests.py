@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""Builds all tests and runs them in two rows at the same time; `make test` calls it.
+
+Tests of the packages named on the command line make network namespaces and interfaces, or count what the machine has.
+Their programs run one after another, as under `cargo test`. Most of them wait for packets and timers, so the programs
+of all other packages, the examples of the documentation and the tests for Python run beside them.
+
+Each line of output begins with the name of what printed it. A failed program does not stop the others: the failed
+tests are listed at the end, and the exit code is 1.
+"""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+FAILED_TEST = re.compile(r"^(?:test (\S+)(?: - .*)? \.\.\. FAILED|FAILED (\S+))")
+
+
+@dataclass
+class Step:
+    """A test program or a command that runs tests."""
+
+    name: str
+    command: list[str]
+    directory: Path
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Failure:
+    """A step that failed, the tests in it that are known to have failed, and its exit code."""
+
+    name: str
+    tests: list[str]
+    code: int
+
+
+class Rows:
+    """Rows of steps, which run beside each other."""
+
+    def __init__(self) -> None:
+        self.failures: list[Failure] = []
+        self.processes: set[subprocess.Popen[str]] = set()
+        self.lock = threading.Lock()
+        self.stopped = False
+
+    def run(self, rows: list[list[Step]]) -> None:
+        """Runs each row's steps in order, and the rows at the same time."""
+        threads = [threading.Thread(target=self._row, args=(row,)) for row in rows]
+        for thread in threads:
+            thread.start()
+        try:
+            for thread in threads:
+                thread.join()
+        except KeyboardInterrupt:
+            with self.lock:
+                self.stopped = True
+                for process in self.processes:
+                    process.terminate()
+            for thread in threads:
+                thread.join()
+            raise
+
+    def _row(self, steps: list[Step]) -> None:
+        for step in steps:
+            process = self._start(step)
+            if process is None:
+                return
+            began = time.monotonic()
+            tests = []
+            assert process.stdout is not None
+            for line in process.stdout:
+                print(f"{step.name} | {line}", end="" if line.endswith("\n") else "\n", flush=True)
+                if found := FAILED_TEST.match(line):
+                    tests.append(found[1] or found[2])
+            code = process.wait()
+            print(f"{step.name} | {time.monotonic() - began:.1f} s", flush=True)
+            with self.lock:
+                self.processes.discard(process)
+                if code != 0:
+                    self.failures.append(Failure(step.name, tests, code))
+
+    def _start(self, step: Step) -> "subprocess.Popen[str] | None":
+        with self.lock:
+            if self.stopped:
+                return None
+            process = subprocess.Popen(
+                step.command,
+                cwd=step.directory,
+                env=os.environ | step.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+            )
+            self.processes.add(process)
+            return process
+
+
+def built(cargo: str) -> list[tuple[str, Step]]:
+    """Builds the workspace's test programs and returns each with the name of its package."""
+    command = [cargo, "test", "--workspace", "--locked", "--no-run", "--message-format=json-render-diagnostics"]
+    build = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if build.returncode != 0:
+        sys.exit(build.returncode)
+    # The tests of a crate of macros need the standard library as a shared one.
+    libraries = subprocess.run(["rustc", "--print", "target-libdir"], stdout=subprocess.PIPE, text=True, check=True)
+    paths = [libraries.stdout.strip(), os.environ.get("LD_LIBRARY_PATH", "")]
+    programs = []
+    for line in build.stdout.splitlines():
+        message = json.loads(line)
+        if message["reason"] != "compiler-artifact" or not message["executable"] or not message["profile"]["test"]:
+            continue
+        manifest = Path(message["manifest_path"])
+        package = package_name(manifest)
+        target = message["target"]
+        kind = "" if target["kind"] == ["test"] else "unit:"
+        # What `cargo test` sets for a program that it runs.
+        environment = {
+            "CARGO": cargo,
+            "CARGO_MANIFEST_DIR": str(manifest.parent),
+            "CARGO_PKG_NAME": package,
+            "LD_LIBRARY_PATH": ":".join(filter(None, paths)),
+        }
+        name = f"{package.removeprefix('cutline-')}/{kind}{target['name']}"
+        programs.append((package, Step(name, [message["executable"]], manifest.parent, environment)))
+    return sorted(programs, key=lambda program: program[1].name)
+
+
+def package_name(manifest: Path) -> str:
+    """Returns the name of the package that a Cargo.toml describes."""
+    with manifest.open("rb") as file:
+        return tomllib.load(file)["package"]["name"]
+
+
+def main() -> int:
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("packages", nargs="+", help="packages whose programs run one after another, without cutline-")
+    arguments.add_argument("--cargo", default="cargo", help="the cargo to use")
+    arguments.add_argument("--then", action="append", default=[], metavar="COMMAND", help="a command that also runs tests")
+    options = arguments.parse_args()
+    root = Path(__file__).resolve().parent.parent
+    os.chdir(root)
+
+    programs = built(options.cargo)
+    known = {package for package, _ in programs}
+    if unknown := [name for name in options.packages if f"cutline-{name}" not in known]:
+        arguments.error(f"no tests in {', '.join(unknown)}")
+    # With the examples, and so with the features that the tests have, so that nothing is built a second time.
+    subprocess.run([options.cargo, "build", "--workspace", "--locked", "--lib", "--bins", "--examples"], check=True)
+
+    network = {f"cutline-{name}" for name in options.packages}
+    first = [step for package, step in programs if package in network]
+    second = [step for package, step in programs if package not in network]
+    second.append(Step("doc", [options.cargo, "test", "--workspace", "--locked", "--doc", "--no-fail-fast"], root))
+    second += [Step(command.split()[-1], command.split(), root) for command in options.then]
+
+    rows = Rows()
+    began = time.monotonic()
+    try:
+        rows.run([first, second])
+    except KeyboardInterrupt:
+        return 130
+    print(f"\n{len(first) + len(second)} programs in {time.monotonic() - began:.0f} s, {len(rows.failures)} failed")
+    for failure in rows.failures:
+        print(f"failed: {failure.name}, exit code {failure.code}: {', '.join(failure.tests) or 'see its output'}")
+    return 1 if rows.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
