@@ -154,7 +154,7 @@ impl CongestionControl for Prague {
 }
 
 impl Prague {
-    /// Counts what is delivered and what is marked, and updates alpha once in a virtual round trip.
+    /// Counts delivered and marked bytes, and updates alpha once in a virtual round trip.
     fn observe(&mut self, sample: &RateSample, virtual_rtt: Duration) {
         self.counts.0 += sample.newly_delivered;
         self.counts.1 += sample.newly_marked;

@@ -4,8 +4,8 @@
 //!
 //! | bound | set | reset |
 //! | --- | --- | --- |
-//! | `inflight_longterm` | in Startup or while probing, when a round trip loses more than 2 %: to what was in flight then | grows in `ProbeBW_UP` by 1, 2, 4, ... segments a round trip |
-//! | `bw_shortterm`, `inflight_shortterm` | otherwise, at the end of a round trip with a loss: to what it delivered, or 0.7 of the bound | when probing begins |
+//! | `inflight_longterm` | in Startup or while probing, when a round trip loses more than 2 %: to the flight of that time | grows in `ProbeBW_UP` by 1, 2, 4, ... segments a round trip |
+//! | `bw_shortterm`, `inflight_shortterm` | otherwise, at the end of a round trip with a loss: to its delivered volume and rate, or 0.7 of the bound | when probing begins |
 //!
 //! | state | pacing gain | window gain | bounds of the flight |
 //! | --- | --- | --- | --- |
@@ -351,7 +351,7 @@ fn is_too_much(lost: u64, tx_in_flight: u64) -> bool {
     lost as f64 > tx_in_flight as f64 * LOSS_THRESHOLD
 }
 
-/// Returns what was in flight when the losses crossed the threshold: `InflightAtLoss`.
+/// Returns the bytes in flight when the losses crossed the threshold: `InflightAtLoss`.
 fn inflight_at_loss(loss: &LostSegment) -> u64 {
     let before = loss.tx_in_flight.saturating_sub(loss.bytes) as f64;
     let lost_before = loss.lost_since_sent.saturating_sub(loss.bytes) as f64;
@@ -493,7 +493,7 @@ impl Bbr3 {
         }
     }
 
-    /// Ends Startup for losses or a mark: the pipe is full, and the flight is bounded by what was delivered.
+    /// Ends Startup for losses or a mark: the pipe is full, and the delivered volume bounds the flight.
     fn leave_startup(&mut self) {
         self.full_bw_reached = true;
         self.inflight_longterm = self.product(self.bw, 1.0).max(self.inflight_latest);
