@@ -51,7 +51,7 @@ TWO
 
 ## Scalable senders
 
-DualPI2 with its defaults at the same link; `ecn = \"ect-1\"` for DCTCP and Prague, and `ecn = true` for CUBIC, which starts 5 s earlier.
+DualPI2 with its defaults at a link of 40 Mbit/s with the same round trip; `ecn = \"ect-1\"` for DCTCP and Prague, and `ecn = true` for CUBIC, which starts 5 s earlier.
 The first row has the utilisation and the wait of the flow; the second the share of the scalable flow in the goodput of both. Times and seeds
 are those of the tables above.
 
@@ -104,9 +104,9 @@ fn flow(name: &str, control: &str, from: u32, more: &str) -> String {
     )
 }
 
-fn link(duration: u32, warm_up: u32, queue: &str, more: &str) -> String {
+fn link(mbit: u32, duration: u32, warm_up: u32, queue: &str, more: &str) -> String {
     format!(
-        "name = \"controls\"\nduration = \"{duration} s\"\nwarm-up = \"{warm_up} s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n\
+        "name = \"controls\"\nduration = \"{duration} s\"\nwarm-up = \"{warm_up} s\"\n[dumbbell]\nrate = \"{mbit} Mbit/s\"\n\
          delay = \"15 ms\"\naccess-rate = \"1 Gbit/s\"\naccess-delay = \"2.5 ms\"\nqueue = {queue}\n{more}\n"
     )
 }
@@ -128,7 +128,7 @@ fn one() -> String {
     let mut table = String::from("| path | CUBIC | BBR | BBRv3 |\n| --- | --- | --- | --- |\n");
     for (name, queue, of_link, of_flow) in cases {
         let cell = |control: &str| {
-            let runs = simulate(&(link(30, 5, &queue, of_link) + &flow("bulk", control, 0, of_flow)));
+            let runs = simulate(&(link(10, 30, 5, &queue, of_link) + &flow("bulk", control, 0, of_flow)));
             let queue = |run: &RunResult| run.queues.iter().find(|row| &*row.link == "r1->r2").cloned();
             let rows = runs.map(|run| queue(&run).unwrap());
             let (used, used_half) = estimate(rows.clone().map(|row| row.utilisation * 100.0));
@@ -146,7 +146,7 @@ fn two() -> String {
         let cell = |control: &str| {
             let queue = "{ aqm = \"drop-tail\", limit = \"100 KB\" }";
             let flows = flow("first", first.unwrap_or(control), 0, "") + &flow("second", control, 5, "");
-            share(simulate(&(link(60, 20, queue, "") + &flows)))
+            share(simulate(&(link(10, 60, 20, queue, "") + &flows)))
         };
         let _ = writeln!(table, "| {name} | {} |", of_all(cell));
     }
@@ -168,7 +168,7 @@ fn scalable() -> String {
     let queue = "{ aqm = \"dual-pi2\", limit = \"1 MB\" }";
     let controls = ["dctcp", "prague"];
     let alone = controls.map(|control| {
-        let runs = simulate(&(link(30, 5, queue, "") + &flow("bulk", control, 0, "ecn = \"ect-1\"")));
+        let runs = simulate(&(link(40, 30, 5, queue, "") + &flow("bulk", control, 0, "ecn = \"ect-1\"")));
         let (used, used_half) = estimate(runs.clone().map(|run| {
             run.queues.iter().find(|row| &*row.link == "r1->r2").map_or(0.0, |row| row.utilisation * 100.0)
         }));
@@ -177,7 +177,7 @@ fn scalable() -> String {
     });
     let beside = controls.map(|control| {
         let flows = flow("first", "cubic", 0, "ecn = true") + &flow("second", control, 5, "ecn = \"ect-1\"");
-        share(simulate(&(link(60, 20, queue, "") + &flows)))
+        share(simulate(&(link(40, 60, 20, queue, "") + &flows)))
     });
     format!(
         "| | DCTCP | Prague |\n| --- | --- | --- |\n| alone | {} |\n| beside CUBIC | {} |\n",

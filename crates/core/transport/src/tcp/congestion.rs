@@ -94,7 +94,7 @@ pub trait CongestionControl {
 
     /// Handles an acknowledgement, and sets the window. Only for a paced control, and in the place of `slow_start`, `avoid` and
     /// `application_limited`. It is called in every phase, after [`lost`](Self::lost) for each segment that was found lost. After a
-    /// timeout, the sender has set the window to a segment more than what is in flight.
+    /// timeout, the sender has set the window to a segment more than the flight.
     fn delivered(&mut self, _window: &mut Window, _sample: &RateSample) {}
 
     /// Handles the loss of a segment. Only for a paced control.
@@ -103,7 +103,7 @@ pub trait CongestionControl {
     /// Handles the first departure after an idle time in which the application had nothing to send. Only for a paced control.
     fn restarted(&mut self, _window: &mut Window, _now: Instant) {}
 
-    /// Handles that what was found lost at a timeout was not. Only for a paced control.
+    /// Handles a spurious timeout: nothing was lost. Only for a paced control.
     fn spurious(&mut self) {}
 
     /// Returns the rate at which segments leave at most, in payload. `None` is no limit; a paced control always has one.

@@ -57,8 +57,8 @@ fn chooses_paced(values: &[(&str, ParameterValue)]) -> bool {
     congestion_controls().into_iter().any(|about| about.name == &**name && about.paced)
 }
 
-/// Returns TCP's parameters with these values. Some of them may belong to a registered congestion control. The defaults of a
-/// paced control are what it needs.
+/// Returns TCP's parameters with these values. Some of them may belong to a registered congestion control. A paced control
+/// turns on SACK and RACK-TLP by default.
 pub(super) fn with_values(
     mut defaults: Params,
     values: Vec<(&str, ParameterValue)>,

@@ -12,7 +12,7 @@
 //! P is the segment that was sent last of those that an acknowledgement delivers, and C the connection. A sample whose interval is
 //! shorter than the least round trip is no sample: an acknowledgement of an earlier transmission caused it.
 //!
-//! *Application-limited*: when there is nothing to send although the window has room, what is in flight and what is sent until it has
+//! *Application-limited*: when there is nothing to send although the window has room, the flight and the data sent until it has
 //! arrived yields samples that say more of the application than of the path. They are marked.
 //!
 //! Worked: ten segments of 1000 B leave together at 0. The first acknowledgement arrives at 100 ms and releases the eleventh, which is

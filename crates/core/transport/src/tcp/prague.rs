@@ -105,17 +105,17 @@ impl CongestionAlgorithm for Prague {
 }
 
 impl CongestionControl for Prague {
-    /// `delivered` sets the window.
+    /// Does nothing: `delivered` sets the window.
     fn avoid(&mut self, _window: &mut Window, _acked: &Acked, _mss: u64) {}
 
-    /// A recovery begins, or the timer has expired. The sender's threshold stays.
+    /// Halves the threshold, because a recovery begins or the timer has expired. The sender's own threshold stays.
     fn congested(&mut self, window: &Window, _flight: u64, _mss: u64) -> u64 {
         self.ssthresh = (self.cwnd / 2.0).max(2.0 * self.mss);
         self.has_loss = true;
         window.ssthresh
     }
 
-    /// The count of marks in the acknowledgement says more.
+    /// Leaves the response to `delivered`, which has the count of marks.
     fn marked(&mut self, window: &Window, _flight: u64, _mss: u64) -> u64 {
         window.ssthresh
     }
@@ -154,7 +154,7 @@ impl CongestionControl for Prague {
 }
 
 impl Prague {
-    /// Counts what is delivered and what is marked, and updates alpha once in a virtual round trip.
+    /// Counts delivered and marked bytes, and updates alpha once in a virtual round trip.
     fn observe(&mut self, sample: &RateSample, virtual_rtt: Duration) {
         self.counts.0 += sample.newly_delivered;
         self.counts.1 += sample.newly_marked;

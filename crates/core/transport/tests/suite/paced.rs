@@ -345,7 +345,7 @@ fn a_hundredth_of_random_losses_stops_cubic_and_not_bbr() {
     };
     let [cubic, first, third] = [Algorithm::Cubic, Algorithm::Bbr, Algorithm::Bbr3].map(share);
     println!("1 % of losses at 100 Mbit/s, 40 ms: CUBIC {cubic:.3}, BBR {first:.3}, BBRv3 {third:.3}");
-    // Cardwell et al. 2016, figure 8: CUBIC loses ten times its throughput at 0.1 %, BBR keeps it to 5 %.
+    // Cardwell et al. 2016: CUBIC loses ten times its throughput at 0.1 %, BBR keeps it to 5 %.
     assert!(cubic < 0.1, "{cubic}");
     assert!(first > 0.9, "{first}");
     // draft-ietf-ccwg-bbr: average loss rates of up to 1 %.

@@ -63,7 +63,7 @@ impl Aggregation {
         self.extra[self.half] = self.extra[self.half].max(extra);
     }
 
-    /// Returns what is added to the window, bytes.
+    /// Returns the addition to the window, bytes.
     pub(super) fn allowance(&self, bandwidth: f64) -> u64 {
         self.extra[0].max(self.extra[1]).min(volume(bandwidth, LONGEST) as u64)
     }

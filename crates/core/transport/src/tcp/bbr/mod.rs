@@ -153,10 +153,10 @@ impl CongestionAlgorithm for Bbr {
 }
 
 impl CongestionControl for Bbr {
-    /// `delivered` sets the window.
+    /// Does nothing: `delivered` sets the window.
     fn avoid(&mut self, _window: &mut Window, _acked: &Acked, _mss: u64) {}
 
-    /// A recovery begins, or the timer has expired: keeps the window for later. The threshold stays.
+    /// Keeps the window for later, because a recovery begins or the timer has expired. The threshold stays.
     fn congested(&mut self, window: &Window, _flight: u64, _mss: u64) -> u64 {
         self.keep_window(window.cwnd);
         window.ssthresh

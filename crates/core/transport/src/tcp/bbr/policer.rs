@@ -1,6 +1,6 @@
 //! Detection of a policer: a token bucket that lets a burst pass and then drops what exceeds its rate.
 //!
-//! The largest rate of the last round trips would be that of the burst, and most of what is sent above the policer's rate would be lost.
+//! The largest rate of the last round trips would be that of the burst, and most data above the policer's rate would be lost.
 //! So the rate is measured over intervals that begin and end with a loss. Two successive intervals with much loss and nearly the same rate
 //! mean a policer, and their mean is the rate of the model for 48 round trips. Then it probes again.
 //!

@@ -4,8 +4,8 @@
 //!
 //! | bound | set | reset |
 //! | --- | --- | --- |
-//! | `inflight_longterm` | in Startup or while probing, when a round trip loses more than 2 %: to what was in flight then | grows in `ProbeBW_UP` by 1, 2, 4, ... segments a round trip |
-//! | `bw_shortterm`, `inflight_shortterm` | otherwise, at the end of a round trip with a loss: to what it delivered, or 0.7 of the bound | when probing begins |
+//! | `inflight_longterm` | in Startup or while probing, when a round trip loses more than 2 %: to the flight of that time | grows in `ProbeBW_UP` by 1, 2, 4, ... segments a round trip |
+//! | `bw_shortterm`, `inflight_shortterm` | otherwise, at the end of a round trip with a loss: to its delivered volume and rate, or 0.7 of the bound | when probing begins |
 //!
 //! | state | pacing gain | window gain | bounds of the flight |
 //! | --- | --- | --- | --- |
@@ -42,13 +42,13 @@ const UP_WINDOW_GAIN: f64 = 2.25;
 const PROBE_RTT_WINDOW_GAIN: f64 = 0.5;
 /// 1 - `PacingMarginPercent`.
 const MARGIN: f64 = 0.99;
-/// `LossThresh`.
+/// Tolerated share of lost data in a round trip: `LossThresh`.
 const LOSS_THRESHOLD: f64 = 0.02;
 const BETA: f64 = 0.7;
 const HEADROOM: f64 = 0.15;
-/// `MinPipeCwnd`, segments.
+/// Least window in segments: `MinPipeCwnd`.
 const LEAST_SEGMENTS: u64 = 4;
-/// `MinRTTFilterLen`.
+/// Length of the filter of the least round trip: `MinRTTFilterLen`.
 const MIN_RTT_FILTER: Duration = Duration::from_secs(10);
 const PROBE_RTT_INTERVAL: Duration = Duration::from_secs(5);
 const PROBE_RTT_DURATION: Duration = Duration::from_millis(200);
@@ -252,10 +252,10 @@ impl CongestionAlgorithm for Bbr3 {
 }
 
 impl CongestionControl for Bbr3 {
-    /// `delivered` sets the window.
+    /// Does nothing: `delivered` sets the window.
     fn avoid(&mut self, _window: &mut Window, _acked: &Acked, _mss: u64) {}
 
-    /// A recovery begins, or the timer has expired: `SaveCwnd`. The threshold stays.
+    /// Keeps the window for later, because a recovery begins or the timer has expired: `SaveCwnd`. The threshold stays.
     fn congested(&mut self, window: &Window, _flight: u64, _mss: u64) -> u64 {
         self.save_window(window.cwnd);
         window.ssthresh
@@ -305,7 +305,7 @@ impl CongestionControl for Bbr3 {
         self.set_window(window, sample);
     }
 
-    /// `HandleRestartFromIdle`.
+    /// Paces at the rate of the model: `HandleRestartFromIdle`.
     fn restarted(&mut self, window: &mut Window, now: Instant) {
         self.idle_restart = true;
         self.extra_acked_from = now;
@@ -317,7 +317,7 @@ impl CongestionControl for Bbr3 {
         }
     }
 
-    /// `HandleSpuriousLossDetection`.
+    /// Restores the bounds from before the loss: `HandleSpuriousLossDetection`.
     fn spurious(&mut self) {
         self.loss_in_round = false;
         self.reset_full_bw();
@@ -346,12 +346,12 @@ impl CongestionControl for Bbr3 {
     }
 }
 
-/// `IsInflightTooHigh`.
+/// Returns whether more is lost than tolerated: `IsInflightTooHigh`.
 fn is_too_much(lost: u64, tx_in_flight: u64) -> bool {
     lost as f64 > tx_in_flight as f64 * LOSS_THRESHOLD
 }
 
-/// Returns what was in flight when the losses crossed the threshold: `InflightAtLoss`.
+/// Returns the bytes in flight when the losses crossed the threshold: `InflightAtLoss`.
 fn inflight_at_loss(loss: &LostSegment) -> u64 {
     let before = loss.tx_in_flight.saturating_sub(loss.bytes) as f64;
     let lost_before = loss.lost_since_sent.saturating_sub(loss.bytes) as f64;
@@ -387,7 +387,7 @@ impl Bbr3 {
         self.bw = self.max_bw().min(self.bw_shortterm);
     }
 
-    /// `UpdateLatestDeliverySignals`.
+    /// Updates what this round trip has delivered: `UpdateLatestDeliverySignals`.
     fn update_latest_delivery(&mut self, sample: &RateSample) {
         self.loss_round_start = false;
         self.bw_latest = self.bw_latest.max(sample.rate().unwrap_or(0.0));
@@ -398,7 +398,7 @@ impl Bbr3 {
         }
     }
 
-    /// `UpdateCongestionSignals`.
+    /// Updates the rate, and the short-term bounds at the end of a round trip with a loss: `UpdateCongestionSignals`.
     fn update_congestion_signals(&mut self, window: &Window, sample: &RateSample) {
         self.update_round(sample);
         if let Some(rate) = sample.rate()
@@ -424,7 +424,7 @@ impl Bbr3 {
         }
     }
 
-    /// `InitLowerBounds` and `LossLowerBounds`.
+    /// Lowers the short-term bounds: `InitLowerBounds` and `LossLowerBounds`.
     fn lower_short_term_bounds(&mut self, window: &Window) {
         if self.bw_shortterm.is_infinite() {
             self.bw_shortterm = self.max_bw();
@@ -441,7 +441,7 @@ impl Bbr3 {
         (self.bw_shortterm, self.inflight_shortterm) = (f64::INFINITY, NO_BOUND);
     }
 
-    /// `UpdateACKAggregation`.
+    /// Updates the excess of acknowledged data over the rate: `UpdateACKAggregation`.
     fn update_aggregation(&mut self, window: &Window, sample: &RateSample) {
         let elapsed = sample.now.saturating_since(self.extra_acked_from);
         let mut expected = volume(self.bw, elapsed);
@@ -462,7 +462,7 @@ impl Bbr3 {
         (self.full_bw, self.full_bw_count, self.full_bw_now) = (0.0, 0, false);
     }
 
-    /// `CheckFullBWReached`.
+    /// Finds that the rate has stopped growing: `CheckFullBWReached`.
     fn check_full_bw(&mut self, sample: &RateSample) {
         let Some(rate) = sample.rate() else { return };
         if self.full_bw_now || !self.round_start || sample.is_app_limited {
@@ -493,14 +493,14 @@ impl Bbr3 {
         }
     }
 
-    /// Ends Startup for losses or a mark: the pipe is full, and the flight is bounded by what was delivered.
+    /// Ends Startup for losses or a mark: the pipe is full, and the delivered volume bounds the flight.
     fn leave_startup(&mut self) {
         self.full_bw_reached = true;
         self.inflight_longterm = self.product(self.bw, 1.0).max(self.inflight_latest);
         self.state = State::Drain;
     }
 
-    /// `UpdateProbeBWCyclePhase`.
+    /// Moves on in the cycle of `ProbeBW`: `UpdateProbeBWCyclePhase`.
     fn update_cycle_phase(&mut self, window: &Window, sample: &RateSample) {
         if !self.full_bw_reached {
             return;
@@ -524,7 +524,7 @@ impl Bbr3 {
         }
     }
 
-    /// `AdaptLongTermModel`.
+    /// Updates the filter of the rate and raises the long-term bound: `AdaptLongTermModel`.
     fn adapt_long_term(&mut self, window: &Window, sample: &RateSample) {
         if self.round_start {
             match self.ack_phase {
@@ -555,7 +555,7 @@ impl Bbr3 {
         }
     }
 
-    /// `ProbeInflightLongtermUpward`.
+    /// Raises the long-term bound while it limits the sender: `ProbeInflightLongtermUpward`.
     fn probe_upward(&mut self, window: &Window, sample: &RateSample) {
         if !sample.is_window_limited || window.cwnd < self.inflight_longterm {
             return;
@@ -569,7 +569,7 @@ impl Bbr3 {
         }
     }
 
-    /// `RaiseInflightLongtermSlope`.
+    /// Doubles the growth of the long-term bound: `RaiseInflightLongtermSlope`.
     fn raise_slope(&mut self, cwnd: u64) {
         let growth = self.mss << self.probe_up_rounds;
         self.probe_up_rounds = (self.probe_up_rounds + 1).min(30);
@@ -625,7 +625,7 @@ impl Bbr3 {
         self.raise_slope(cwnd);
     }
 
-    /// `NoteLoss`.
+    /// Notes that this round trip has a loss or a mark: `NoteLoss`.
     fn note_loss(&mut self, delivered: u64) {
         if !self.loss_in_round {
             self.loss_round_delivered = delivered;
@@ -639,7 +639,7 @@ impl Bbr3 {
         self.undo = Undo { state, bw_shortterm, inflight_shortterm, inflight_longterm };
     }
 
-    /// `HandleInflightTooHigh`.
+    /// Sets the long-term bound, and ends probing: `HandleInflightTooHigh`.
     fn handle_inflight_too_high(
         &mut self,
         window: &Window,
@@ -658,7 +658,7 @@ impl Bbr3 {
         }
     }
 
-    /// `UpdateMinRTT`.
+    /// Updates the least round trips of 5 and of 10 s: `UpdateMinRTT`.
     fn update_min_rtt(&mut self, sample: &RateSample) {
         let now = sample.now;
         self.probe_rtt_expired =
@@ -675,7 +675,7 @@ impl Bbr3 {
         }
     }
 
-    /// `CheckProbeRTT` and `HandleProbeRTT`.
+    /// Begins, continues and ends `ProbeRTT`: `CheckProbeRTT` and `HandleProbeRTT`.
     fn check_probe_rtt(&mut self, window: &mut Window, sample: &RateSample) {
         let delivered = sample.total_delivered;
         if self.state != State::ProbeRtt && self.probe_rtt_expired && !self.idle_restart {
@@ -737,12 +737,12 @@ impl Bbr3 {
         ((self.pacing_rate / 1e3) as u64).min(MOST_QUANTUM).max(2 * self.mss)
     }
 
-    /// `BDPMultiple`.
+    /// Returns the product of a rate and the least round trip, times a gain: `BDPMultiple`.
     fn product(&self, bandwidth: f64, gain: f64) -> u64 {
         self.min_rtt.map_or(self.initial_window, |rtt| (volume(bandwidth, rtt) * gain) as u64)
     }
 
-    /// `QuantizationBudget`.
+    /// Returns a volume with room for three quanta: `QuantizationBudget`.
     fn with_quanta(&self, inflight: u64) -> u64 {
         let most = inflight.max(3 * self.quantum()).max(self.least_window());
         most + if self.state == State::Up { 2 * self.mss } else { 0 }
@@ -768,13 +768,13 @@ impl Bbr3 {
         self.product(self.bw, PROBE_RTT_WINDOW_GAIN).max(self.least_window())
     }
 
-    /// `SaveCwnd`.
+    /// Keeps the window, to restore it later: `SaveCwnd`.
     fn save_window(&mut self, cwnd: u64) {
         let is_normal = self.loss_state == LossState::Open && self.state != State::ProbeRtt;
         self.prior_window = if is_normal { cwnd } else { self.prior_window.max(cwnd) };
     }
 
-    /// `SetCwnd`, and `RestoreCwnd` after a recovery.
+    /// Sets the window within its bounds: `SetCwnd`, and `RestoreCwnd` after a recovery.
     fn set_window(&mut self, window: &mut Window, sample: &RateSample) {
         let before = std::mem::replace(&mut self.loss_state, sample.state);
         if sample.state == LossState::Open && before != LossState::Open {
