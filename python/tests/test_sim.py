@@ -240,8 +240,29 @@ class Runs(InFolder):
             cutline.run(small(dumbbell__queue__limit="100 B"), results=None)
 
     def test_what_the_simulator_refuses_is_an_error_before_the_first_run(self):
-        with self.assertRaisesRegex(cutline.ScenarioError, "only in the kernel"):
-            cutline.run(small().with_({"flow.bulk.transport.congestion-control": "bbr"}))
+        graph = Scenario.from_toml("""
+            name = "programs"
+            duration = "2 s"
+            [[node]]
+            name = "a"
+            [[node]]
+            name = "b"
+            [[link]]
+            from = "a"
+            to = "b"
+            rate = "4 Mbit/s"
+            delay = "10 ms"
+            queue = { aqm = "drop-tail", limit = "100 packets" }
+            [[flow]]
+            name = "objects"
+            from = "a"
+            to = "b"
+            transport = { protocol = "tcp" }
+            program = "dirm"
+            app = { kind = "bulk" }
+            """, "programs.toml")
+        with self.assertRaisesRegex(cutline.ScenarioError, "program is available only in the laboratory with routers"):
+            cutline.run(graph)
         self.assertFalse(Path("results").exists())
 
 

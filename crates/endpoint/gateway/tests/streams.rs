@@ -346,7 +346,7 @@ fn a_reservation_that_is_refused_is_told_and_in_the_document_or_an_error() {
     assert_eq!(rest(stream), (b"!hello".to_vec(), None), "it goes on");
     near.wait_for_ends(1);
     let why = "cutlined cannot be reached: cutlined at /nosuch/agent";
-    near.told.wait_for(&format!("send goes on as best effort: {why}"));
+    near.told.wait_for(&format!("send continues as best effort: {why}"));
     let sent = &near.stop().connections[0].sent;
     assert!(sent.refusal.as_ref().is_some_and(|refusal| refusal.starts_with(why)), "{sent:?}");
     assert_eq!(sent.reserved_bps, None);
