@@ -175,7 +175,7 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
 fn a_server_that_refuses_is_told_by_both_and_a_far_gateway_without_a_key_warns() {
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut far = Running::start(&["far", "--tcp", &format!("0.0.0.0:0={nobody}")], 1);
-    assert!(far.error_line().starts_with("warning: everybody who can reach this gateway"));
+    assert!(far.error_line().starts_with("warning: every host that can reach this gateway"));
     let to = format!("0=127.0.0.1:{}", far.addresses[0].port());
     let mut near = Running::start(&["near", "--tcp", &to], 1);
     let mut client = TcpStream::connect(near.addresses[0]).unwrap();

@@ -148,7 +148,7 @@ int main(int count, char **arguments)
         failed = refused(options, "the bandwidth is not available at 10.0.0.1; 400 kbit/s would be granted",
                          CUTLINE_REASON_BANDWIDTH, 400000);
     else if (strcmp(answer, "unanswered") == 0)
-        failed = refused(options, "nobody has answered in time", CUTLINE_REASON_UNANSWERED, -1);
+        failed = refused(options, "there was no answer in time", CUTLINE_REASON_UNANSWERED, -1);
     else if (strcmp(answer, "no-agent") == 0)
         failed = refused(options, "cutlined cannot be reached", CUTLINE_REASON_NO_AGENT, -1);
     else if (strcmp(answer, "without") == 0)

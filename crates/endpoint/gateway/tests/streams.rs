@@ -158,8 +158,8 @@ fn a_server_that_breaks_off_never_looks_like_one_that_has_ended() {
     let mut stream = client(&near);
     stream.write_all(b"request").unwrap();
     assert_eq!(rest(stream), (vec![b'x'; 1000], Some(ErrorKind::ConnectionReset)));
-    far.told.wait_for("the server has broken it off: Connection reset");
-    near.told.wait_for("the other gateway has broken it off");
+    far.told.wait_for("the server has ended it: Connection reset");
+    near.told.wait_for("the other gateway has ended it");
 }
 
 #[test]
@@ -346,7 +346,7 @@ fn a_reservation_that_is_refused_is_told_and_in_the_document_or_an_error() {
     assert_eq!(rest(stream), (b"!hello".to_vec(), None), "it goes on");
     near.wait_for_ends(1);
     let why = "cutlined cannot be reached: cutlined at /nosuch/agent";
-    near.told.wait_for(&format!("send goes on as best effort: {why}"));
+    near.told.wait_for(&format!("send continues as best effort: {why}"));
     let sent = &near.stop().connections[0].sent;
     assert!(sent.refusal.as_ref().is_some_and(|refusal| refusal.starts_with(why)), "{sent:?}");
     assert_eq!(sent.reserved_bps, None);

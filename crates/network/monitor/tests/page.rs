@@ -191,7 +191,7 @@ fn examine(browser: &mut Browser, at: SocketAddr) {
         "40.0 %",
         "5.00 %",
         "No reservations are shown",
-        "delivery is bad, and no row of this host says why",
+        "delivery is bad, and no row of this host explains it",
     ] {
         browser.wait_for_text(text);
     }

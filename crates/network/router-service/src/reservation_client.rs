@@ -366,7 +366,7 @@ mod tests {
             .reserve(RouterDirection::Reverse, 1, bucket(10), &[to_port(9)])
             .unwrap_err()
             .to_string();
-        assert!(error.contains("4 clients may reserve at a time"), "{error}");
+        assert!(error.contains("limit of clients with reservations reached (4)"), "{error}");
         drop(clients.remove(0));
         bed.wait_for(3);
         clients[3].reserve(RouterDirection::Reverse, 1, bucket(10), &[to_port(9)]).unwrap();
