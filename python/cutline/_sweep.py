@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from . import _native, extend
+from ._files import write_whole
 from ._progress import Progress
 from .errors import (
     ArgumentError, ClusterLost, Error, Interrupted, NoResults, ResultsDamaged, ResultsExist, RunError, StoreError, WorkerError,
@@ -389,13 +390,7 @@ class _Store:
 
 def _write(path: Path, content: bytes) -> None:
     """Writes a file that is whole or not there."""
-    unfinished = path.with_name(path.name + ".unfinished")
-    try:
-        unfinished.write_bytes(content)
-        os.replace(unfinished, path)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
-        raise
+    write_whole(path, path.with_name(path.name + ".unfinished"), content)
 
 
 def _store_error(root: Path, error: OSError) -> StoreError:

@@ -13,12 +13,14 @@ from __future__ import annotations
 import json
 import math
 import os
+import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
+from ._files import write_whole
 from .errors import ArgumentError, StoreError
 from .results import Results, _library, _texts, open as open_results
 
@@ -161,16 +163,16 @@ def save(axes: Axes | Iterable[Axes], path: str | os.PathLike[str], **options: A
     file = Path(path)
     if file.suffix not in _FORMATS:
         raise ArgumentError(f"path: {os.fspath(path)!r} is not allowed: expected a name that ends with {', '.join(_FORMATS)}", "path")
-    unfinished = file.with_name(f".{file.name}.unfinished{file.suffix}")
     dpi = {"dpi": 200, **options} if file.suffix == ".png" else options
     try:
-        with matplotlib.rc_context(_FILES):
-            _list(axes)[0].figure.get_figure(root=True).savefig(unfinished, **dpi)
-        os.replace(unfinished, file)
+        # Matplotlib would follow a link in the place of the file. PGF may have further files, its bitmaps.
+        with tempfile.TemporaryDirectory() as private:
+            with matplotlib.rc_context(_FILES):
+                _list(axes)[0].figure.get_figure(root=True).savefig(Path(private, file.name), **dpi)
+            for made in sorted(Path(private).iterdir(), key=lambda made: made.name == file.name):
+                write_whole(file.with_name(made.name), file.with_name(f".{made.name}.unfinished"), made.read_bytes())
     except OSError as error:
         raise StoreError(error.errno, f"{os.fspath(path)} cannot be written: {error.strerror or error}") from error
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def _picture(

@@ -91,6 +91,16 @@ class Figures(InFolder):
             self.assertTrue(Path(name).read_bytes().startswith(start))
         self.assertIn(b"/Type0", Path("a.pdf").read_bytes(), "fonts are embedded as outlines")
 
+    def test_no_file_is_written_through_a_symbolic_link(self):
+        axes = plot.cdf(self.single)
+        for link in ("a.svg", ".a.svg.unfinished", ".a.svg.unfinished.svg"):
+            Path("precious").write_text("precious")
+            os.symlink("precious", link)
+            plot.save(axes, "a.svg")
+            self.assertEqual(Path("precious").read_text(), "precious", link)
+            self.assertFalse(Path("a.svg").is_symlink(), link)
+            Path(link).unlink(missing_ok=True)
+
     @unittest.skipIf(shutil.which("pdflatex") is None, "pdflatex is not installed")
     def test_pgf_compiles(self):
         axes = plot.sweep(self.swept, measures=["q", "queuing_p99_ms"], style="one-column")

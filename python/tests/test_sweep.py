@@ -105,6 +105,19 @@ class OnThisMachine(InFolder):
             self.assertEqual(file.stat().st_mtime_ns != at, is_made_again, file)
         self.assertEqual(list(Path(found.folder).rglob("*.unfinished")), [])
 
+    def test_no_file_is_written_through_a_symbolic_link(self):
+        """Root may store results in a folder of another user."""
+        folder = Path("results/sweeps/small")
+        for table in ("flows", "records"):
+            (folder / table).mkdir(parents=True)
+        Path("precious").write_text("precious")
+        for name in ("sweep.json.unfinished", "flows/part-00000.parquet.unfinished", "records/part-00000.json.unfinished"):
+            (folder / name).symlink_to(Path("precious").absolute())
+        found = cutline.sweep("small.toml", {"flow.audio.hint": [1, 6]}, progress=False)
+        self.assertTrue(found.complete)
+        self.assertEqual(Path("precious").read_text(), "precious")
+        self.assertEqual([file for file in folder.rglob("*") if file.is_symlink()], [])
+
     def test_another_sweep_in_the_folder_is_an_error(self):
         cutline.sweep("small.toml", {"flow.audio.hint": [1, 6]}, progress=False)
         before = content("results/sweeps/small")

@@ -9,6 +9,7 @@ use cutline_monitor::{
 };
 use cutline_service::regular_file;
 use cutline_snmp::{SnmpError, SnmpOptions, SnmpService};
+use cutline_sys::address::{AddressError, listening};
 use cutline_sys::resources;
 use cutline_text::Printable;
 use cutline_traffic::control::Key;
@@ -71,8 +72,12 @@ fn listen(text: &str) -> Result<Listen, String> {
     if text == "off" {
         return Ok(Listen::Off);
     }
-    let expected = |_| format!("expected an address with a port, such as {DEFAULT_LISTEN}, or off");
-    text.parse().map(Listen::At).map_err(expected)
+    listening(text).map(Listen::At).map_err(|error| match error {
+        AddressError::Malformed => {
+            format!("expected an address with a port, such as {DEFAULT_LISTEN}, or off")
+        }
+        other => other.to_string(),
+    })
 }
 
 pub fn execute(args: &Args) -> Result<(), Failure> {

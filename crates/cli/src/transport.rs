@@ -51,8 +51,10 @@ pub struct ControlDocument {
     title: &'static str,
     /// The paper or standard that defines the congestion control.
     source: &'static str,
-    /// True if the response to marks is proportional to their share. Otherwise a mark counts as a loss.
+    /// True if the response to marks is proportional to their share. Otherwise a mark counts as a loss, or not at all.
     scalable: bool,
+    /// True if the control sets a pacing rate from samples of the delivery rate. It then turns on `sack` and `rack`.
+    paced: bool,
     /// The parameters in addition to those of the transport.
     parameters: Vec<ParameterDocument>,
 }
@@ -89,8 +91,9 @@ fn describe(about: TransportDescription) -> (CatalogueItem, TransportDocument) {
 }
 
 fn describe_control(about: ControlDescription) -> (CatalogueItem, ControlDocument) {
-    let ControlDescription { name, title, source, parameters, scalable } = about;
-    let item = CatalogueItem::new([name, title, source], parameters, vec![("scalable", scalable)]);
+    let ControlDescription { name, title, source, parameters, scalable, paced } = about;
+    let item =
+        CatalogueItem::new([name, title, source], parameters, vec![("scalable", scalable), ("paced", paced)]);
     let parameters = item.parameter_documents();
-    (item, ControlDocument { name, title, source, scalable, parameters })
+    (item, ControlDocument { name, title, source, scalable, paced, parameters })
 }

@@ -219,11 +219,6 @@ fn is_refused(scenario: &str, command: &[&str], why: &str) {
 
 #[test]
 fn features_of_one_side_are_refused_by_the_other() {
-    let bbr = SCENARIO.replace(
-        "mss = \"1000 B\" }\napp = { kind = \"bulk\"",
-        "congestion-control = \"bbr\" }\napp = { kind = \"bulk\"",
-    );
-    is_refused(&bbr, &["run"], "bbr is available only in the kernel: run it with `cutline lab run`");
     let lab = &["lab", "run"];
     let adaptive = SCENARIO.replace("hint = 6", "hint = \"adaptive\"");
     is_refused(

@@ -122,6 +122,7 @@ fn the_socket_answers_and_a_killed_routers_is_replaced() {
     assert_eq!(home.ask("config")["config"]["forward"]["queue"]["aqm"], "sieve");
     assert_eq!(home.ask("reload status")["reload"], Value::Null, "it has no file");
     assert!(home.ask("stat")["error"].as_str().unwrap().contains("allowed are stats"));
+    narrow(&socket);
     watch(&socket);
 
     lab.middle.ip(&["link", "add", "q0", "type", "veth", "peer", "name", "q1"]).unwrap();
@@ -144,6 +145,18 @@ fn the_socket_answers_and_a_killed_routers_is_replaced() {
     assert_eq!(home.ask("stats")["event"], "stats");
     assert_eq!(lab.router.end().0, Some(0));
     assert!(!path.exists(), "it goes with the router");
+}
+
+/// On a terminal no line is wider than it.
+fn narrow(socket: &str) {
+    let cutline = env!("CARGO_BIN_EXE_cutline");
+    let command = format!("stty rows 40 cols 60; {cutline} router stats {socket}");
+    let mut terminal = Command::new("script");
+    terminal.args(["--quiet", "--return", "--command", &command, "/dev/null"]).env("NO_COLOR", "1");
+    let output = terminal.stdin(Stdio::null()).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && text.contains("below the fair share"), "{text}");
+    assert!(text.lines().all(|line| line.trim_end().chars().count() <= 60), "{text}");
 }
 
 /// Documents come until the client goes, and the client goes when its output is not read.

@@ -153,6 +153,37 @@ fn ask_datagram(to: SocketAddrV6) -> Vec<u8> {
 }
 
 #[test]
+fn a_monitor_has_its_page_at_a_link_local_address() {
+    let Some(network) = network("zones-monitor") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let [token, publish, query] = ["token", "publish", "query"].map(|name| folder.path().join(name));
+    std::fs::write(&token, "a-token-of-letters-and-dashes\n").unwrap();
+    std::fs::set_permissions(&token, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let [token, publish, query] = [&token, &publish, &query].map(|path| path.to_str().unwrap());
+    let arguments =
+        ["monitor", "--listen", "[fe80::1%lo]:0", "--token-file", token, "--publish-socket", publish];
+    let mut monitor = start(&network, &[&arguments[..], &["--socket", query]].concat());
+    let mut errors = BufReader::new(monitor.stderr.take().unwrap());
+    let mut line = String::new();
+    errors.read_line(&mut line).unwrap();
+    let _monitor = Service(monitor);
+    let at = line.split("http://").nth(1).and_then(|rest| rest.split('/').next()?.parse().ok());
+    let SocketAddr::V6(at) = at.unwrap_or_else(|| panic!("{line}")) else { panic!("{line}") };
+    let bearer = "Authorization: Bearer a-token-of-letters-and-dashes";
+    let host = format!("Host: [fe80::1%lo]:{}", at.port());
+    let request = format!("GET /metrics HTTP/1.1\r\n{host}\r\n{bearer}\r\nConnection: close\r\n\r\n");
+    let ask = || {
+        let mut stream = TcpStream::connect(at).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let answer = network.within(ask).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+#[test]
 fn an_address_without_its_interface_is_an_error_that_says_what_to_write() {
     for arguments in [
         &["tg", "send", "fe80::1"][..],
@@ -161,6 +192,7 @@ fn an_address_without_its_interface_is_an_error_that_says_what_to_write() {
         &["tg", "rrul", "[fe80::1]:5203"],
         &["doctor", "bottleneck", "--probe", "fe80::1"],
         &["gateway", "near", "--tcp", "8080=[fe80::1]:80"],
+        &["monitor", "--listen", "[fe80::1]:9466"],
         &[
             "router",
             "--in",

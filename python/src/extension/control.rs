@@ -99,6 +99,8 @@ impl ExternalAlgorithm for &'static Class {
             source: self.source,
             parameters: self.parameters.clone(),
             scalable: self.definition().scalable,
+            // A class of Python grows a window; it receives no samples of the delivery rate.
+            paced: false,
         }
     }
 

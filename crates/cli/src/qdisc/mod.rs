@@ -15,6 +15,7 @@ use cutline_qdisc::{
     Removal, default_limit, in_words,
 };
 use cutline_router::Overhead;
+use cutline_router_service::too_small;
 use cutline_sys::ethtool;
 use cutline_text::Printable;
 use cutline_units::{Duration, Rate};
@@ -215,6 +216,9 @@ impl AddArgs {
         if let Some(note) = note_on_segments(name, self.rate) {
             message::print(&note);
         }
+        if let Some(note) = too_small(settings.queue.limit) {
+            message::print(&format!("note: {note}"));
+        }
         Ok(())
     }
 
@@ -250,7 +254,11 @@ impl ChangeArgs {
             ChangeOutcome::InUse => "in use",
             ChangeOutcome::WithNextPacket => "in use with the next packet",
         };
-        output::print(&format!("{}: {}; {when}\n", Printable(name), in_a_line(&queues.show(name)?)))
+        output::print(&format!("{}: {}; {when}\n", Printable(name), in_a_line(&queues.show(name)?)))?;
+        if let Some(note) = change.limit.and_then(too_small) {
+            message::print(&format!("note: {note}"));
+        }
+        Ok(())
     }
 
     fn settings(

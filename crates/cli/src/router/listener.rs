@@ -2,6 +2,7 @@
 
 use super::text;
 use crate::exit::Failure;
+use crate::output;
 use crate::screen::SCREEN;
 use cutline_router_service::{Listener, Statistics};
 use cutline_service::{Outlet, Written};
@@ -35,9 +36,9 @@ impl Printer {
             Report::Interval(now) => {
                 let text = text::since(last.as_ref(), &now);
                 last = Some(now);
-                text
+                output::wrapped(&text)
             }
-            Report::End(now) => text::whole(&now, None),
+            Report::End(now) => output::wrapped(&text::whole(&now, None)),
         };
         #[expect(clippy::disallowed_methods, reason = "an outlet escapes")]
         let (stdout, stderr) = (std::io::stdout(), std::io::stderr());

@@ -17,7 +17,7 @@ use cutline_ports::{PortError, PortKind};
 use cutline_router::Overhead;
 use cutline_router_service::{
     DirectionSpec, ProcessSpec, Restored, Router, RouterSpec, Schedule, ServiceError, configuration,
-    long_waits, obstacles, summary,
+    obstacles, summary, warnings,
 };
 use cutline_sys::address::listening;
 use cutline_units::{Bytes, Duration, Rate};
@@ -188,7 +188,7 @@ impl Args {
         if self.json {
             output::print_json(&configuration(spec))?;
         } else {
-            let lines = [vec![format!("routing {}", summary(spec))], long_waits(spec)].concat();
+            let lines = [vec![format!("routing {}", summary(spec))], warnings(spec)].concat();
             output::print(&(lines.join("\n") + "\n"))?;
         }
         let obstacles = obstacles(spec);
@@ -199,7 +199,7 @@ impl Args {
     }
 
     fn route(&self, spec: RouterSpec) -> Result<(), Failure> {
-        let warnings = long_waits(&spec);
+        let warnings = warnings(&spec);
         // Privileges are dropped before a thread is created, because a thread would keep them.
         let view = self.view.map(RouterView::bind).transpose()?;
         let mut router = Router::open(spec)?;

@@ -81,8 +81,10 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     loop {
         let RouterReply { line, statistics } = client.reply()?;
         let text = match &statistics {
-            Some(now) if !args.json && args.watch.is_some() => text::since(last.as_ref(), now),
-            Some(now) if !args.json => text::whole(now, Some(&configuration(&socket)?)),
+            Some(now) if !args.json && args.watch.is_some() => {
+                output::wrapped(&text::since(last.as_ref(), now))
+            }
+            Some(now) if !args.json => output::wrapped(&text::whole(now, Some(&configuration(&socket)?))),
             _ => cutline_text::json(&line).into_owned() + "\n",
         };
         if output::print_on(&text)?.is_break() || args.watch.is_none() {
@@ -124,7 +126,7 @@ pub fn status(_: &StatusArgs) -> Result<(), Failure> {
             Err(error) => table.add(silent_row(&name, &error.to_string())),
         }
     }
-    output::print(&table.render())
+    output::print_wrapped(&table.render())
 }
 
 /// Returns the row of a router that does not answer: its name, the reason, and dashes.

@@ -11,7 +11,7 @@ use crate::queue_args::link_rate;
 use crate::{interrupt, output};
 use clap::ValueEnum;
 use cutline_router::Overhead;
-use cutline_router_service::{RouterSpec, long_waits};
+use cutline_router_service::{RouterSpec, warnings};
 use cutline_router_setup::{FairShares, NatMode, RouterFile, SystemdUnits, start};
 use cutline_text::Printable;
 use cutline_units::{Duration, Rate};
@@ -92,7 +92,7 @@ pub fn up(args: &UpArgs) -> Result<(), Failure> {
     if args.dry_run {
         return output::print(&format!("{}\n# router.toml\n{file}", setup.shown(nat)?));
     }
-    for warning in long_waits(&spec) {
+    for warning in warnings(&spec) {
         crate::message::print(&warning);
     }
     let stats = if args.persist {

@@ -6,9 +6,9 @@
 //! folded in this way, because it reorders packets or decides at their departure.
 
 use crate::measure::{BacklogMeter, Window};
+use crate::waiting::{WaitingList, WaitingPackets};
 use cutline_aqm::Limit;
 use cutline_units::{Bytes, Duration, Histogram, Instant, Line, Pace, Rate};
-use std::collections::VecDeque;
 
 /// Packets that a link received, dropped, marked and sent within the measuring window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,6 +89,8 @@ pub(crate) struct FifoLink {
     line: Line,
     /// Index of the link's class.
     pub(crate) class: u32,
+    /// True if packets in the queue have a place in the store.
+    has_waiting: bool,
     /// Packets that arrived and were not dropped.
     arrived: u64,
     sent: u64,
@@ -100,10 +102,10 @@ pub(crate) struct FifoLink {
 
 const _: () = assert!(size_of::<FifoLink>() == 64, "a FIFO link is one cache line");
 
-/// The queue of a FIFO link: the start time and size of each waiting packet, and the queue's measures.
+/// The queue of a FIFO link: the waiting packets, and the queue's measures.
 #[derive(Clone, Debug)]
 pub(crate) struct FifoQueue {
-    waiting: VecDeque<(Instant, u32)>,
+    waiting: WaitingList,
     bytes: u64,
     /// Packets that were dropped within the measuring window because the queue was full.
     dropped: u64,
@@ -125,6 +127,7 @@ impl FifoLink {
         Self {
             line: Line::default(),
             class,
+            has_waiting: false,
             arrived: 0,
             sent: 0,
             sent_bytes: 0,
@@ -134,17 +137,21 @@ impl FifoLink {
     }
 
     /// Offers a packet of `size` bytes that arrives at `now`, which is not before the previous arrival. Returns `None` when
-    /// the queue is full. `class` must be the class of this link.
+    /// the queue is full. `class` must be the class of this link, `waiting` the store of its packets.
     #[inline]
     pub(crate) fn offer(
         &mut self,
         class: &mut FifoClass,
+        waiting: &mut WaitingPackets,
         now: Instant,
         size: u32,
         window: Window,
     ) -> Option<Passage> {
         if self.line.free_at() >= now {
-            return self.offer_busy(class, now, size, window);
+            return self.offer_busy(class, waiting, now, size, window);
+        }
+        if self.has_waiting {
+            self.release(waiting, now);
         }
         let Transmission { ns, remainder, .. } = class.transmission(size);
         let departs = now + Duration::from_nanos(ns);
@@ -156,17 +163,36 @@ impl FifoLink {
     /// Handles a packet that arrives while another one is transmitted, or at the very time at which the other one's last
     /// bit leaves. In the latter case the packet does not wait, but inherits the remainder of a nanosecond.
     #[cold]
-    fn offer_busy(&mut self, class: &FifoClass, now: Instant, size: u32, window: Window) -> Option<Passage> {
+    fn offer_busy(
+        &mut self,
+        class: &FifoClass,
+        waiting: &mut WaitingPackets,
+        now: Instant,
+        size: u32,
+        window: Window,
+    ) -> Option<Passage> {
         let starts = self.line.free_at();
         if starts > now {
             let queue = self.queue.get_or_insert_with(|| Box::new(FifoQueue::new(window)));
-            if !queue.admit(class.limit, now, starts, size, window) {
+            let is_admitted = queue.admit(class.limit, waiting, now, starts, size, window);
+            self.has_waiting = queue.waiting.packets() > 0;
+            if !is_admitted {
                 return None;
             }
         }
         let departs = self.line.send(now, Bytes::new(u64::from(size)), class.pace);
         self.count(now, starts, departs, size, window);
         Some(Passage { waited: starts - now, arrives: departs + class.delay })
+    }
+
+    /// Gives back the places of the packets whose transmission has started by `now`.
+    #[cold]
+    #[inline(never)]
+    fn release(&mut self, waiting: &mut WaitingPackets, now: Instant) {
+        if let Some(queue) = &mut self.queue {
+            queue.release(waiting, now);
+            self.has_waiting = queue.waiting.packets() > 0;
+        }
     }
 
     #[inline]
@@ -206,11 +232,11 @@ impl FifoLink {
         }
     }
 
-    /// Completes the queue's measures at `end` and returns them; `None` when no packet ever waited.
-    pub(crate) fn finish(&mut self, end: Instant) -> Option<&FifoQueue> {
-        let queue = self.queue.as_deref_mut()?;
-        queue.release(end);
-        queue.meter.set(end, queue.waiting.len() as u32, queue.bytes);
+    /// Completes the queue's measures at `end` and takes the queue; `None` when no packet ever waited.
+    pub(crate) fn finish(&mut self, waiting: &mut WaitingPackets, end: Instant) -> Option<FifoQueue> {
+        let mut queue = *self.queue.take()?;
+        queue.release(waiting, end);
+        queue.meter.set(end, queue.waiting.packets(), queue.bytes);
         Some(queue)
     }
 }
@@ -218,7 +244,7 @@ impl FifoLink {
 impl FifoQueue {
     fn new(window: Window) -> Self {
         Self {
-            waiting: VecDeque::new(),
+            waiting: WaitingList::default(),
             bytes: 0,
             dropped: 0,
             meter: BacklogMeter::new(window),
@@ -227,16 +253,24 @@ impl FifoQueue {
     }
 
     /// Queues a packet whose transmission will start at `starts`. Returns false when the queue is full.
-    fn admit(&mut self, limit: Limit, now: Instant, starts: Instant, size: u32, window: Window) -> bool {
-        self.release(now);
+    fn admit(
+        &mut self,
+        limit: Limit,
+        waiting: &mut WaitingPackets,
+        now: Instant,
+        starts: Instant,
+        size: u32,
+        window: Window,
+    ) -> bool {
+        self.release(waiting, now);
         let room = match limit {
-            Limit::Packets(most) => self.waiting.len() < most as usize,
+            Limit::Packets(most) => self.waiting.packets() < most,
             Limit::Bytes(most) => self.bytes + u64::from(size) <= most,
         };
         if room {
-            self.waiting.push_back((starts, size));
+            waiting.push(&mut self.waiting, starts, size);
             self.bytes += u64::from(size);
-            self.meter.set(now, self.waiting.len() as u32, self.bytes);
+            self.meter.set(now, self.waiting.packets(), self.bytes);
             if window.contains(now) {
                 self.waits.record(starts - now);
             }
@@ -247,13 +281,10 @@ impl FifoQueue {
     }
 
     /// Releases the packets that have started by `now`.
-    fn release(&mut self, now: Instant) {
-        while let Some(&(starts, size)) = self.waiting.front()
-            && starts <= now
-        {
-            self.waiting.pop_front();
+    fn release(&mut self, waiting: &mut WaitingPackets, now: Instant) {
+        while let Some((starts, size)) = waiting.pop_started(&mut self.waiting, now) {
             self.bytes -= u64::from(size);
-            self.meter.set(starts, self.waiting.len() as u32, self.bytes);
+            self.meter.set(starts, self.waiting.packets(), self.bytes);
         }
     }
 }
@@ -262,22 +293,24 @@ impl FifoQueue {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::collections::VecDeque;
 
     const ALWAYS: Window = Window { from: Instant::ZERO, until: Instant::FAR_FUTURE };
     /// 8 Mbit/s: a microsecond a byte.
     const RATE: Rate = Rate::from_mbps(8);
 
-    /// A FIFO link and its class.
-    struct Alone(FifoLink, FifoClass);
+    /// A FIFO link, its class and its waiting packets.
+    struct Alone(FifoLink, FifoClass, WaitingPackets);
 
     impl Alone {
         fn offer(&mut self, now: Instant, size: u32) -> Option<Passage> {
-            self.0.offer(&mut self.1, now, size, ALWAYS)
+            self.0.offer(&mut self.1, &mut self.2, now, size, ALWAYS)
         }
     }
 
     fn fifo_link(limit: Limit) -> Alone {
-        Alone(FifoLink::new(0), FifoClass::new(RATE, Duration::from_millis(1), limit))
+        let class = FifoClass::new(RATE, Duration::from_millis(1), limit);
+        Alone(FifoLink::new(0), class, WaitingPackets::default())
     }
 
     fn us(n: u64) -> Instant {

@@ -55,7 +55,9 @@ pub mod qos;
 mod queued_link;
 mod route;
 pub mod rsvp;
+mod tight;
 mod transmitter;
+mod waiting;
 mod watch;
 
 pub use aal5::Aal5Params;

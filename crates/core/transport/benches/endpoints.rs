@@ -37,7 +37,7 @@ fn sender_alone(params: &Arc<tcp::Params>) -> u64 {
     while let Some(segment) = sender.transmit(now) {
         sent_at.push_back(segment.sent_at);
     }
-    let mut ack = tcp::Ack { ack: 0, echo: now, sack: tcp::SackBlocks::NONE, ece: false };
+    let mut ack = tcp::Ack { ack: 0, echo: now, sack: tcp::SackBlocks::NONE, ece: false, marked: 0 };
     for _ in 0..SEGMENTS {
         now += Duration::from_micros(100);
         ack.ack += 1000;
@@ -53,7 +53,8 @@ fn sender_alone(params: &Arc<tcp::Params>) -> u64 {
 /// The ring without transports, whose cost is to be subtracted from the others.
 fn ring_alone() -> u64 {
     let mut ring: VecDeque<Instant> = (0..30).map(Instant::from_nanos).collect();
-    let mut ack = tcp::Ack { ack: 0, echo: Instant::ZERO, sack: tcp::SackBlocks::NONE, ece: false };
+    let mut ack =
+        tcp::Ack { ack: 0, echo: Instant::ZERO, sack: tcp::SackBlocks::NONE, ece: false, marked: 0 };
     for n in 0..SEGMENTS {
         ack.ack += 1000;
         ack.echo = ring.pop_front().expect("it is never empty");

@@ -16,7 +16,8 @@
 
 use crate::app::{self, App, Completion, TrafficSource as _, Write};
 use crate::tcp::{
-    self, Ack, Acked, Acknowledgement, Algorithm, CongestionControl as _, DynControl, Segment, Window,
+    self, Ack, Acked, Acknowledgement, Algorithm, CongestionControl as _, DynControl, LossState, LostSegment,
+    RateSample, Segment, Window,
 };
 use cutline_params::conformance::Made;
 use cutline_params::{ParameterValue, conformance};
@@ -206,6 +207,11 @@ pub fn a_copy_of_a_source_behaves_as_the_original(params: &app::Params) {
     assert!(copy == original, "{}: a copy differs from the original", params.name());
 }
 
+/// TCP's defaults with this congestion control.
+fn with(algorithm: &Algorithm) -> tcp::Params {
+    tcp::Params { algorithm: algorithm.clone(), ..tcp::Params::default() }
+}
+
 const MSS: u64 = 1000;
 /// The upper bound of windows, bytes.
 const MOST_WINDOW: u64 = 1 << 40;
@@ -214,23 +220,33 @@ const MOST_WINDOW: u64 = 1 << 40;
 #[derive(Clone)]
 struct Drive {
     name: &'static str,
+    is_paced: bool,
     control: Box<dyn DynControl>,
     window: Window,
     random: RandomStream,
     now: Instant,
     una: u64,
+    /// Bytes lost, and those of them that the next acknowledgement of a paced control tells.
+    lost: (u64, u64),
+    state: LossState,
+    /// Bytes marked, of the next acknowledgement of a paced control.
+    marked: u64,
 }
 
 impl Drive {
     fn new(algorithm: &Algorithm) -> Self {
-        let tcp = tcp::Params { algorithm: algorithm.clone(), ecn: Ecn::Ect0, ..tcp::Params::default() };
+        let tcp = tcp::Params { ecn: Ecn::Ect0, ..with(algorithm) };
         Self {
             name: algorithm.name(),
+            is_paced: algorithm.is_paced(),
             control: algorithm.begin(&tcp),
             window: Window { cwnd: 10 * MSS, ssthresh: u64::MAX },
             random: Streams::new(7).stream("conformance", "control"),
             now: Instant::from_nanos(1_000_000_000),
             una: 0,
+            lost: (0, 0),
+            state: LossState::Open,
+            marked: 0,
         }
     }
 
@@ -244,6 +260,9 @@ impl Drive {
     }
 
     fn step(&mut self) {
+        if self.is_paced {
+            return self.step_paced();
+        }
         let chance = self.random.uniform();
         let marked = (0.01..0.05).contains(&chance);
         let (window, flight) = (self.window, self.window.cwnd);
@@ -263,6 +282,93 @@ impl Drive {
         let Window { cwnd, ssthresh } = self.window;
         let sound = (MSS..=MOST_WINDOW).contains(&cwnd) && ssthresh >= 2 * MSS;
         assert!(sound, "{}: {:?} after {window:?} is out of bounds", self.name, self.window);
+    }
+
+    /// A step of a paced control: a segment is delivered, and now and then one is lost or marked, or the timer expires. Losses and marks
+    /// leave the threshold, and there is always a rate.
+    fn step_paced(&mut self) {
+        let chance = self.random.uniform();
+        let (before, flight) = (self.window, self.window.cwnd);
+        let (mut threshold, mut state) = (before.ssthresh, self.state);
+        if chance < 0.01 {
+            if self.state == LossState::Open {
+                threshold = self.control.congested(&self.window, flight, MSS);
+                state = LossState::Recovery;
+            }
+            self.lose(flight);
+        } else if chance < 0.012 {
+            threshold = self.control.congested(&self.window, flight, MSS);
+            self.control.timed_out();
+            self.window.cwnd = MSS;
+            state = LossState::Timeout;
+            self.lose(flight);
+        } else if chance < 0.02 {
+            threshold = self.control.marked(&self.window, flight, MSS);
+            self.marked = MSS;
+        } else if chance < 0.05 {
+            state = LossState::Open;
+        } else if chance < 0.06 {
+            self.control.restarted(&mut self.window, self.now);
+        } else if chance < 0.065 {
+            self.control.spurious();
+        }
+        self.state = state;
+        self.deliver(flight, chance > 0.9);
+        let Window { cwnd, ssthresh } = self.window;
+        let sound = (MSS..=MOST_WINDOW).contains(&cwnd) && ssthresh == before.ssthresh;
+        assert!(sound, "{}: {:?} after {before:?} is out of bounds", self.name, self.window);
+        assert!(threshold == before.ssthresh, "{}: a paced control leaves the threshold", self.name);
+        let rate = self.control.pacing_rate().map_or(0, cutline_units::Rate::as_bps);
+        assert!(rate > 0, "{}: a pacing rate of {rate} bit/s", self.name);
+    }
+
+    fn lose(&mut self, flight: u64) {
+        self.lost.0 += MSS;
+        self.lost.1 += MSS;
+        let lost_since_sent = self.lost.1;
+        let (now, seq, total_delivered, is_app_limited) = (self.now, self.una, self.una, false);
+        let tx_in_flight = flight.max(MSS);
+        let loss = LostSegment {
+            now,
+            seq,
+            bytes: MSS,
+            total_delivered,
+            tx_in_flight,
+            lost_since_sent,
+            is_app_limited,
+        };
+        self.control.lost(&self.window, &loss);
+    }
+
+    /// Delivers a segment to a paced control, at a rate of a window in a round trip of 40 to 60 ms.
+    fn deliver(&mut self, flight: u64, is_app_limited: bool) {
+        let rtt = Duration::from_millis(40) + Duration::from_secs_f64(self.random.uniform() * 0.02);
+        self.now += Duration::from_micros(500);
+        self.una += MSS;
+        let newly_lost = std::mem::take(&mut self.lost.1);
+        let sample = RateSample {
+            now: self.now,
+            newly_delivered: MSS,
+            newly_lost,
+            newly_marked: std::mem::take(&mut self.marked),
+            total_delivered: self.una,
+            total_lost: self.lost.0,
+            prior_delivered: Some(self.una.saturating_sub(flight)),
+            delivered: self.una.min(flight),
+            interval: rtt,
+            is_app_limited,
+            rtt: Some(rtt),
+            is_ack_delayed: false,
+            srtt: rtt,
+            prior_in_flight: flight,
+            in_flight: flight - MSS.min(flight),
+            tx_in_flight: flight,
+            lost_since_sent: newly_lost,
+            is_window_limited: !is_app_limited,
+            next_send: self.now,
+            state: self.state,
+        };
+        self.control.delivered(&mut self.window, &sample);
     }
 
     fn acknowledge(&mut self, marked: bool, application_limited: bool) {
@@ -292,7 +398,7 @@ impl Drive {
 }
 
 /// A window has at least one segment and at most the upper bound, a threshold at least two segments, and congestion makes no
-/// window larger.
+/// window larger. A paced control always has a rate above zero, and leaves the threshold.
 pub fn windows_stay_within_bounds(algorithm: &Algorithm) {
     Drive::new(algorithm).windows(20_000);
 }
@@ -324,8 +430,7 @@ enum Packet {
 pub fn a_transfer_arrives_whole(algorithm: &Algorithm) {
     const BYTES: u64 = 1_000_000;
     let ecn = if algorithm.is_scalable() { Ecn::Ect0 } else { Ecn::NotEct };
-    let params =
-        Arc::new(tcp::Params { algorithm: algorithm.clone(), ecn, sack: true, ..tcp::Params::default() });
+    let params = Arc::new(tcp::Params { ecn, sack: true, rack: algorithm.is_paced(), ..with(algorithm) });
     let (mut sender, mut receiver) = (tcp::Sender::new(&params, Instant::ZERO), tcp::Receiver::new(&params));
     let mut path: BTreeMap<(Instant, u64), Packet> = BTreeMap::new();
     let (mut now, mut sent) = (Instant::ZERO, 0_u64);

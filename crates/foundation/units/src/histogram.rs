@@ -1,23 +1,25 @@
 //! A histogram of durations. Its buckets widen with the value, and it only stores the range of values it has seen.
 //!
 //! Buckets are log-linear, as in `HdrHistogram`: 32 to every doubling, so that a bucket is at most 1/32 = 3.1 % wide,
-//! above a resolution of 2^10 ns = 1 us. The array covers the range between the least and the greatest bucket with values.
-//! Delays of one flow lie within a few doublings, so its histogram takes some hundred bytes, where a histogram of the full
-//! range takes ten kilobytes. So 100,000 flows can have one each.
+//! above a resolution of 2^10 ns = 1 us. The counts cover the range between the least and the greatest bucket with values, and
+//! have a byte each until one of them needs more. Delays of one flow lie within a few doublings, so its histogram takes one or
+//! two hundred bytes, where a histogram of the full range takes seven kilobytes. So 100,000 flows can have one each.
 
 use crate::Duration;
+use std::ops::Range;
 
 /// Buckets to a doubling: 2^5.
 const SUB_BITS: u32 = 5;
 /// The resolution: 2^10 ns.
 const UNIT_BITS: u32 = 10;
 
+/// Counts are added in steps of this number of buckets.
+const STEP: u32 = 16;
+
 /// Counts of durations by size; sums and extremes are exact.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Histogram {
-    counts: Vec<u32>,
-    /// The bucket number of `counts[0]`.
-    first: u32,
+    counts: Counts,
     total: u64,
     sum_ns: u64,
     sum_squares: f64,
@@ -28,8 +30,33 @@ pub struct Histogram {
 
 impl Default for Histogram {
     fn default() -> Self {
-        let (first, total, sum_ns, sum_squares, least, greatest) = (0, 0, 0, 0.0, u64::MAX, 0);
-        Self { counts: Vec::new(), first, total, sum_ns, sum_squares, least, greatest }
+        let (total, sum_ns, sum_squares, least, greatest) = (0, 0, 0.0, u64::MAX, 0);
+        Self { counts: Counts::default(), total, sum_ns, sum_squares, least, greatest }
+    }
+}
+
+/// Histograms are equal if they have the same values, no matter how much memory each of them has.
+impl PartialEq for Histogram {
+    fn eq(&self, other: &Self) -> bool {
+        let sums = |of: &Self| (of.total, of.sum_ns, of.sum_squares, of.least, of.greatest);
+        sums(self) == sums(other) && self.counts.hit().eq(other.counts.hit())
+    }
+}
+
+/// The counts of a range of buckets, with as many bits each as the largest of them needs.
+#[derive(Clone, Debug)]
+struct Counts {
+    /// The counts, from the low bits of each word. The number of bits of a word is a multiple of `bits`.
+    words: Box<[u32]>,
+    /// The bucket of the first count.
+    first: u32,
+    /// The bits of a count: 8, 16 or 32.
+    bits: u32,
+}
+
+impl Default for Counts {
+    fn default() -> Self {
+        Self { words: Box::default(), first: 0, bits: 8 }
     }
 }
 
@@ -64,9 +91,7 @@ impl Histogram {
     pub fn from_parts(parts: &HistogramParts) -> Self {
         let mut histogram = Self::default();
         for &(ns, count) in parts.buckets.iter().filter(|(_, count)| *count > 0) {
-            let bucket = bucket_of(ns);
-            let held = histogram.widen(bucket);
-            *held = held.saturating_add(count);
+            histogram.counts.add(bucket_of(ns), count);
             histogram.total += u64::from(count);
         }
         histogram.sum_ns = parts.sum_ns;
@@ -80,9 +105,8 @@ impl Histogram {
 
     /// The parts from which [`Histogram::from_parts`] makes this histogram.
     pub fn parts(&self) -> HistogramParts {
-        let hit = (self.first..).zip(&self.counts).filter(|(_, count)| **count > 0);
         HistogramParts {
-            buckets: hit.map(|(bucket, &count)| (lower_bound(bucket), count)).collect(),
+            buckets: self.counts.hit().map(|(bucket, count)| (lower_bound(bucket), count)).collect(),
             sum_ns: self.sum_ns,
             sum_squares: self.sum_squares,
             least_ns: if self.total == 0 { 0 } else { self.least },
@@ -95,9 +119,8 @@ impl Histogram {
     pub fn record(&mut self, value: Duration) {
         let ns = value.as_nanos();
         let bucket = bucket_of(ns);
-        match self.counts.get_mut(bucket.wrapping_sub(self.first) as usize) {
-            Some(count) => *count += 1,
-            None => *self.widen(bucket) += 1,
+        if !self.counts.increment(bucket) {
+            self.counts.add(bucket, 1);
         }
         self.least = self.least.min(ns);
         self.greatest = self.greatest.max(ns);
@@ -114,15 +137,15 @@ impl Histogram {
         if times == 0 {
             return;
         }
-        let zero = Self { counts: vec![times], total: u64::from(times), least: 0, ..Self::default() };
-        self.merge(&zero);
+        self.counts.add(bucket_of(0), times);
+        self.total = self.total.saturating_add(u64::from(times));
+        self.least = 0;
     }
 
     /// Returns the number of values in the bucket of a value.
     #[inline]
     pub fn count_near(&self, value: Duration) -> u32 {
-        let bucket = bucket_of(value.as_nanos());
-        self.counts.get(bucket.wrapping_sub(self.first) as usize).copied().unwrap_or(0)
+        self.counts.get(bucket_of(value.as_nanos()))
     }
 
     /// Returns the number of values.
@@ -163,18 +186,18 @@ impl Histogram {
     pub fn quantiles<const N: usize>(&self, shares: [f64; N]) -> Option<[Duration; N]> {
         debug_assert!(shares.is_sorted(), "the shares {shares:?} fall");
         let mut found = [self.max()?; N];
-        let mut hit = (self.first..).zip(&self.counts).filter(|(_, count)| **count > 0);
+        let mut hit = self.counts.hit();
         let (mut below, (mut bucket, mut count)) = (0.0, hit.next()?);
         for (q, value) in shares.iter().zip(&mut found) {
             let rank = q.clamp(0.0, 1.0) * self.total as f64;
-            while below + f64::from(*count) < rank {
-                below += f64::from(*count);
+            while below + f64::from(count) < rank {
+                below += f64::from(count);
                 // Rounding may leave a rank beyond the last value.
                 let Some(next) = hit.next() else { return Some(found) };
                 (bucket, count) = next;
             }
             let (low, high) = (lower_bound(bucket) as f64, lower_bound(bucket + 1) as f64);
-            let ns = low + (high - low) * (rank - below) / f64::from(*count);
+            let ns = low + (high - low) * (rank - below) / f64::from(count);
             *value = Duration::from_nanos((ns as u64).clamp(self.least, self.greatest));
         }
         Some(found)
@@ -187,7 +210,7 @@ impl Histogram {
 
     /// The buckets that were hit, from the least.
     pub fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
-        (self.first..).zip(&self.counts).filter(|(_, count)| **count > 0).map(|(bucket, &count)| Bucket {
+        self.counts.hit().map(|(bucket, count)| Bucket {
             low: Duration::from_nanos(lower_bound(bucket)),
             high: Duration::from_nanos(lower_bound(bucket + 1)),
             count: u64::from(count),
@@ -198,16 +221,19 @@ impl Histogram {
     /// Bounds must not fall. The middle decides for a bucket of the histogram that lies on a bound.
     pub fn counts_by<const N: usize>(&self, bounds: [Duration; N]) -> ([u64; N], u64) {
         debug_assert!(bounds.is_sorted(), "the bounds {bounds:?} fall");
-        let (mut from, mut below) = (0, 0);
+        let mut hit = self.counts.hit().peekable();
+        let mut below = 0;
         let counts = bounds.map(|bound| {
             let ns = bound.as_nanos();
             let bucket = bucket_of(ns);
             let middle = lower_bound(bucket).midpoint(lower_bound(bucket + 1));
             let beyond = bucket + u32::from(middle <= ns);
-            let to = (beyond.saturating_sub(self.first) as usize).clamp(from, self.counts.len());
-            let count = self.counts[from..to].iter().map(|&count| u64::from(count)).sum::<u64>();
-            (from, below) = (to, below + count);
-            count
+            let mut sum = 0;
+            while let Some((_, count)) = hit.next_if(|(bucket, _)| *bucket < beyond) {
+                sum += u64::from(count);
+            }
+            below += sum;
+            sum
         });
         (counts, self.total.saturating_sub(below))
     }
@@ -218,11 +244,8 @@ impl Histogram {
         if other.total == 0 {
             return;
         }
-        self.widen(other.first);
-        self.widen(other.first + other.counts.len() as u32 - 1);
-        for (bucket, count) in (other.first..).zip(&other.counts) {
-            let held = &mut self.counts[(bucket - self.first) as usize];
-            *held = held.saturating_add(*count);
+        for (bucket, count) in other.counts.hit() {
+            self.counts.add(bucket, count);
         }
         self.least = self.least.min(other.least);
         self.greatest = self.greatest.max(other.greatest);
@@ -235,38 +258,105 @@ impl Histogram {
     /// much. A bucket counts to 2^32 - 1, so a histogram that never ends needs this. Extremes stay.
     pub fn halve(&mut self) {
         let mean = self.sum_ns as f64 / self.total.max(1) as f64;
-        for count in &mut self.counts {
-            *count = count.div_ceil(2);
+        for bucket in self.counts.range() {
+            let count = self.counts.get(bucket);
+            self.counts.set(bucket, count.div_ceil(2));
         }
-        self.total = self.counts.iter().map(|&count| u64::from(count)).sum();
+        self.total = self.counts.hit().map(|(_, count)| u64::from(count)).sum();
         self.sum_ns = (mean * self.total as f64) as u64;
         self.sum_squares /= 2.0;
     }
 
     /// Forgets all values. The memory is kept for those that follow.
     pub fn clear(&mut self) {
-        self.counts.fill(0);
-        let counts = std::mem::take(&mut self.counts);
-        *self = Self { counts, first: self.first, ..Self::default() };
+        let mut counts = std::mem::take(&mut self.counts);
+        counts.words.fill(0);
+        *self = Self { counts, ..Self::default() };
+    }
+}
+
+impl Counts {
+    /// Returns the word of a bucket's count and the count's lowest bit. The word does not exist if the bucket is outside of the range.
+    #[inline]
+    fn place(&self, bucket: u32) -> (usize, u32) {
+        // A bucket below the range, a few thousand below it at most, becomes a number above all words.
+        let bit = bucket.wrapping_sub(self.first).wrapping_mul(self.bits);
+        ((bit / u32::BITS) as usize, bit % u32::BITS)
     }
 
-    /// Returns the count of a bucket. Makes room for it first, with a little to spare so that a drifting delay does not widen
-    /// the histogram at every packet.
+    /// Counts one value. Returns false, and counts nothing, if there is no room for it.
+    #[inline]
+    fn increment(&mut self, bucket: u32) -> bool {
+        let (word, bit) = self.place(bucket);
+        let Some(word) = self.words.get_mut(word) else { return false };
+        let is_full = (!*word >> bit) << (u32::BITS - self.bits) == 0;
+        *word += u32::from(!is_full) << bit;
+        !is_full
+    }
+
+    fn get(&self, bucket: u32) -> u32 {
+        let (word, bit) = self.place(bucket);
+        self.words.get(word).map_or(0, |word| (word >> bit) & self.most())
+    }
+
+    /// Counts values. A count that would overflow keeps its largest value.
     #[cold]
-    fn widen(&mut self, bucket: u32) -> &mut u32 {
-        const SPARE: u32 = 8;
-        if self.counts.is_empty() {
-            self.first = bucket;
-            self.counts = vec![0; 1];
-        } else if bucket < self.first {
-            let first = bucket.saturating_sub(SPARE);
-            let grown = (self.first - first) as usize;
-            self.counts.splice(0..0, std::iter::repeat_n(0, grown));
-            self.first = first;
-        } else if bucket >= self.first + self.counts.len() as u32 {
-            self.counts.resize((bucket - self.first + SPARE) as usize, 0);
+    fn add(&mut self, bucket: u32, values: u32) {
+        let start = bucket / STEP * STEP;
+        let mut range = self.range();
+        if range.is_empty() {
+            range = start..start + STEP;
         }
-        &mut self.counts[(bucket - self.first) as usize]
+        range = range.start.min(start)..range.end.max(start + STEP);
+        let count = self.get(bucket).saturating_add(values);
+        let bits = if count <= self.most() {
+            self.bits
+        } else if count <= 0xffff {
+            16
+        } else {
+            32
+        };
+        if range != self.range() || bits != self.bits {
+            self.rebuild(&range, bits);
+        }
+        self.set(bucket, count);
+    }
+
+    /// Sets the count of a bucket in the range, for which it has enough bits.
+    fn set(&mut self, bucket: u32, count: u32) {
+        let (word, bit) = self.place(bucket);
+        let others = self.words[word] & !(self.most() << bit);
+        self.words[word] = others | count << bit;
+    }
+
+    /// Copies the counts to a range that includes the present one, with this number of bits each.
+    fn rebuild(&mut self, range: &Range<u32>, bits: u32) {
+        let words = vec![0; (range.len() as u32 * bits / u32::BITS) as usize].into();
+        let mut rebuilt = Self { words, first: range.start, bits };
+        self.hit().for_each(|(bucket, count)| rebuilt.set(bucket, count));
+        *self = rebuilt;
+    }
+
+    /// The buckets that have counts.
+    const fn range(&self) -> Range<u32> {
+        self.first..self.first + self.words.len() as u32 * u32::BITS / self.bits
+    }
+
+    /// The greatest count that the bits can have.
+    #[inline]
+    const fn most(&self) -> u32 {
+        u32::MAX >> (u32::BITS - self.bits)
+    }
+
+    /// The buckets with values and their counts, from the least.
+    fn hit(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let (bits, most) = (self.bits, self.most());
+        let each = u32::BITS / bits;
+        let words = (self.first..).step_by(each as usize).zip(&self.words).filter(|(_, word)| **word != 0);
+        let counts = words.flat_map(move |(bucket, word)| {
+            (0..each).map(move |number| (bucket + number, (word >> (number * bits)) & most))
+        });
+        counts.filter(|(_, count)| *count > 0)
     }
 }
 
@@ -307,9 +397,29 @@ mod tests {
     #[test]
     fn a_hundred_milliseconds_take_little_room() {
         let histogram = of(&(50..250).map(|ms| ms * 1_000_000).collect::<Vec<_>>());
-        assert!(histogram.counts.len() * 4 < 512, "{} buckets", histogram.counts.len());
+        assert!(histogram.counts.words.len() * 4 < 128, "{} words", histogram.counts.words.len());
         let median = histogram.quantile(0.5).unwrap().as_millis_f64();
         assert!((median - 150.0).abs() < 150.0 * 0.032, "{median}");
+    }
+
+    #[test]
+    fn counts_widen_and_do_not_overflow() {
+        let near = |times: u32| {
+            let mut histogram = of(&[9_000_000]);
+            (0..times).for_each(|_| histogram.record(Duration::from_millis(10)));
+            histogram
+        };
+        for times in [254, 255, 256, 257, 65_534, 65_535, 65_536, 65_537] {
+            let histogram = near(times);
+            let counts: Vec<u64> = histogram.buckets().map(|bucket| bucket.count).collect();
+            assert_eq!(
+                (counts, histogram.count_near(Duration::from_millis(10))),
+                (vec![1, u64::from(times)], times)
+            );
+            let mut together = near(100);
+            together.merge(&near(times - 101));
+            assert_eq!(together.count_near(Duration::from_millis(10)), times - 1);
+        }
     }
 
     #[test]
@@ -370,6 +480,22 @@ mod tests {
             let (low, high) = (lower_bound(bucket_of(ns)), lower_bound(bucket_of(ns) + 1));
             prop_assert!(low <= ns && ns < high);
             prop_assert!(high - low <= (low >> SUB_BITS).max(1 << UNIT_BITS));
+        }
+
+        /// Against a map of all buckets.
+        #[test]
+        fn every_bucket_has_the_number_of_its_values(
+            values in prop::collection::vec((0u64..1 << 45, prop_oneof![Just(1u32), 1u32..300, Just(70_000)]), 0..40),
+        ) {
+            let mut expected = std::collections::BTreeMap::new();
+            let mut histogram = Histogram::default();
+            for &(ns, times) in &values {
+                *expected.entry(bucket_of(ns)).or_insert(0) += u64::from(times);
+                (0..times).for_each(|_| histogram.record(Duration::from_nanos(ns)));
+            }
+            let found = histogram.buckets().map(|bucket| (bucket_of(bucket.low.as_nanos()), bucket.count));
+            prop_assert!(found.eq(expected));
+            prop_assert_eq!(&Histogram::from_parts(&histogram.parts()), &histogram);
         }
 
         #[test]

@@ -541,9 +541,18 @@ mod tests {
         let all = monitor(all).unwrap();
         assert!(all.readers_see_all && all.name.as_deref() == Some("gateway"));
         assert_eq!(monitor("[monitor]\nlisten = 'off'").unwrap().listen, None);
+        let zoned =
+            monitor("[monitor]\nlisten = '[fe80::1%lo]:80'\ntoken-file = '/etc/cutline/token'").unwrap();
+        assert_eq!(zoned.listen, Some("[fe80::1%1]:80".parse().unwrap()));
         for (text, part) in [
             ("listen = '0.0.0.0:80'", "token-file"),
             ("listen = 'here'", "an address with a port"),
+            ("listen = '[fe80::1]:80'", "write fe80::1%INTERFACE, one of "),
+            ("[monitor.snmp]\nlisten = '[fe80::1]:161'", "write fe80::1%INTERFACE, one of "),
+            (
+                "[monitor.snmp]\n[[monitor.snmp.manager]]\naddress = '[fe80::1]:162'",
+                "write fe80::1%INTERFACE, one of ",
+            ),
             ("readers = 'some'", "\"own\", \"all\""),
             ("socket = 'relative'", "absolute"),
             ("publish = '/x'", "publish-socket"),

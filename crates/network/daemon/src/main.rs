@@ -10,6 +10,7 @@ use cutline_sys::{SysError, signal};
 use cutline_text::{Printable, Screen};
 use cutline_units::Duration;
 use rustix::process::Signal;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -126,8 +127,18 @@ fn remove_on_panic(config: DaemonConfig) {
     }));
 }
 
-/// Standard error, a message a line.
+/// Standard error.
 fn log() -> Outlet<String> {
-    let in_words = |line: String| format!("cutlined: {}\n", Printable(&line));
-    Outlet::new(std::io::stderr(), Screen { styles: &[] }, in_words)
+    Outlet::new(std::io::stderr(), Screen { styles: &[] }, |message: String| in_words(&message))
+}
+
+/// Returns the lines of a message. A problem of the file has several, with the place in the file. All but the first are indented, so that none
+/// of them can pass for another message.
+fn in_words(message: &str) -> String {
+    let mut text = "cutlined: ".to_owned();
+    for (number, line) in message.trim_end().lines().enumerate() {
+        text += if number == 0 || line.is_empty() { "" } else { "  " };
+        let _infallible = writeln!(text, "{}", Printable(line));
+    }
+    text
 }

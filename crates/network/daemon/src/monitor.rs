@@ -1,13 +1,14 @@
 //! The monitor of the host in `cutlined`: the table `[monitor]` of its file.
 
 use crate::error::DaemonError;
-use cutline_config::{TableReader, kind};
+use cutline_config::{TableReader, ValueKind, kind};
 use cutline_monitor::{
     CollectorOptions, DEFAULT_LISTEN, DEFAULT_QUERY_SOCKET, HostMonitor, MonitorOptions, MonitoredHost,
     PublicationLimits, WebOptions,
 };
 use cutline_service::regular_file;
 use cutline_snmp::{SnmpOptions, SnmpService};
+use cutline_sys::address::listening;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -41,10 +42,12 @@ pub struct MonitorServices {
 impl MonitorSpec {
     /// Reads the table.
     pub(crate) fn read(table: &TableReader<'_>) -> Self {
-        let is_address = |text: &String| text == "off" || text.parse::<SocketAddr>().is_ok();
-        let address =
-            kind::text().only("an address with a port such as 127.0.0.1:9466, or \"off\"", is_address);
-        let listen = table.or("listen", &address, DEFAULT_LISTEN.to_owned()).parse().ok();
+        let expected = "a text in quotes, an address with a port such as 127.0.0.1:9466, or \"off\"";
+        let address = ValueKind::new(expected, |node| match node.as_text().ok_or_else(String::new)? {
+            "off" => Ok(None),
+            text => listening(text).map(Some).map_err(|error| error.to_string()),
+        });
+        let listen = table.or("listen", &address, DEFAULT_LISTEN.parse().ok());
         let token_file = table.optional("token-file", &kind::absolute_path()).map(PathBuf::from);
         let name = table.optional("name", &kind::text());
         let readers = [("own", false), ("all", true)];

@@ -148,6 +148,34 @@ fn a_reservation_over_ipv6_is_set_up_used_and_removed() {
     });
 }
 
+/// A rule sends the flow by another link, and so does its reservation; when the rule goes, it comes back.
+#[test]
+fn a_reservation_over_ipv6_goes_where_rules_send_its_packets() {
+    let Some(mut net) = network("sxp") else { return };
+    net.rsvp = "refresh = '500 ms'\nlocal-repair = '100 ms'";
+    net.node("r3")
+        .ip_batch("route add fd00:9::9 via fd00:5::2\nroute add fd00:1::/64 via fd00:3::1")
+        .unwrap();
+    net.node("r1").ip_batch("route add fd00:9::9 via fd00:3::2 table 88").unwrap();
+    let rule = |net: &Net, what| {
+        let words = ["-6", "rule", what, "ipproto", "udp", "dport", "5000", "lookup", "88"];
+        net.node("r1").ip(&words).unwrap();
+    };
+    rule(&net, "add");
+    net.start_all();
+    let (mut sender, mut receiver) = (net.client("a"), net.client("b"));
+    sender.send(&over_v6(announce(1, PORT, 1_000_000))).unwrap();
+    receiver.send(&over_v6(reserve(2, PORT, 1_000_000))).unwrap();
+    let there = |interface| reserved(&net, "r1", interface)[1];
+    eventually("it is where the rule leads", || (there("east").1, there("south").1) == (0, ON_WIRE));
+    send(&net, A, B, 20);
+    eventually("its packets leave there", || there("south").2 == 20);
+    rule(&net, "del");
+    eventually("it comes back", || (there("east").1, there("south").1) == (ON_WIRE, 0));
+    send(&net, A, B, 20);
+    eventually("its packets leave there, too", || there("east").2 == 20);
+}
+
 /// RFC 2205 appendix C, over IPv6.
 #[test]
 fn a_host_without_raw_sockets_uses_udp_over_ipv6() {

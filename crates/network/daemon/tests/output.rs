@@ -67,3 +67,20 @@ fn an_agent_whose_messages_cannot_be_written_serves_and_ends() {
     let status = terminated(net.agents[Net::at("a")].as_mut().unwrap()).expect("SIGTERM ends it");
     assert_eq!(status.code(), Some(0));
 }
+
+/// A problem of the file is shown with its place, on lines of their own. A text from outside ends no line.
+#[test]
+fn problems_of_the_file_have_lines_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a\nb.toml");
+    std::fs::write(&file, "[[interface]]\nname = 'lo'\nrate = '8 kbit/s'\nshare = '150 %'\n").unwrap();
+    let mut check = Command::new(env!("CARGO_BIN_EXE_cutlined"));
+    let output = check.args(["--check", "--config"]).arg(&file).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(lines[0].starts_with("cutlined: ") && lines[0].contains(r"a\nb.toml:3:8: key"), "{said}");
+    assert_eq!(lines[1..4], ["     |", "   3 | rate = '8 kbit/s'", "     |        ^^^^^^^^^^"], "{said}");
+    assert!(lines[5].starts_with("  /") && lines[5].contains(r"a\nb.toml:4:9: key"), "{said}");
+    assert!(lines[1..].iter().all(|line| line.is_empty() || line.starts_with("  ")), "{said}");
+}

@@ -25,6 +25,7 @@ use cutline_manager::resources::{
     Capacities, CpuShare, HIGHEST_PRIORITY, MOST_INTERFACES, MOST_WEIGHT, ResourceParams, UserPolicy,
 };
 use cutline_params::Parameters;
+use cutline_sys::address::listening;
 use cutline_units::Rate;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -152,7 +153,7 @@ impl ManagerSpec {
             ("host", "this host's number on its paths"),
             (
                 "listen",
-                "the address at which summaries of other hosts are received, such as \"0.0.0.0:9467\"",
+                "this host's address as the other hosts name it, for summaries, such as \"10.0.0.1:9467\"",
             ),
             ("keys", "the file with the keys of summaries"),
         ] {
@@ -209,7 +210,7 @@ fn params<P: Parameters + Default>(table: &TableReader<'_>, key: &str) -> Option
 fn address() -> ValueKind<SocketAddr> {
     ValueKind::new("an address with a port such as \"10.0.0.1:9467\"", |node| {
         let text = node.as_text().ok_or_else(String::new)?;
-        text.parse().map_err(|_| String::new())
+        listening(text).map_err(|error| error.to_string())
     })
 }
 

@@ -133,7 +133,11 @@ impl PathSocket {
     }
 
     fn take(&mut self, now: Instant, datagram: &[u8], from: SocketAddr) -> Option<Arrived> {
-        let from = SocketAddr::new(from.ip().to_canonical(), from.port());
+        let mut from = from;
+        // A link-local address keeps its zone.
+        if from.ip().to_canonical().is_ipv4() {
+            from.set_ip(from.ip().to_canonical());
+        }
         let parsed = parse(datagram);
         let Some((id, signed, message, tag)) = parsed else {
             self.strangers += 1;
@@ -284,6 +288,30 @@ mod tests {
         second.set_numbers(&[(7, 0, 9)]);
         first.send(PATH, None, &summary(0, 9));
         assert_eq!(received(&mut second, 1000), 0);
+    }
+
+    /// A link-local address is the same at another link, and an IPv4 address may come as an IPv6 one.
+    #[test]
+    fn a_host_has_its_zone() {
+        let open = |address| {
+            let peers = vec![ManagerPeer { host: HostId(0), address }];
+            let path = ManagedPath { path: PATH, destinations: Vec::new(), peers };
+            let here = "127.0.0.1:0".parse().unwrap();
+            PathSocket::open(here, &keys(&[1]), &[path], Duration::from_millis(500)).unwrap()
+        };
+        let witness = UdpSocket::bind("127.0.0.1:0").unwrap();
+        open(witness.local_addr().unwrap()).send(PATH, None, &summary(0, 1));
+        let mut datagram = [0; LONGEST];
+        let length = witness.recv(&mut datagram).unwrap();
+        for (known, from, is_known) in [
+            ("[fe80::1%2]:9", "[fe80::1%2]:9", true),
+            ("[fe80::1%2]:9", "[fe80::1%3]:9", false),
+            ("192.0.2.1:9", "[::ffff:192.0.2.1]:9", true),
+        ] {
+            let mut socket = open(known.parse().unwrap());
+            let arrived = socket.take(Instant::ZERO, &datagram[..length], from.parse().unwrap());
+            assert_eq!(arrived.is_some(), is_known, "{known}, {from}");
+        }
     }
 
     #[test]

@@ -215,8 +215,12 @@ const LONG_WAIT: Duration = Duration::from_millis(50);
 /// The rate below which Sieve is not good at keeping waits short.
 const SLOW: Rate = Rate::from_kbps(64);
 
-/// Returns a warning for each direction whose queue makes sparse traffic without a hint wait long behind the rest.
-pub fn long_waits(spec: &RouterSpec) -> Vec<String> {
+/// A full Ethernet frame, bytes.
+const FULL_FRAME: u64 = 1514;
+
+/// Returns warnings of queues that are allowed and hardly meant: a queue that makes sparse traffic without a hint wait long
+/// behind the rest, and one that is smaller than a frame.
+pub fn warnings(spec: &RouterSpec) -> Vec<String> {
     let RouterSpec { input, output, forward, reverse, .. } = spec;
     let directions = [(input, output, forward), (output, input, reverse)];
     let warning = |(from, to, direction): (&String, &String, &DirectionSpec)| {
@@ -238,7 +242,24 @@ pub fn long_waits(spec: &RouterSpec) -> Vec<String> {
             )
         })
     };
-    directions.into_iter().filter_map(warning).chain(directions.into_iter().filter_map(slow)).collect()
+    let small = |(from, to, direction): (&String, &String, &DirectionSpec)| {
+        too_small(direction.queue.limit).map(|what| format!("{from} -> {to}: {what}"))
+    };
+    let found = directions.into_iter().filter_map(warning);
+    found
+        .chain(directions.into_iter().filter_map(slow))
+        .chain(directions.into_iter().filter_map(small))
+        .collect()
+}
+
+/// Returns a warning about a limit that is smaller than a full frame.
+pub fn too_small(limit: Limit) -> Option<String> {
+    match limit {
+        Limit::Bytes(most) if most < FULL_FRAME => Some(format!(
+            "the queue holds {most} B, and a full frame has {FULL_FRAME} B: it drops all of them"
+        )),
+        _ => None,
+    }
 }
 
 /// Returns a queue's name, such as `TSQ over pi` or `strict-priority over pie`.
@@ -265,7 +286,7 @@ mod tests {
                 direction("9 Mbit/s", ""),
                 if more.is_empty() { "" } else { "[autorate]\nreflectors = ['192.0.2.1']\n" }
             );
-            long_waits(&RouterSpec::parse(&text, "r.toml").unwrap())
+            super::warnings(&RouterSpec::parse(&text, "r.toml").unwrap())
         };
         let slow = warnings("sieve", "63 kbit/s", "");
         assert!(
@@ -299,11 +320,32 @@ mod tests {
         let text = "in = 'a'\nout = 'b'\nforward = { rate = '15 Mbit/s', queue = { aqm = 'pi', limit = '800 packets' } }\n\
                     reverse = { rate = '15 Mbit/s', queue = { aqm = 'sieve', limit = '800 packets' } }\n";
         let spec = RouterSpec::parse(text, "r.toml").unwrap_or_else(|errors| panic!("{errors}"));
-        let told = long_waits(&spec);
+        let told = warnings(&spec);
         assert_eq!(told.len(), 1, "{told:?}");
         assert!(told[0].starts_with(
             "a -> b: while transfers fill the link, packets without a hint wait about 160 ms behind pi"
         ));
+    }
+
+    #[test]
+    fn a_queue_smaller_than_a_frame_is_warned_of() {
+        let told = |limit: &str| {
+            let direction = |limit: &str| {
+                format!("{{ rate = '9 Mbit/s', queue = {{ aqm = 'sieve', limit = '{limit}' }} }}")
+            };
+            let text = format!(
+                "in = 'a'\nout = 'b'\nforward = {}\nreverse = {}\n",
+                direction("90 packets"),
+                direction(limit)
+            );
+            warnings(&RouterSpec::parse(&text, "r.toml").unwrap())
+        };
+        assert_eq!(
+            told("1513 B"),
+            ["b -> a: the queue holds 1513 B, and a full frame has 1514 B: it drops all of them"]
+        );
+        assert_eq!(told("1514 B"), Vec::<String>::new());
+        assert_eq!(told("1 packet"), Vec::<String>::new());
     }
 
     #[test]

@@ -58,7 +58,7 @@ mod usual_socket;
 pub use bridging::obstacles;
 pub use claims::{Holder, holder};
 pub use client::{RouterClient, RouterReply};
-pub use configuration::{Configuration, configuration, long_waits, summary};
+pub use configuration::{Configuration, configuration, summary, too_small, warnings};
 pub use error::{AskError, AskProblem, ServiceError};
 pub use metrics::{add_direction, add_statistics};
 pub use offload_notes::{Restored, folder, restore};

@@ -15,8 +15,9 @@
 
 use crate::error::SnmpError;
 use async_snmp::v3::{AuthProtocol, PrivProtocol};
-use cutline_config::{Document, TableReader, kind};
+use cutline_config::{Document, TableReader, ValueKind, kind};
 use cutline_service::regular_file;
+use cutline_sys::address::listening;
 use std::iter;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -129,10 +130,12 @@ impl SnmpOptions {
 
     /// Reads a table of a file.
     pub fn read(table: &TableReader<'_>) -> Self {
-        let is_address = |text: &String| text == "off" || text.parse::<SocketAddr>().is_ok();
-        let address =
-            kind::text().only("an address with a port such as 127.0.0.1:161, or \"off\"", is_address);
-        let listen: Option<SocketAddr> = table.or("listen", &address, DEFAULT_LISTEN.to_owned()).parse().ok();
+        let expected = "a text in quotes, an address with a port such as 127.0.0.1:161, or \"off\"";
+        let address = ValueKind::new(expected, |node| match node.as_text().ok_or_else(String::new)? {
+            "off" => Ok(None),
+            text => listening(text).map(Some).map_err(|error| error.to_string()),
+        });
+        let listen: Option<SocketAddr> = table.or("listen", &address, DEFAULT_LISTEN.parse().ok());
         let community_file = table.optional("community-file", &kind::absolute_path()).map(PathBuf::from);
         let users: Vec<SnmpUser> = table.tables("user").iter().filter_map(SnmpUser::read).collect();
         let managers: Vec<SnmpManager> =
@@ -222,9 +225,12 @@ impl SnmpManager {
     }
 
     fn read(table: &TableReader<'_>) -> Option<Self> {
-        let is_address = |text: &String| text.parse::<SocketAddr>().is_ok();
-        let address = kind::text().only("an address with a port such as 192.0.2.10:162", is_address);
-        let address = table.required("address", &address).and_then(|text| text.parse().ok());
+        let expected = "a text in quotes, an address with a port such as 192.0.2.10:162";
+        let address = ValueKind::new(expected, |node| {
+            let text = node.as_text().ok_or_else(String::new)?;
+            listening(text).map_err(|error| error.to_string())
+        });
+        let address = table.required("address", &address);
         let user = table.optional("user", &kind::text());
         let community = table.optional("community-file", &kind::absolute_path());
         let credentials = match (user, community) {

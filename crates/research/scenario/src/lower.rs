@@ -24,14 +24,6 @@ pub enum LowerError {
     /// The network does not accept a link, flow or queue.
     #[error(transparent)]
     Network(#[from] NetworkError),
-    /// A flow uses a congestion control that only the kernel implements.
-    #[error(
-        "flow.{flow}: congestion-control = bbr is available only in the kernel: run it with `cutline lab run`"
-    )]
-    OnlyInLaboratory {
-        /// Name of the flow's group.
-        flow: String,
-    },
     /// A flow needs routers with reservations, or a program.
     #[error(
         "flow.{flow}: {key} is available only in the laboratory with routers (`cutline reproduce qsock`)"

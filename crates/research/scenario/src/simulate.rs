@@ -66,24 +66,16 @@ impl Scenario {
     /// Checks that this scenario can be simulated, without simulating it.
     ///
     /// # Errors
-    /// If a flow uses a congestion control that only the kernel implements, a reservation or a program, or the simulator
-    /// refuses a link, a flow or a queue.
+    /// If a flow uses a reservation or a program, or the simulator refuses a link, a flow or a queue.
     pub fn check_simulated(&self) -> Result<(), LowerError> {
-        // The flows are checked first: a network with a congestion control of the kernel holds another in its place.
-        self.check_flows_simulated()?;
+        self.check_without_routers()?;
         self.simulation(&self.network()?, self.seed).map(drop)
     }
 
     /// Returns the simulation of `network`, which must come from [`Scenario::network_of`] with this seed, before its first event.
     fn simulation(&self, network: &Network, seed: u64) -> Result<Simulation, LowerError> {
-        self.check_flows_simulated()?;
-        Ok(Simulation::new(network, &self.settings(seed))?)
-    }
-
-    fn check_flows_simulated(&self) -> Result<(), LowerError> {
         self.check_without_routers()?;
-        let refusal = |flow: &FlowSpec| LowerError::OnlyInLaboratory { flow: flow.name.clone() };
-        self.nonempty_groups().find(|flow| flow.transport.bbr).map_or(Ok(()), |flow| Err(refusal(flow)))
+        Ok(Simulation::new(network, &self.settings(seed))?)
     }
 
     /// Checks that no flow needs routers with reservations, or a program.

@@ -1,6 +1,7 @@
 //! The tests of this crate that use it from outside, in one program: it is linked once, and its tests run beside each other.
 
 mod broken;
+mod congestion_controls;
 mod execution;
 mod experiments;
 mod goldens;

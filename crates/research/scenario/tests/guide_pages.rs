@@ -23,8 +23,8 @@ const WRITTEN_BY: &str =
 const TRANSPORTS: &str = "# Transports
 
 `transport = { protocol = \"tcp\", ... }` accepts the keys below. With `defaults = \"ns-2\"`, keys that are not set have the values
-of ns-2.35, and with `\"linux\"` those of Linux 6 (`cutline transport show tcp` has all three beside each other). `\"off\"` (or `\"none\"`) turns off parameters that can be turned off. TCP's `congestion-control` may also be `\"bbr\"`, in
-the laboratory only.
+of ns-2.35, and with `\"linux\"` those of Linux 6 (`cutline transport show tcp` has all three beside each other). `\"off\"` (or `\"none\"`) turns off parameters that can be turned off. `congestion-control = \"bbr\"` and
+`\"bbr3\"` turn on `sack` and `rack` ([congestion controls](congestion-controls.md)).
 ";
 
 const APPLICATIONS: &str = "# Applications

@@ -162,11 +162,14 @@ fn a_group_may_be_empty() {
     let flows: Vec<_> = scenario.flow_instances().collect();
     assert_eq!((flows[0].name.as_str(), flows[0].from.as_str(), flows[0].group), ("audio", "s1", 1));
     // What only the laboratory has is refused of groups with flows alone.
-    file.set("flow.bulk.transport.congestion-control", "bbr").unwrap();
+    let mut file = self::file(GRAPH);
+    file.set("link.last.both-ways", "true").unwrap();
+    file.set("flow.web.program", "dirm").unwrap();
+    file.set("flow.web.count", "0").unwrap();
     assert_eq!(file.scenario().unwrap().check_simulated(), Ok(()));
-    file.set("flow.bulk.count", "1").unwrap();
+    file.set("flow.web.count", "1").unwrap();
     let refused = file.scenario().unwrap().check_simulated().unwrap_err();
-    assert!(refused.to_string().starts_with("flow.bulk: congestion-control = bbr"), "{refused}");
+    assert!(refused.to_string().starts_with("flow.web: program is available only"), "{refused}");
 }
 
 #[test]

@@ -98,7 +98,13 @@ fn the_code_point_carries_the_hint_and_the_ecn_bits_what_the_packet_has() {
 fn an_acknowledgement_has_window_and_blocks() {
     let sack = tcp::SackBlocks::from_ranges(2000, [(5000, 6000), (3000, 4000)]);
     let ack = |sack| {
-        SeenHeader::Reply(ReplyHeader::Tcp(tcp::Ack { ack: 2000, echo: Instant::ZERO, sack, ece: true }))
+        SeenHeader::Reply(ReplyHeader::Tcp(tcp::Ack {
+            ack: 2000,
+            echo: Instant::ZERO,
+            sack,
+            ece: true,
+            marked: 0,
+        }))
     };
     let frame = filled(&packet(ack(sack), 40), CapturePoint::Departure, Some(20_000));
     assert_eq!(frame.length, 40 + 20, "two blocks and what aligns them");

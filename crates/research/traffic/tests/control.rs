@@ -484,6 +484,22 @@ fn a_sender_connects_from_the_address_of_its_flows() {
     assert_eq!(outcome.received.unwrap().flows.len(), 2);
 }
 
+/// The addresses of a name are tried in their order: those that refuse are left, and so are those of another family than the flows' source.
+#[test]
+fn a_sender_tries_every_address_of_the_receiver() {
+    let refused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let other_family = "[::1]:9".parse().unwrap();
+    let (outcome, _) = session(|address, _| {
+        let from = Some("127.0.0.3:0".parse().unwrap());
+        let plans = plans().into_iter().map(|plan| FlowPlan { from, ..plan }).collect();
+        let outcome = send(&[other_family, refused, address], plans, params(200), &AtomicBool::new(false));
+        let outcome = outcome.unwrap();
+        assert_eq!(outcome.receiver, address);
+        outcome
+    });
+    assert_eq!(outcome.received.unwrap().flows.len(), 2);
+}
+
 /// Starts a server that sends `says` to the first client and closes the connection. Returns its address.
 fn server(says: &'static str) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -12,6 +12,7 @@ use crate::packet::Packet;
 use crate::queued_link::{Impaired, QueuedLink};
 use crate::route::{EventKind, Hop, Routes};
 use crate::transmitter::Transmitter;
+use crate::waiting::WaitingPackets;
 use cutline_aqm::{AqmSpec, Arrival, QueueSpec};
 use cutline_transport::endpoint::{DataHeader, Header, Outgoing};
 use cutline_units::{Ecn, Instant, Rate, Streams};
@@ -22,6 +23,8 @@ pub(crate) struct Parts {
     pub(crate) routes: Routes,
     pub(crate) fifo_links: Vec<FifoLink>,
     fifo_classes: Vec<FifoClass>,
+    /// The packets in the queues of FIFO links.
+    pub(super) waiting: WaitingPackets,
     pub(crate) queued_links: Vec<QueuedLink>,
     /// For each link of the network, its place in `fifo_links` or in `queued_links`.
     pub(crate) links: Vec<Hop>,
@@ -62,6 +65,7 @@ impl Parts {
                 network.link_ids().filter(|link| is_fifo_link(network, *link)).count(),
             ),
             fifo_classes: Vec::new(),
+            waiting: WaitingPackets::default(),
             queued_links: Vec::new(),
             links: Vec::with_capacity(network.links().len()),
             sending: Vec::with_capacity(flows.len()),
@@ -214,7 +218,8 @@ impl Parts {
     ) -> Crossed {
         let link = &mut self.fifo_links[fifo_link];
         let class = &mut self.fifo_classes[link.class as usize];
-        let Some(passage) = link.offer(class, now, packet.size, self.settings.window) else {
+        let Some(passage) = link.offer(class, &mut self.waiting, now, packet.size, self.settings.window)
+        else {
             return Crossed::Dropped(now);
         };
         packet.queued += passage.waited;

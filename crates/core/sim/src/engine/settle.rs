@@ -7,6 +7,7 @@ use crate::measure::{DelayRecord, Window};
 use crate::outcome::{BacklogOutcome, FlowOutcome, LinkOutcome, SimulationOutcome, Work};
 use crate::queued_link::QueuedLink;
 use crate::route::{EventKind, Hop};
+use crate::waiting::WaitingPackets;
 use cutline_units::{Histogram, Instant};
 
 impl Parts {
@@ -41,21 +42,27 @@ impl Parts {
             EventKind::QueuedLink | EventKind::Watched => {
                 finish_queued_link(&mut self.queued_links[link.index()], end, window)
             }
-            _ => finish_fifo_link(&mut self.fifo_links[link.index()], end, window),
+            _ => finish_fifo_link(&mut self.fifo_links[link.index()], &mut self.waiting, end, window),
         }
     }
 }
 
-fn finish_fifo_link(fifo_link: &mut FifoLink, end: Instant, window: Window) -> LinkOutcome {
+fn finish_fifo_link(
+    fifo_link: &mut FifoLink,
+    waiting: &mut WaitingPackets,
+    end: Instant,
+    window: Window,
+) -> LinkOutcome {
     let counts = fifo_link.counts();
-    let queue = fifo_link.finish(end);
-    let mut waits = queue.map_or_else(Histogram::default, |queue| queue.waits.clone());
+    let queue = fifo_link.finish(waiting, end);
+    let backlog = queue.as_ref().map_or_else(BacklogOutcome::default, |queue| (&queue.meter).into());
+    let mut waits = queue.map_or_else(Histogram::default, |queue| queue.waits);
     // A FIFO link does not record the packets that did not wait.
     waits.record_zeros(counts.sent.saturating_sub(waits.count()) as u32);
     LinkOutcome {
         counts,
         utilisation: utilisation(&counts, window),
-        backlog: queue.map_or_else(BacklogOutcome::default, |queue| (&queue.meter).into()),
+        backlog,
         waits,
         probability: None,
         impairment: None,

@@ -85,11 +85,15 @@ impl BacklogMeter {
     fn settle(&mut self, now: Instant) {
         let end = now.min(self.window.until);
         if end > self.since {
-            let seconds = (end - self.since).as_secs_f64();
-            let packets = f64::from(self.packets);
-            self.packet_seconds += packets * seconds;
-            self.packet_square_seconds += packets * packets * seconds;
-            self.byte_seconds += self.bytes as f64 * seconds;
+            // An empty queue adds zeros.
+            if self.packets > 0 {
+                let seconds = (end - self.since).as_secs_f64();
+                let packets = f64::from(self.packets);
+                self.packet_seconds += packets * seconds;
+                self.packet_square_seconds += packets * packets * seconds;
+                // Signed: that is one instruction to convert.
+                self.byte_seconds += self.bytes.cast_signed() as f64 * seconds;
+            }
             self.since = end;
         }
     }

@@ -24,6 +24,8 @@ pub struct Plan {
     pub impairments: Impairments,
     /// Time at which applications stop writing.
     pub stop: Instant,
+    /// The records of delays.
+    pub distributions: Distributions,
     /// Adaptation of the hints of the TFRC flows; these then keep their series.
     pub adaptive: Option<AdaptiveHint>,
 }
@@ -54,6 +56,7 @@ impl Plan {
             rate_changes: Vec::new(),
             impairments: Impairments::default(),
             stop: Instant::FAR_FUTURE,
+            distributions: if flows > 1000 { Distributions::PerGroup } else { Distributions::PerFlow },
             adaptive: None,
         }
     }
@@ -104,11 +107,7 @@ impl Plan {
                 start: (Instant::ZERO, Instant::ZERO + Duration::from_secs(1)),
                 stop: self.stop,
                 series: adaptive.is_some(),
-                distributions: if self.flows.len() > 1000 {
-                    Distributions::PerGroup
-                } else {
-                    Distributions::PerFlow
-                },
+                distributions: self.distributions,
             };
             network.add_flow(flow).expect("the plan is sound");
         }

@@ -343,9 +343,9 @@ applications! {
     /// A message each interval.
     Cbr(Cbr),
     /// Constant-rate bursts.
-    OnOff(OnOff),
+    OnOff(Box<OnOff>),
     /// Files, one after the other.
-    Files(Files),
+    Files(Box<Files>),
     /// Web-like pages.
     RequestResponse(Box<RequestResponse>),
     /// Speech with silence suppression.

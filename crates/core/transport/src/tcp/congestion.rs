@@ -5,12 +5,16 @@
 //! implement the same two traits and are registered ([`register_congestion_control`](super::register_congestion_control)).
 //!
 //! The sender does the rest: it counts outstanding data, detects losses, allows at most one reduction per window of
-//! data, and handles fast recovery and the timer (RFC 5681, RFC 6582, RFC 6675, RFC 6298). There is no pacing: segments
-//! leave when the window allows.
+//! data, and handles fast recovery and the timer (RFC 5681, RFC 6582, RFC 6675, RFC 6298). Segments leave when the window
+//! allows.
+//!
+//! A control with [`PACED`](CongestionAlgorithm::PACED) models the path instead. It receives samples of the delivery rate
+//! ([`RateSample`]), sets the window in every phase ([`delivered`](CongestionControl::delivered)), and a rate at which segments
+//! leave ([`pacing_rate`](CongestionControl::pacing_rate)). Its sender needs RACK-TLP, which remembers each segment.
 
-use super::Params;
+use super::{LostSegment, Params, RateSample};
 use cutline_params::{Parameter, Parameters};
-use cutline_units::{Duration, Instant};
+use cutline_units::{Duration, Instant, Rate};
 use std::fmt::Debug;
 
 /// The congestion window, in bytes.
@@ -87,6 +91,31 @@ pub trait CongestionControl {
 
     /// Handles new data acknowledged while the application, and not the window, limited the sender.
     fn application_limited(&mut self, _now: Instant) {}
+
+    /// Handles an acknowledgement, and sets the window. Only for a paced control, and in the place of `slow_start`, `avoid` and
+    /// `application_limited`. It is called in every phase, after [`lost`](Self::lost) for each segment that was found lost. After a
+    /// timeout, the sender has set the window to a segment more than the flight.
+    fn delivered(&mut self, _window: &mut Window, _sample: &RateSample) {}
+
+    /// Handles the loss of a segment. Only for a paced control.
+    fn lost(&mut self, _window: &Window, _loss: &LostSegment) {}
+
+    /// Handles the first departure after an idle time in which the application had nothing to send. Only for a paced control.
+    fn restarted(&mut self, _window: &mut Window, _now: Instant) {}
+
+    /// Handles a spurious timeout: nothing was lost. Only for a paced control.
+    fn spurious(&mut self) {}
+
+    /// Returns the rate at which segments leave at most, in payload. `None` is no limit; a paced control always has one.
+    fn pacing_rate(&self) -> Option<Rate> {
+        None
+    }
+
+    /// Returns whether the control keeps the sender below what the path delivers, so that its samples count as those of an
+    /// application that has little to send. Only for a paced control.
+    fn limits_itself(&self) -> bool {
+        false
+    }
 }
 
 /// A kind of congestion control: its name, its parameters, and its creation.
@@ -104,6 +133,9 @@ pub trait CongestionAlgorithm: CongestionControl + Sized {
     /// then needs ECN, may use ECT(1), and its receiver echoes the mark of each segment (RFC 8257 section
     /// 3.2).
     const SCALABLE: bool = false;
+    /// True if the control sets the window and a pacing rate from samples of the delivery rate. Its thresholds after losses and
+    /// marks have no effect: it returns that of the window unchanged. It needs [`Params::rack`].
+    const PACED: bool = false;
 
     /// Creates the control of a new connection with TCP's parameters `tcp`.
     fn begin(params: &Self::Params, tcp: &Params) -> Self;
@@ -122,6 +154,8 @@ pub struct ControlDescription {
     pub parameters: Vec<&'static Parameter>,
     /// True if it answers marks by their share.
     pub scalable: bool,
+    /// True if it is paced, and needs [`Params::rack`].
+    pub paced: bool,
 }
 
 impl ControlDescription {
@@ -132,6 +166,7 @@ impl ControlDescription {
             source: A::SOURCE,
             parameters: A::Params::describe(),
             scalable: A::SCALABLE,
+            paced: A::PACED,
         }
     }
 }
@@ -175,6 +210,36 @@ impl<C: CongestionControl + ?Sized> CongestionControl for Box<C> {
     fn application_limited(&mut self, now: Instant) {
         (**self).application_limited(now);
     }
+
+    #[inline]
+    fn delivered(&mut self, window: &mut Window, sample: &RateSample) {
+        (**self).delivered(window, sample);
+    }
+
+    #[inline]
+    fn lost(&mut self, window: &Window, loss: &LostSegment) {
+        (**self).lost(window, loss);
+    }
+
+    #[inline]
+    fn restarted(&mut self, window: &mut Window, now: Instant) {
+        (**self).restarted(window, now);
+    }
+
+    #[inline]
+    fn spurious(&mut self) {
+        (**self).spurious();
+    }
+
+    #[inline]
+    fn pacing_rate(&self) -> Option<Rate> {
+        (**self).pacing_rate()
+    }
+
+    #[inline]
+    fn limits_itself(&self) -> bool {
+        (**self).limits_itself()
+    }
 }
 
 /// Rare controls are boxed, so that the others stay small.
@@ -185,6 +250,7 @@ impl<T: CongestionAlgorithm> CongestionAlgorithm for Box<T> {
     const TITLE: &'static str = T::TITLE;
     const SOURCE: &'static str = T::SOURCE;
     const SCALABLE: bool = T::SCALABLE;
+    const PACED: bool = T::PACED;
 
     fn begin(params: &T::Params, tcp: &Params) -> Self {
         Self::new(T::begin(params, tcp))

@@ -7,19 +7,16 @@ use super::congestion::{
     Acked, Acknowledgement, CongestionAlgorithm, CongestionControl, ControlDescription, NoParams, Window,
 };
 use super::external::{self, DynControl, ExternalAlgorithm, ExternalControl, Typed};
-use super::{Cubic, Dctcp, NewReno, Params};
+use super::{Bbr, Bbr3, Cubic, Dctcp, LostSegment, NewReno, Params, Prague, RateSample, RttSampling};
 use cutline_params::{
     Configured, Parameter, ParameterError, ParameterKind, ParameterType, ParameterValue, Parameters as _,
     Registered, Registry, RegistryError,
 };
-use cutline_units::Instant;
+use cutline_units::{Instant, Rate};
 use std::fmt::Debug;
 
 /// The keys of TCP's table in a file that are not parameters.
 const TCP_KEYS: &[&str] = &["protocol", "defaults"];
-
-/// The congestion control of the kernel that scenarios can choose in the laboratory.
-const BBR: &str = "bbr";
 
 static CONTROLS: Registry<dyn ExternalAlgorithm> = Registry::new(NAMES, TCP_KEYS);
 
@@ -28,9 +25,6 @@ static CONTROLS: Registry<dyn ExternalAlgorithm> = Registry::new(NAMES, TCP_KEYS
 /// # Errors
 /// When the name is taken or not in kebab-case, the parameters are not sound, or a parameter has the name of one of TCP.
 pub fn register_external_control(algorithm: Box<dyn ExternalAlgorithm>) -> Result<(), RegistryError> {
-    if algorithm.name() == BBR {
-        return Err(RegistryError::Taken(BBR.to_owned()));
-    }
     let is_tcps = |name| Params::fields().iter().any(|field| field.about.name == name);
     if let Some(parameter) = algorithm.parameters().iter().find(|parameter| is_tcps(parameter.name)) {
         return Err(RegistryError::Key(parameter.name.to_owned()));
@@ -56,11 +50,25 @@ pub(super) fn chosen(values: &[(&str, ParameterValue)]) -> Vec<&'static Paramete
     CONTROLS.get(name).map(Registered::parameters).unwrap_or_default()
 }
 
-/// Returns TCP's parameters with these values. Some of them may belong to a registered congestion control.
+/// Returns whether the values choose a paced control.
+fn chooses_paced(values: &[(&str, ParameterValue)]) -> bool {
+    let control = values.iter().rev().find(|(name, _)| *name == "congestion-control");
+    let Some((_, ParameterValue::Choice(name))) = control else { return false };
+    congestion_controls().into_iter().any(|about| about.name == &**name && about.paced)
+}
+
+/// Returns TCP's parameters with these values. Some of them may belong to a registered congestion control. A paced control
+/// turns on SACK and RACK-TLP by default.
 pub(super) fn with_values(
-    defaults: Params,
+    mut defaults: Params,
     values: Vec<(&str, ParameterValue)>,
 ) -> Result<Params, ParameterError> {
+    if chooses_paced(&values) {
+        (defaults.sack, defaults.rack) = (true, true);
+        if defaults.variant.rtt_sampling == RttSampling::OneSegment {
+            defaults.variant.rtt_sampling = RttSampling::OncePerRoundTrip;
+        }
+    }
     let keys = chosen(&values);
     let is_the_controls =
         |(name, _): &(&str, ParameterValue)| keys.iter().any(|parameter| parameter.name == *name);
@@ -116,6 +124,15 @@ macro_rules! controls {
                 match self {
                     $(Self::$variant => <$control>::SCALABLE,)+
                     Self::External(algorithm) => algorithm.thing().describe().scalable,
+                }
+            }
+
+            /// Returns whether the control sets a pacing rate from samples of the delivery rate. It then needs
+            /// [`Params::rack`].
+            pub fn is_paced(&self) -> bool {
+                match self {
+                    $(Self::$variant => <$control>::PACED,)+
+                    Self::External(algorithm) => algorithm.thing().describe().paced,
                 }
             }
 
@@ -214,6 +231,49 @@ macro_rules! controls {
             }
 
             #[inline(never)]
+            pub(crate) fn delivered(&mut self, window: &mut Window, sample: &RateSample) {
+                match self {
+                    $(Self::$variant(control) => control.delivered(window, sample),)+
+                    Self::External(control) => control.delivered(window, sample),
+                }
+            }
+
+            pub(crate) fn lost(&mut self, window: &Window, loss: &LostSegment) {
+                match self {
+                    $(Self::$variant(control) => control.lost(window, loss),)+
+                    Self::External(control) => control.lost(window, loss),
+                }
+            }
+
+            pub(crate) fn restarted(&mut self, window: &mut Window, now: Instant) {
+                match self {
+                    $(Self::$variant(control) => control.restarted(window, now),)+
+                    Self::External(control) => control.restarted(window, now),
+                }
+            }
+
+            pub(crate) fn spurious(&mut self) {
+                match self {
+                    $(Self::$variant(control) => control.spurious(),)+
+                    Self::External(control) => control.spurious(),
+                }
+            }
+
+            pub(crate) fn pacing_rate(&self) -> Option<Rate> {
+                match self {
+                    $(Self::$variant(control) => control.pacing_rate(),)+
+                    Self::External(control) => control.pacing_rate(),
+                }
+            }
+
+            pub(crate) fn limits_itself(&self) -> bool {
+                match self {
+                    $(Self::$variant(control) => control.limits_itself(),)+
+                    Self::External(control) => control.limits_itself(),
+                }
+            }
+
+            #[inline(never)]
             pub(crate) fn application_limited(&mut self, now: Instant) {
                 match self {
                     $(Self::$variant(control) => control.application_limited(now),)+
@@ -253,4 +313,11 @@ controls! {
     Cubic(Box<Cubic>),
     /// RFC 8257: as `NewReno`, but the reduction after marks is proportional to their share. Needs ECN.
     Dctcp(Box<Dctcp>),
+    /// BBR as in Linux: a model of the rate and the round trip sets a pacing rate and the window. Turns on `sack` and `rack`.
+    Bbr(Box<Bbr>),
+    /// draft-ietf-ccwg-bbr: as `Bbr`, with bounds that losses and marks set. Turns on `sack` and `rack`.
+    Bbr3(Box<Bbr3>),
+    /// draft-briscoe-iccrg-prague-congestion-control: as `Dctcp`, paced, and less dependent on the round trip. Needs ECN, and turns
+    /// on `sack` and `rack`.
+    Prague(Box<Prague>),
 }

@@ -6,14 +6,14 @@
 //!   data and starts it, and is passed to [`register_external_control`](super::register_external_control).
 //!
 //! The sender corrects values that a control must not return: a window has at least one segment, a threshold at least two,
-//! and both have an upper bound. [`conformance`](crate::conformance) has the checks that every control must pass.
+//! and both have an upper bound; a pacing rate has at least 1 kbit/s. [`conformance`](crate::conformance) has the checks that every control must pass.
 
-use super::Params;
 use super::congestion::{
     Acked, Acknowledgement, CongestionAlgorithm, CongestionControl, ControlDescription, Window,
 };
+use super::{LostSegment, Params, RateSample};
 use cutline_params::{Configured, ParameterValue, Registered, RegisteredType};
-use cutline_units::Instant;
+use cutline_units::{Instant, Rate};
 use std::fmt::Debug;
 
 /// The description and the start of a congestion control of another crate.
@@ -59,6 +59,8 @@ pub(crate) struct ExternalControl {
 
 /// The largest window, bytes: 1 TiB.
 const MOST: u64 = 1 << 40;
+/// The lowest pacing rate. At a rate of zero, nothing would ever leave.
+const SLOWEST: Rate = Rate::from_bps(1000);
 
 impl ExternalControl {
     fn threshold(&self, answer: u64) -> u64 {
@@ -105,6 +107,32 @@ impl CongestionControl for ExternalControl {
 
     fn application_limited(&mut self, now: Instant) {
         self.control.application_limited(now);
+    }
+
+    fn delivered(&mut self, window: &mut Window, sample: &RateSample) {
+        self.control.delivered(window, sample);
+        self.bound(window);
+    }
+
+    fn lost(&mut self, window: &Window, loss: &LostSegment) {
+        self.control.lost(window, loss);
+    }
+
+    fn restarted(&mut self, window: &mut Window, now: Instant) {
+        self.control.restarted(window, now);
+        self.bound(window);
+    }
+
+    fn spurious(&mut self) {
+        self.control.spurious();
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        self.control.pacing_rate().map(|rate| rate.max(SLOWEST))
+    }
+
+    fn limits_itself(&self) -> bool {
+        self.control.limits_itself()
     }
 }
 

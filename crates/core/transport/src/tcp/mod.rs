@@ -10,24 +10,30 @@
 //! | `recovery` | fast retransmit and recovery, timeouts | RFC 6582, RFC 6675, RFC 6298 section 5 |
 //! | `scoreboard` | data that the receiver has selectively acknowledged | RFC 6675 |
 //! | `rack`, `prr` | losses found by time, probes, and the window in recovery | RFC 8985, RFC 6937 |
+//! | `rack::paced`, `delivery` | departures at a rate, and samples of the delivery rate | draft-ietf-ccwg-bbr |
 //! | `rtt` | smoothed round-trip time and timeout | RFC 6298 |
 //! | `newreno`, `cubic`, `dctcp` | how the window grows and shrinks | RFC 5681, RFC 9438, RFC 8257 |
+//! | `prague` | the same, paced, and less dependent on the round trip | draft-briscoe-iccrg-prague-congestion-control |
+//! | `bbr`, `bbr::v3` | a model of the path sets window and rate | Cardwell et al. 2016, draft-ietf-ccwg-bbr |
 //! | `congestion`, `control`, `external` | their interface, their list, those of other crates | |
 //! | `receiver` | reassembly, acknowledgements, ECN echo | RFC 5681 section 4.2, RFC 2018, RFC 3168, RFC 7323 |
 //!
 //! Not modelled: the three-way handshake (the connection exists from the first segment), urgent data, a receiver whose
 //! window closes ([`Params::max_window`] is a constant limit), reneging, path MTU discovery.
 
+mod bbr;
 mod congestion;
 mod control;
 mod cubic;
 mod cubic_whole;
 mod dctcp;
+mod delivery;
 mod external;
 mod hystart;
 mod newreno;
 mod output;
 mod params;
+mod prague;
 mod prr;
 mod rack;
 mod receiver;
@@ -38,6 +44,7 @@ mod sender;
 mod transport;
 mod variant;
 
+pub use bbr::{Bbr, Bbr3};
 pub use congestion::{
     Acked, Acknowledgement, CongestionAlgorithm, CongestionControl, ControlDescription, NoParams, Window,
 };
@@ -45,9 +52,11 @@ pub(crate) use control::Control;
 pub use control::{Algorithm, congestion_controls, register_congestion_control, register_external_control};
 pub use cubic::Cubic;
 pub use dctcp::Dctcp;
+pub use delivery::{LossState, LostSegment, RateSample};
 pub use external::{DynControl, ExternalAlgorithm};
 pub use newreno::NewReno;
 pub use params::{InitialWindow, Params};
+pub use prague::Prague;
 pub use receiver::{Receiver, ReceiverStats};
 pub use rtt::RttEstimator;
 pub use sender::{Sender, Stats};
@@ -92,6 +101,9 @@ pub struct Ack {
     pub sack: SackBlocks,
     /// ECN echo: a segment was marked (RFC 3168 section 6.1.3).
     pub ece: bool,
+    /// Count of marked segments that have arrived, modulo 2^32. It is the counter of accurate ECN (RFC 9768 section 3.2.2), of which
+    /// the header has three bits.
+    pub marked: u32,
 }
 
 /// Up to three ranges that the receiver holds beyond the acknowledgement, the most recent first

@@ -140,6 +140,10 @@ fn check(params: &Params) -> Result<(), ParameterError> {
             "false with rtt-sampling = one-segment: it needs the echo of timestamps",
         ));
     }
+    if params.algorithm.is_paced() && !params.rack {
+        let allowed = format!("true with congestion-control = {}", params.algorithm.name());
+        return Err(ParameterError::new("rack", false, allowed));
+    }
     if initial_rto > max_rto {
         return Err(ParameterError::new("initial-rto", initial_rto, format!("at most max-rto = {max_rto}")));
     }

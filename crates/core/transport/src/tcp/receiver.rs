@@ -69,7 +69,7 @@ impl Receiver {
     pub fn on_segment(&mut self, now: Instant, segment: &Segment, ce: bool) -> Option<Ack> {
         self.stats.segments += 1;
         // A delayed acknowledgement covers segments in order, so it has no SACK blocks.
-        let delayed = Ack { ack: self.next, echo: self.echo, sack: SackBlocks::NONE, ece: self.ece };
+        let delayed = self.ack_with(SackBlocks::NONE);
         // Without a mark, now or before, nothing is echoed.
         let release = (ce | self.ece) && self.note_congestion(segment.cwr, ce);
         match self.take(now, segment) {
@@ -181,7 +181,14 @@ impl Receiver {
         } else {
             self.held_blocks().by_block()
         };
-        Ack { ack: self.next, echo: self.echo, sack, ece: self.ece }
+        self.ack_with(sack)
+    }
+
+    /// Returns an acknowledgement with these blocks.
+    #[inline]
+    fn ack_with(&self, sack: SackBlocks) -> Ack {
+        let marked = self.stats.marked as u32;
+        Ack { ack: self.next, echo: self.echo, sack, ece: self.ece, marked }
     }
 
     #[cold]

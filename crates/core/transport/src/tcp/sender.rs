@@ -17,7 +17,7 @@
 use std::sync::Arc;
 
 use cutline_params::Parameters as _;
-use cutline_units::{Duration, Instant};
+use cutline_units::{Duration, Instant, Rate};
 
 use super::congestion::{Acked, Acknowledgement};
 use super::rack::RackRecovery;
@@ -157,7 +157,7 @@ impl Sender {
             timed: if params.variant.rtt_sampling == RttSampling::OneSegment { NONE_TIMED } else { BY_ECHO },
             last_sent: now,
             scoreboard: (params.sack && !params.rack).then(Box::default),
-            rack: params.rack.then(Box::default),
+            rack: params.rack.then(|| Box::new(RackRecovery::new(params.algorithm.is_paced()))),
             params: Arc::clone(params),
             stats: Stats::default(),
         }
@@ -223,7 +223,8 @@ impl Sender {
         }
     }
 
-    /// Returns when the retransmission timer expires; [`Instant::FAR_FUTURE`] while nothing is outstanding.
+    /// Returns when the retransmission timer expires, or when a paced segment may leave; [`Instant::FAR_FUTURE`] while nothing is
+    /// outstanding or ready.
     #[inline]
     pub const fn deadline(&self) -> Instant {
         self.deadline
@@ -280,6 +281,11 @@ impl Sender {
     /// Returns the smoothed round-trip time; zero before the first sample.
     pub const fn srtt(&self) -> Duration {
         self.rtt.srtt()
+    }
+
+    /// Returns the rate at which segments leave at most; `None` if the congestion control has none.
+    pub fn pacing_rate(&self) -> Option<Rate> {
+        self.control.pacing_rate()
     }
 
     /// Returns the retransmission timeout, including its backoff.

@@ -90,9 +90,9 @@ impl Transport for Tcp {
     /// Packs acknowledgements without SACK blocks, which are most. There is no room for the blocks.
     #[inline]
     fn pack_reply(reply: &Ack) -> PackedHeader {
-        let Ack { ack, echo, sack, ece } = *reply;
+        let Ack { ack, echo, sack, ece, marked } = *reply;
         if sack.is_empty() {
-            PackedHeader::new(ack, echo, 0, [ece, false, false])
+            PackedHeader::new(ack, echo, marked, [ece, false, false])
         } else {
             PackedHeader::WIDE
         }
@@ -100,8 +100,8 @@ impl Transport for Tcp {
 
     #[inline]
     fn unpack_reply(packed: PackedHeader) -> Ack {
-        let PackedHeader { number: ack, time: echo, flags: [ece, ..], .. } = packed;
-        Ack { ack, echo, sack: SackBlocks::NONE, ece }
+        let PackedHeader { number: ack, time: echo, len: marked, flags: [ece, ..], .. } = packed;
+        Ack { ack, echo, sack: SackBlocks::NONE, ece, marked }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Tests of the public interface: timelines that follow the RFCs, properties over impaired paths, known throughputs.
 
+mod paced;
 mod path;
 mod properties;
 mod rack;

@@ -56,26 +56,35 @@ fn impairments() -> impl Strategy<Value = Impairments> {
 
 fn params() -> impl Strategy<Value = Params> {
     let switches = proptest::array::uniform9(any::<bool>());
-    (switches, 1..20u32, prop::option::of(1..30u32), 1..3u32).prop_map(|(on, window, limit, abc)| Params {
-        algorithm: if on[0] { Algorithm::Cubic } else { Algorithm::NewReno },
-        sack: on[1],
-        rack: on[1] && on[8],
-        limited_transmit: on[2] || (on[1] && on[8]),
-        ecn: if on[3] { Ecn::Ect0 } else { Ecn::NotEct },
-        delayed_ack: on[4].then_some(Duration::from_millis(200)),
-        ack_heuristic: on[5],
-        impatient: on[6],
-        nagle: on[7],
-        variant: Variant {
-            rtt_sampling: if on[7] { RttSampling::EveryAck } else { RttSampling::OncePerRoundTrip },
-            ..Variant::default()
+    (switches, 0..4usize, 1..20u32, prop::option::of(1..30u32), 1..3u32).prop_map(
+        |(on, paced, window, limit, abc)| Params {
+            // Paced controls need RACK-TLP.
+            algorithm: match paced {
+                1 if on[1] && on[8] => Algorithm::Bbr,
+                2 if on[1] && on[8] => Algorithm::Bbr3,
+                3 if on[1] && on[8] => Algorithm::Prague,
+                _ if on[0] => Algorithm::Cubic,
+                _ => Algorithm::NewReno,
+            },
+            sack: on[1],
+            rack: on[1] && on[8],
+            limited_transmit: on[2] || (on[1] && on[8]),
+            ecn: if on[3] { Ecn::Ect0 } else { Ecn::NotEct },
+            delayed_ack: on[4].then_some(Duration::from_millis(200)),
+            ack_heuristic: on[5],
+            impatient: on[6],
+            nagle: on[7],
+            variant: Variant {
+                rtt_sampling: if on[7] { RttSampling::EveryAck } else { RttSampling::OncePerRoundTrip },
+                ..Variant::default()
+            },
+            initial_window: InitialWindow::Segments(window),
+            max_window: limit,
+            abc_limit: abc,
+            min_rto: Duration::from_millis(200),
+            ..Params::default()
         },
-        initial_window: InitialWindow::Segments(window),
-        max_window: limit,
-        abc_limit: abc,
-        min_rto: Duration::from_millis(200),
-        ..Params::default()
-    })
+    )
 }
 
 /// Checks after each event that outstanding data fits the windows and that a timer runs for it. `total` bytes and FIN are

@@ -76,7 +76,7 @@ impl Script {
     /// Acknowledges the segments below `n`, and echoes the beginning of the connection: the first transmissions have arrived.
     pub fn ack_of_earlier(&mut self, n: u64) -> &mut Self {
         self.una = n;
-        let ack = Ack { ack: n * MSS, echo: Instant::ZERO, sack: SackBlocks::NONE, ece: false };
+        let ack = Ack { ack: n * MSS, echo: Instant::ZERO, sack: SackBlocks::NONE, ece: false, marked: 0 };
         self.sender.on_ack(self.now, &ack);
         self
     }
@@ -126,7 +126,7 @@ impl Script {
         let ack = self.una * MSS;
         let sack = SackBlocks::from_ranges(ack, blocks.iter().map(|block| (block.0 * MSS, block.1 * MSS)));
         let echo = self.una.checked_sub(1).map_or(Instant::ZERO, |last| self.sent_at[last as usize]);
-        self.sender.on_ack(self.now, &Ack { ack, echo, sack, ece });
+        self.sender.on_ack(self.now, &Ack { ack, echo, sack, ece, marked: 0 });
         self
     }
 }

@@ -4,7 +4,7 @@ use super::{WebOptions, is_loopback};
 use crate::registry::Viewer;
 use hyper::HeaderMap;
 use hyper::header::{AUTHORIZATION, HOST, HeaderName, ORIGIN};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// The rules of a server.
 #[derive(Debug)]
@@ -74,7 +74,11 @@ impl Access {
     fn check_host(&self, headers: &HeaderMap) -> Result<(), AccessError> {
         let host = text(headers, &HOST).ok_or(AccessError::OtherHost)?;
         let name = without_port(host);
-        let is_address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().is_ok();
+        let address = name.trim_start_matches('[').trim_end_matches(']');
+        // A link-local address has a zone, and no name has a percent sign.
+        let is_zoned =
+            || address.split_once('%').is_some_and(|(address, _)| address.parse::<Ipv6Addr>().is_ok());
+        let is_address = address.parse::<IpAddr>().is_ok() || is_zoned();
         let is_ours = || self.options.names.iter().any(|ours| ours.eq_ignore_ascii_case(name));
         if is_address || name.eq_ignore_ascii_case("localhost") || is_ours() {
             Ok(())
@@ -204,10 +208,14 @@ mod tests {
     #[test]
     fn only_names_of_this_host_lead_here() {
         let ask = |host: &str| access(None).viewer(User::Local(0), &headers(&[("host", host)]), "");
-        for host in ["127.0.0.1:9466", "localhost", "[::1]:80", "10.0.0.1", "Gateway.Home:80"] {
+        for host in
+            ["127.0.0.1:9466", "localhost", "[::1]:80", "10.0.0.1", "Gateway.Home:80", "[fe80::1%eth0]:9466"]
+        {
             assert_eq!(ask(host), Ok(Viewer::All), "{host}");
         }
-        for host in ["evil.example", "localhost.evil.example:9466", "127.0.0.1.evil.example", ""] {
+        for host in
+            ["evil.example", "localhost.evil.example:9466", "127.0.0.1.evil.example", "127.0.0.1%evil", ""]
+        {
             assert_eq!(ask(host), Err(AccessError::OtherHost), "{host}");
         }
         assert_eq!(access(None).viewer(User::Local(0), &headers(&[]), ""), Err(AccessError::OtherHost));

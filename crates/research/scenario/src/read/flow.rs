@@ -339,8 +339,10 @@ fn refuse_ecn(reader: &TableReader<'_>, transport: &TransportSpec, ecn: Ecn, lie
         let why = format!("congestion-control = {name:?} needs ECN: set ecn = true or \"ect-1\"");
         reader.refuse("ecn", &why);
     } else if ecn == Ecn::Ect1 && !scalable && !lies {
-        reader
-            .refuse("ecn", "ECT(1) needs a scalable congestion control: use congestion-control = \"dctcp\"");
+        reader.refuse(
+            "ecn",
+            "ECT(1) needs a scalable congestion control: use congestion-control = \"prague\" or \"dctcp\"",
+        );
     }
 }
 

@@ -9,9 +9,6 @@ const EXPECTED: &str = "a table such as { protocol = \"tcp\" }";
 
 const CONGESTION_CONTROL: &str = "congestion-control";
 
-/// The congestion control that only the kernel implements.
-const BBR: &str = "bbr";
-
 pub(super) fn read(flow: &TableReader<'_>) -> Option<TransportSpec> {
     if !flow.has("transport") {
         flow.lacks("transport", EXPECTED);
@@ -28,9 +25,7 @@ pub(super) fn read(flow: &TableReader<'_>) -> Option<TransportSpec> {
     let control = parameters.iter().position(|parameter| parameter.name == CONGESTION_CONTROL);
     let control = control.and_then(|index| congestion_control(&reader, parameters.remove(index)));
     let mut values = parameter::values(&reader, &parameters);
-    // CUBIC replaces BBR in the parameters, but no sender uses it: the simulator refuses BBR, and the laboratory
-    // and the traffic generator set the kernel's congestion control by name.
-    let chosen = control.map(|name| (CONGESTION_CONTROL, choice(if name == BBR { "cubic" } else { name })));
+    let chosen = control.map(|name| (CONGESTION_CONTROL, choice(name)));
     let besides = TransportParams::chosen(protocol, chosen.as_slice());
     values.extend(parameter::values(&reader, &besides));
     let given = values.iter().map(|(name, _)| *name).collect();
@@ -40,15 +35,15 @@ pub(super) fn read(flow: &TableReader<'_>) -> Option<TransportSpec> {
     let others =
         || TransportParams::NAMES.iter().filter_map(|name| Some((*name, TransportParams::describe(name)?)));
     reader.finish_explaining(|key| parameter::of_others(key, ("protocol", protocol), others()));
-    Some(TransportSpec { params: params?, given, bbr: control == Some(BBR) })
+    Some(TransportSpec { params: params?, given })
 }
 
-/// Reads the name of a congestion control: one of the simulator's, or [`BBR`].
+/// Reads the name of a congestion control.
 fn congestion_control(reader: &TableReader<'_>, parameter: &Parameter) -> Option<&'static str> {
     let cutline_params::ParameterKind::Registered(table) = parameter.kind else {
         unreachable!("a congestion control is a registered name")
     };
-    let words = table.names().into_iter().chain([BBR]).map(|name| (name.to_owned(), name)).collect();
+    let words = table.names().into_iter().map(|name| (name.to_owned(), name)).collect();
     reader.optional(CONGESTION_CONTROL, &kind::choice("a congestion control", words))
 }
 

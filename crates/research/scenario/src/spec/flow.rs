@@ -167,8 +167,6 @@ pub struct TransportSpec {
     /// The keys that the scenario sets. The kernel's TCP uses its own values for the other keys, and does not support all
     /// keys.
     pub given: Vec<&'static str>,
-    /// True if the congestion control is the kernel's BBR, which is only available in the laboratory.
-    pub bbr: bool,
 }
 
 impl TransportSpec {
@@ -180,16 +178,14 @@ impl TransportSpec {
     /// Returns Linux's name of TCP's congestion control; `None` for another protocol. The running kernel may not support it.
     pub fn linux_congestion_control(&self) -> Option<&'static str> {
         Some(match &self.tcp()?.algorithm {
-            _ if self.bbr => "bbr",
             tcp::Algorithm::NewReno => "reno",
-            // DCTCP, CUBIC and the algorithms of other crates have the same name in Linux.
+            // DCTCP, CUBIC, BBR and the algorithms of other crates have the same name in Linux.
             other => other.name(),
         })
     }
 
     /// Returns the value of `congestion-control` in the scenario; `None` if the protocol is not TCP.
     pub fn congestion_control(&self) -> Option<&'static str> {
-        let algorithm = &self.tcp()?.algorithm;
-        Some(if self.bbr { "bbr" } else { algorithm.name() })
+        Some(self.tcp()?.algorithm.name())
     }
 }

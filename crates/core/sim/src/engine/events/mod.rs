@@ -87,7 +87,12 @@ impl EventLoop {
 
     pub(super) fn finish(self) -> SimulationOutcome {
         let (events, undeliverable) = (self.calendar.popped(), self.agents.undeliverable);
-        self.parts.settle(Work { events, undeliverable, ..Work::default() })
+        self.into_parts().settle(Work { events, undeliverable, ..Work::default() })
+    }
+
+    /// Returns the parts, without the memory of packets.
+    fn into_parts(self) -> Parts {
+        self.parts
     }
 
     /// Handles an acknowledgement or feedback that reaches the source.

@@ -2,9 +2,10 @@
 //!
 //! Time is cut into windows of 2^shift nanoseconds. An entry that is due in one of the coming windows is appended to that window's list, in a
 //! ring. Later entries wait in a map. When a window begins, its list is sorted if it is not in order. Most lists are, because
-//! a link sends its packets one after the other.
+//! a link sends its packets one after the other. A window has a list from its first packet on, and then the list of an earlier window.
 
 use crate::packet::Packet;
+use crate::tight::make_room;
 use cutline_units::Instant;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -68,6 +69,9 @@ impl Inbox {
         let batch = &mut self.ring[number as usize & mask];
         batch.is_disordered |= at <= batch.last;
         batch.last = at;
+        if batch.parcels.len() == batch.parcels.capacity() {
+            make_room_for_parcels(&mut batch.parcels, &mut self.spare);
+        }
         batch.parcels.push(Parcel { at, packet });
     }
 
@@ -87,10 +91,9 @@ impl Inbox {
         let mut used = std::mem::replace(&mut self.open, parcels);
         self.next = 0;
         if used.capacity() > 0 {
-            used.clear();
+            give_back(&mut used);
             self.spare.push(used);
         }
-        self.ring[place].parcels = self.spare.pop().unwrap_or_default();
         let far = if self.far.is_empty() { None } else { self.far.remove(&number) };
         let has_far = far.is_some();
         if let Some(far) = far {
@@ -120,6 +123,29 @@ impl Inbox {
         let coming = self.ring.iter().flat_map(|batch| &batch.parcels);
         let all = open.chain(coming).chain(self.far.values().flatten());
         all.map(|parcel| parcel.at).min().unwrap_or(Instant::FAR_FUTURE)
+    }
+}
+
+/// Makes room in a window's list that is full: a window without a list takes a spare one.
+#[cold]
+#[inline(never)]
+fn make_room_for_parcels(parcels: &mut Vec<Parcel>, spare: &mut Vec<Vec<Parcel>>) {
+    match spare.pop() {
+        Some(list) if parcels.is_empty() => *parcels = list,
+        list => {
+            spare.extend(list);
+            make_room(parcels);
+        }
+    }
+}
+
+/// Empties a list whose window has passed. A list that was needed for a burst gives its memory back.
+fn give_back(parcels: &mut Vec<Parcel>) {
+    const KEPT: usize = 64;
+    let used = parcels.len();
+    parcels.clear();
+    if parcels.capacity() > KEPT.max(4 * used) {
+        parcels.shrink_to(KEPT.max(2 * used));
     }
 }
 

@@ -209,7 +209,13 @@ impl Stages {
         let passed = self.clock - Instant::ZERO;
         let intervals =
             if has_series { passed.as_nanos() / self.parts.settings.interval.as_nanos() } else { 0 };
-        self.parts.settle(Work { events: self.events + intervals, ..Work::default() })
+        let work = Work { events: self.events + intervals, ..Work::default() };
+        self.into_parts().settle(work)
+    }
+
+    /// Returns the parts, without the memory of packets.
+    fn into_parts(self) -> Parts {
+        self.parts
     }
 
     /// Sends a packet that a link has transmitted on to the next hop on its route, and over the FIFO links that are folded. When the

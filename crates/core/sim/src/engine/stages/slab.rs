@@ -2,24 +2,36 @@
 
 use crate::calendar::EventHandle;
 use crate::packet::Packet;
+use crate::tight::push_tightly;
 use cutline_transport::endpoint::{DataHeader, PackedHeader, ReplyHeader, WideHeader};
 
 /// The packets that a queue holds, by handle.
-#[derive(Default)]
 pub(super) struct Packets {
     packets: Vec<Packet>,
-    free: Vec<EventHandle>,
+    /// The place that was left last, whose packet has the place that was left before it as its position; [`NONE`] if all are taken.
+    free: EventHandle,
+}
+
+/// No place.
+const NONE: EventHandle = EventHandle::MAX;
+
+impl Default for Packets {
+    fn default() -> Self {
+        Self { packets: Vec::new(), free: NONE }
+    }
 }
 
 impl Packets {
     /// Stores a packet and returns its handle.
     #[inline]
     pub(super) fn put(&mut self, packet: Packet) -> EventHandle {
-        if let Some(handle) = self.free.pop() {
-            self.packets[handle as usize] = packet;
+        let handle = self.free;
+        if let Some(place) = self.packets.get_mut(handle as usize) {
+            self.free = place.position;
+            *place = packet;
             return handle;
         }
-        self.packets.push(packet);
+        push_tightly(&mut self.packets, packet);
         self.packets.len() as EventHandle - 1
     }
 
@@ -31,8 +43,11 @@ impl Packets {
     /// Removes a packet.
     #[inline]
     pub(super) fn take(&mut self, handle: EventHandle) -> Packet {
-        self.free.push(handle);
-        self.packets[handle as usize]
+        let place = &mut self.packets[handle as usize];
+        let packet = *place;
+        place.position = self.free;
+        self.free = handle;
+        packet
     }
 }
 

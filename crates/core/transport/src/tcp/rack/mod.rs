@@ -15,11 +15,13 @@
 //!
 //! Not implemented: a reordering window that grows with duplicate SACKs (RFC 8985 section 6.2, step 4), because the receiver sends none.
 
+mod paced;
 mod sender;
 
 pub(super) use sender::RackRecovery;
 
 use super::SackBlocks;
+use super::delivery::{Arrival, Sampler};
 use super::scoreboard::DUP_THRESH;
 use cutline_units::{Duration, Instant};
 use std::collections::VecDeque;
@@ -45,6 +47,10 @@ struct Sent {
 impl Sent {
     fn len(&self) -> u64 {
         self.end - self.seq
+    }
+
+    fn arrival(&self) -> Arrival {
+        Arrival { sent_at: self.at, end: self.end, bytes: self.len() }
     }
 }
 
@@ -101,6 +107,8 @@ pub(crate) struct Rack {
     timer: Timer,
     /// Time of the retransmission timeout.
     rto_at: Instant,
+    /// The delivery rate, for a control that is paced.
+    sampler: Option<Box<Sampler>>,
 }
 
 impl Default for Rack {
@@ -120,6 +128,7 @@ impl Default for Rack {
             probe: None,
             timer: Timer::Retransmission,
             rto_at: Instant::FAR_FUTURE,
+            sampler: None,
         }
     }
 }
@@ -170,6 +179,9 @@ impl Rack {
         while let Some(segment) = self.segments.front().copied().filter(|segment| segment.end <= ack) {
             self.segments.pop_front();
             self.forget(&segment);
+            if self.sampler.is_some() {
+                self.sample_first(now, &segment);
+            }
             if segment.is_sacked {
                 self.sacked -= segment.len();
                 self.sacked_segments -= 1;
@@ -190,6 +202,9 @@ impl Rack {
                     continue;
                 }
                 self.forget(&segment);
+                if let Some(sampler) = &mut self.sampler {
+                    sampler.acknowledge(now, at, segment.arrival());
+                }
                 let place = &mut self.segments[at];
                 (place.is_sacked, place.is_lost, place.is_resent) = (true, false, false);
                 self.sacked += segment.len();
@@ -200,6 +215,14 @@ impl Rack {
             }
         }
         arrived
+    }
+
+    /// Notes for the delivery rate that the first segment is acknowledged.
+    #[cold]
+    fn sample_first(&mut self, now: Instant, segment: &Sent) {
+        if let Some(sampler) = &mut self.sampler {
+            sampler.acknowledge_first(now, (!segment.is_sacked).then(|| segment.arrival()));
+        }
     }
 
     /// Removes a segment from the lost and the retransmitted ones.
@@ -223,6 +246,9 @@ impl Rack {
             return;
         }
         self.min_rtt = self.min_rtt.min(rtt);
+        if let Some(sampler) = &mut self.sampler {
+            sampler.note_round_trip(rtt);
+        }
         if (segment.at, segment.end) > self.newest {
             self.newest = (segment.at, segment.end);
             self.rtt = rtt;
@@ -256,7 +282,7 @@ impl Rack {
             let left = (segment.at + patience).saturating_since(now);
             if left.is_zero() {
                 found = true;
-                self.lose(at);
+                self.lose(now, at);
             } else {
                 wait = wait.max(Some(left));
             }
@@ -265,8 +291,13 @@ impl Rack {
     }
 
     /// Marks a segment as lost, with its retransmission if that is under way.
-    fn lose(&mut self, at: usize) {
+    fn lose(&mut self, now: Instant, at: usize) {
         let segment = &mut self.segments[at];
+        if let Some(sampler) = &mut self.sampler
+            && (segment.is_resent || !segment.is_lost)
+        {
+            sampler.lose(now, at, segment.seq, segment.len());
+        }
         if segment.is_resent {
             segment.is_resent = false;
             self.resent -= segment.len();
@@ -283,7 +314,7 @@ impl Rack {
         for at in 0..self.segments.len() {
             let segment = &self.segments[at];
             if !segment.is_sacked && (at == 0 || segment.at + patience <= now) {
-                self.lose(at);
+                self.lose(now, at);
             }
         }
     }

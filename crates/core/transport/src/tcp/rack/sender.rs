@@ -4,10 +4,13 @@
 //! (RFC 5681 section 3.1). Losses that are found before `recover` is acknowledged do not reduce the window again. If the first
 //! acknowledgement after a timeout echoes the time of an earlier transmission, nothing was lost: the timeout was spurious, and the
 //! window is restored (RFC 3522, RFC 4015).
+//!
+//! A [paced](super::paced) control sets its window in every phase, also in recovery.
 
 use super::super::prr::{Delivery, Reduction};
 use super::super::sender::Phase;
 use super::super::{Ack, Acknowledgement, FullAck, Halving, Segment, Sender, Window};
+use super::paced::Pacing;
 use super::{Probe, Rack, Timer};
 use cutline_units::{Duration, Instant};
 
@@ -19,18 +22,20 @@ const FIRST_PROBE: Duration = Duration::from_secs(1);
 /// A sender's recovery with RACK-TLP.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RackRecovery {
-    rack: Rack,
+    pub(super) rack: Rack,
     reduction: Reduction,
     /// The window before a timeout, and when the first segment was sent again after it.
     before_timeout: Option<(Window, Instant)>,
     /// The timeout's losses are being sent again; `recover` is not acknowledged.
-    after_timeout: bool,
+    pub(super) after_timeout: bool,
     /// A probe leaves next.
     probe_is_due: bool,
     /// There was a sample of the round-trip time since the last probe.
     sampled: bool,
     /// Number of probes sent.
     probes: u32,
+    /// The departures of a paced control.
+    pub(super) pacing: Pacing,
 }
 
 impl RackRecovery {
@@ -44,12 +49,19 @@ impl RackRecovery {
 }
 
 impl Sender {
-    /// Runs a call on the state of recovery while it is out of its place.
-    fn with_rack<R>(&mut self, call: impl FnOnce(&mut Self, &mut RackRecovery) -> R) -> R {
-        let mut rack = self.rack.take().expect("only a sender with RACK-TLP comes here");
-        let result = call(self, &mut rack);
-        self.rack = Some(rack);
-        result
+    /// Takes the state of recovery out of its place, so that it can be changed beside the sender.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "each acknowledgement and each segment needs it")]
+    fn take_rack(&mut self) -> Box<RackRecovery> {
+        self.rack.take().expect("only a sender with RACK-TLP comes here")
+    }
+
+    /// Returns the state of recovery to its place.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as take_rack")]
+    fn put_rack(&mut self, rack: Box<RackRecovery>) {
+        // The place is empty: there is nothing to drop.
+        std::mem::forget(self.rack.replace(rack));
     }
 
     /// Handles an acknowledgement.
@@ -58,12 +70,27 @@ impl Sender {
         if ack.ack < self.una {
             return;
         }
-        self.with_rack(|sender, state| sender.acknowledge(now, ack, state));
+        let mut state = self.take_rack();
+        if state.is_paced() {
+            self.acknowledge_paced(now, ack, &mut state);
+        } else {
+            self.acknowledge::<false>(now, ack, &mut state);
+        }
+        self.put_rack(state);
     }
 
-    fn acknowledge(&mut self, now: Instant, ack: &Ack, state: &mut RackRecovery) {
+    /// Handles an acknowledgement, with a control that is paced or not.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a sender without pacing does not pay for it")]
+    pub(super) fn acknowledge<const PACED: bool>(
+        &mut self,
+        now: Instant,
+        ack: &Ack,
+        state: &mut RackRecovery,
+    ) {
         let reduced = ack.ece && self.on_ecn_echo(ack.ack);
         let acked = ack.ack - self.una;
+        let prior_in_flight = if PACED { state.begin_sample(self.next - self.una) } else { 0 };
         let arrived = state.rack.acknowledge(now, ack.ack, ack.sack, ack.echo);
         if acked > 0 {
             self.advance(now, ack, acked, state);
@@ -77,13 +104,16 @@ impl Sender {
         let is_over = self.una >= self.recover;
         match self.phase {
             Phase::Recovery if is_over => {
-                // RFC 6937 section 3: the window ends at the threshold.
-                self.window.cwnd = self.window.ssthresh;
                 self.phase = Phase::Open;
-                if self.params.variant.full_ack == FullAck::SsthreshAndGrowth && !reduced {
+                if !PACED {
+                    // RFC 6937 section 3: the window ends at the threshold.
+                    self.window.cwnd = self.window.ssthresh;
+                }
+                if !PACED && self.params.variant.full_ack == FullAck::SsthreshAndGrowth && !reduced {
                     self.grow(now, arrived.bytes);
                 }
             }
+            Phase::Recovery if PACED => {}
             Phase::Recovery => {
                 let delivery = Delivery { bytes: arrived.bytes, is_progress: acked > 0 && !found };
                 self.set_reduced_window(delivery, state);
@@ -92,7 +122,7 @@ impl Sender {
                 if state.after_timeout && is_over {
                     state.after_timeout = false;
                 }
-                if acked > 0 && !reduced {
+                if acked > 0 && !reduced && !PACED {
                     self.grow(now, acked);
                 }
             }
@@ -100,13 +130,18 @@ impl Sender {
         if self.phase == Phase::Open && !state.after_timeout {
             if state.rack.lost > 0 {
                 self.begin_recovery_with_rack(state);
-                self.set_reduced_window(Delivery { bytes: arrived.bytes, is_progress: false }, state);
-            } else if repaired {
+                if !PACED {
+                    self.set_reduced_window(Delivery { bytes: arrived.bytes, is_progress: false }, state);
+                }
+            } else if repaired && !PACED {
                 // RFC 8985 section 7.4.2: the loss counts, although nothing is left to repair.
                 self.window.ssthresh = self.halved_threshold();
                 self.window.cwnd = self.window.cwnd.min(self.window.ssthresh);
                 self.note_reduction();
             }
+        }
+        if PACED {
+            self.report_delivery(now, arrived.bytes, ack.marked, prior_in_flight, state);
         }
         self.set_timer(now, wait, state);
     }
@@ -125,7 +160,11 @@ impl Sender {
         if let Some((window, resent_at)) = state.before_timeout.take()
             && ack.echo < resent_at
         {
-            self.window = window;
+            if state.is_paced() {
+                self.control.spurious();
+            } else {
+                self.window = window;
+            }
             state.after_timeout = false;
             state.rack.lose_nothing();
         }
@@ -148,6 +187,7 @@ impl Sender {
         self.note_reduction();
     }
 
+    /// Sets the window in recovery by proportional rate reduction; a paced control sets its own.
     fn set_reduced_window(&mut self, delivery: Delivery, state: &mut RackRecovery) {
         let pipe = state.rack.pipe(self.next - self.una);
         let mss = u64::from(self.mss);
@@ -188,30 +228,41 @@ impl Sender {
     /// Handles the timer that is due.
     #[cold]
     pub(in super::super) fn on_deadline_with_rack(&mut self, now: Instant) {
-        self.with_rack(|sender, state| match state.rack.timer {
+        let mut state = self.take_rack();
+        if state.is_paced() {
+            self.begin_paced(&state);
+        }
+        match state.rack.timer {
+            // Only the next departure is due.
+            _ if now < self.deadline => {}
             Timer::Reordering => {
-                let in_recovery = sender.phase == Phase::Recovery;
-                let (found, wait) = state.rack.detect(now, sender.srtt(), in_recovery);
-                if found && sender.phase == Phase::Open && !state.after_timeout {
-                    sender.begin_recovery_with_rack(state);
+                let in_recovery = self.phase == Phase::Recovery;
+                let (found, wait) = state.rack.detect(now, self.srtt(), in_recovery);
+                if found && self.phase == Phase::Open && !state.after_timeout {
+                    self.begin_recovery_with_rack(&mut state);
                 }
-                if found && sender.phase == Phase::Recovery {
-                    sender.set_reduced_window(Delivery { bytes: 0, is_progress: false }, state);
+                self.report_losses(&mut state);
+                if found && self.phase == Phase::Recovery && !state.is_paced() {
+                    self.set_reduced_window(Delivery { bytes: 0, is_progress: false }, &mut state);
                 }
                 if now >= state.rack.rto_at {
-                    sender.time_out(now, state);
+                    self.time_out(now, &mut state);
                 } else {
-                    sender.set_timer(now, wait, state);
+                    self.set_timer(now, wait, &mut state);
                 }
             }
             Timer::Probe => {
-                state.probe_is_due = state.sampled || sender.srtt().is_zero();
+                state.probe_is_due = state.sampled || self.srtt().is_zero();
                 state.rack.timer = Timer::Retransmission;
-                state.rack.rto_at = now + sender.rtt.rto();
-                sender.deadline = state.rack.rto_at;
+                state.rack.rto_at = now + self.rtt.rto();
+                self.deadline = state.rack.rto_at;
             }
-            Timer::Retransmission => sender.time_out(now, state),
-        });
+            Timer::Retransmission => self.time_out(now, &mut state),
+        }
+        if state.is_paced() {
+            self.end_paced(&mut state);
+        }
+        self.put_rack(state);
     }
 
     /// Handles a retransmission timeout (RFC 6298 section 5, RFC 5681 section 3.1, RFC 8985 section 6.3).
@@ -233,6 +284,7 @@ impl Sender {
         self.control.timed_out();
         self.timeouts_in_a_row = self.timeouts_in_a_row.saturating_add(1);
         state.rack.lose_at_timeout(now, self.srtt());
+        self.report_losses(state);
         state.rack.probe = None;
         state.probe_is_due = false;
         self.window.cwnd = state.rack.pipe(self.next - self.una) + mss;
@@ -249,24 +301,49 @@ impl Sender {
     /// Returns the next segment that may leave now.
     #[inline(never)]
     pub(in super::super) fn transmit_with_rack(&mut self, now: Instant) -> Option<Segment> {
-        self.with_rack(|sender, state| {
-            let segment = sender.next_with_rack(now, state);
-            if let Some(segment) = &segment {
-                state.reduction.sent(u64::from(segment.len));
-                let is_new = !segment.retransmission;
-                if state.rack.rto_at == Instant::FAR_FUTURE {
-                    state.rack.rto_at = now + sender.rtt.rto();
-                }
-                if is_new && state.rack.timer != Timer::Reordering && state.rack.probe.is_none() {
-                    sender.set_timer(now, None, state);
-                }
-            }
-            segment
-        })
+        let mut state = self.take_rack();
+        let segment = if state.is_paced() {
+            self.transmit_paced(now, &mut state)
+        } else {
+            self.transmit_steps::<false>(now, &mut state)
+        };
+        self.put_rack(state);
+        segment
     }
 
-    fn next_with_rack(&mut self, now: Instant, state: &mut RackRecovery) -> Option<Segment> {
-        if self.una == self.next {
+    /// Returns the next segment, with a control that is paced or not.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as acknowledge")]
+    pub(super) fn transmit_steps<const PACED: bool>(
+        &mut self,
+        now: Instant,
+        state: &mut RackRecovery,
+    ) -> Option<Segment> {
+        let segment = self.next_with_rack::<PACED>(now, state);
+        if PACED {
+            self.note_departure(now, segment.as_ref(), state);
+        }
+        if let Some(segment) = &segment {
+            state.reduction.sent(u64::from(segment.len));
+            let is_new = !segment.retransmission;
+            if state.rack.rto_at == Instant::FAR_FUTURE {
+                state.rack.rto_at = now + self.rtt.rto();
+            }
+            if is_new && state.rack.timer != Timer::Reordering && state.rack.probe.is_none() {
+                self.set_timer(now, None, state);
+            }
+        }
+        segment
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the segment stays in registers")]
+    fn next_with_rack<const PACED: bool>(
+        &mut self,
+        now: Instant,
+        state: &mut RackRecovery,
+    ) -> Option<Segment> {
+        if !PACED && self.una == self.next {
             self.restart_if_idle(now);
         }
         if std::mem::take(&mut state.probe_is_due) && self.una < self.next {
@@ -274,7 +351,7 @@ impl Sender {
         }
         let pipe = state.rack.pipe(self.next - self.una);
         if let Some((seq, end)) = state.rack.next_lost() {
-            if pipe + (end - seq) > self.window.cwnd {
+            if pipe + (end - seq) > self.window.cwnd || (PACED && state.pacing.holds(now)) {
                 self.note_window_limited(pipe);
                 return None;
             }
@@ -282,7 +359,7 @@ impl Sender {
         }
         let len = (self.end - self.next).min(u64::from(self.mss));
         let fits = pipe + len <= self.window.cwnd && self.next - self.una + len <= self.max_window;
-        if len == 0 || !fits || self.nagle_holds(len) {
+        if len == 0 || !fits || self.nagle_holds(len) || (PACED && state.pacing.holds(now)) {
             self.note_window_limited(pipe);
             return None;
         }

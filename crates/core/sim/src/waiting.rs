@@ -1,0 +1,113 @@
+//! The packets that wait at FIFO links, in one store for all links.
+//!
+//! A large network has four FIFO links for each flow, and packets wait at few of them at a time. A store with a list for each link takes
+//! the memory of the packets that wait, where a buffer for each link takes that of the longest queue that each link ever had.
+
+use crate::tight::push_tightly;
+use cutline_units::Instant;
+
+/// The places of waiting packets.
+#[derive(Default)]
+pub(crate) struct WaitingPackets {
+    places: Vec<Place>,
+    /// The places without a packet.
+    free: Option<u32>,
+}
+
+/// A packet that waits: the start of its transmission, its size in bytes, and the place of the packet behind it.
+struct Place {
+    starts: Instant,
+    size: u32,
+    next: u32,
+}
+
+/// A queue in the store.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct WaitingList {
+    /// The places of the first and the last packet, if there is one.
+    first: u32,
+    last: u32,
+    packets: u32,
+}
+
+impl WaitingList {
+    /// The number of packets.
+    pub(crate) const fn packets(self) -> u32 {
+        self.packets
+    }
+}
+
+impl WaitingPackets {
+    /// Appends a packet to a queue.
+    pub(crate) fn push(&mut self, list: &mut WaitingList, starts: Instant, size: u32) {
+        let place = self.put(Place { starts, size, next: 0 });
+        if list.packets == 0 {
+            list.first = place;
+        } else {
+            self.places[list.last as usize].next = place;
+        }
+        list.last = place;
+        list.packets += 1;
+    }
+
+    /// Removes the first packet of a queue if its transmission has started by `now`. Returns the start and the size.
+    pub(crate) fn pop_started(&mut self, list: &mut WaitingList, now: Instant) -> Option<(Instant, u32)> {
+        if list.packets == 0 {
+            return None;
+        }
+        let place = &mut self.places[list.first as usize];
+        let (starts, size) = (place.starts, place.size);
+        if starts > now {
+            return None;
+        }
+        let first = std::mem::replace(&mut list.first, place.next);
+        list.packets -= 1;
+        // A free place has its own number behind the last one.
+        place.next = self.free.unwrap_or(first);
+        self.free = Some(first);
+        Some((starts, size))
+    }
+
+    fn put(&mut self, place: Place) -> u32 {
+        let Some(free) = self.free else {
+            push_tightly(&mut self.places, place);
+            return self.places.len() as u32 - 1;
+        };
+        let next = std::mem::replace(&mut self.places[free as usize], place).next;
+        self.free = (next != free).then_some(next);
+        free
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    proptest! {
+        /// Against a queue for each list.
+        #[test]
+        fn lists_share_the_places(steps in prop::collection::vec((0usize..3, any::<bool>(), 0u64..3), 0..300)) {
+            let mut store = WaitingPackets::default();
+            let mut lists = [WaitingList::default(); 3];
+            let mut model: [VecDeque<(Instant, u32)>; 3] = Default::default();
+            let (mut most, mut time) = (0, 0);
+            for (number, (list, is_push, ahead)) in steps.into_iter().enumerate() {
+                if is_push {
+                    time += ahead;
+                    let (starts, size) = (Instant::from_nanos(time), number as u32);
+                    store.push(&mut lists[list], starts, size);
+                    model[list].push_back((starts, size));
+                } else {
+                    let now = Instant::from_nanos(time.saturating_sub(ahead));
+                    let expected = model[list].pop_front_if(|(starts, _)| *starts <= now);
+                    prop_assert_eq!(store.pop_started(&mut lists[list], now), expected);
+                }
+                most = most.max(model.iter().map(VecDeque::len).sum());
+                prop_assert_eq!(lists.map(|list| list.packets() as usize), [0, 1, 2].map(|list| model[list].len()));
+            }
+            prop_assert_eq!(store.places.len(), most);
+        }
+    }
+}
