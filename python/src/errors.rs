@@ -99,7 +99,7 @@ pub fn store(error: &CrateStoreError) -> PyErr {
             exception
         }
         damage if damage.is_damage() => ResultsDamaged::new_err(format!(
-            "{text}\nthe call that stored these results makes again what is damaged with resume=True, and everything with \
+            "{text}\nthe call that stored these results repeats damaged runs with resume=True, and everything with \
              force=True"
         )),
         _ => StoreError::new_err(text),

@@ -255,8 +255,9 @@ fn a_shell_is_in_the_network() {
             assert!(total["received_packets"].as_u64().is_some_and(|packets| packets > 60), "{total}");
             // The connection for control has packets, too.
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            let (_, met) = said.split_once("towards the sinks ").expect("it says what they met");
-            let crossed: u64 = met.split(' ').next().unwrap().parse().unwrap();
+            let (before, met) =
+                said.split_once(" packets of the program arrived").expect("a count of packets");
+            let crossed: u64 = before.split_whitespace().next_back().unwrap().parse().unwrap();
             assert!(crossed > 80 && met.contains("were dropped; those that arrived waited"), "{met}");
             let delay = |of: &str| total["delay_ms"][of].as_f64().unwrap();
             in_time!((15.0..25.0).contains(&delay("min")) || !alone, "{total}");

@@ -61,7 +61,7 @@ impl Printer {
         let Self { statistics, messages, end } = self;
         let (written, dropped) = statistics.finish(end, PATIENCE);
         let last = match &written {
-            Written::Waiting => Some("nobody reads stdout".to_owned()),
+            Written::Waiting => Some("stdout is not read".to_owned()),
             Written::Done if dropped > 0 => Some(format!("stdout: {dropped} documents were dropped")),
             Written::Done | Written::Failed(_) => None,
         };

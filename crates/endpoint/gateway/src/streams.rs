@@ -158,7 +158,7 @@ fn conclude(
     let (what, failed) = match ending {
         Ending::Done => ("both directions have ended".to_owned(), false),
         Ending::Plain(error) => (format!("the {who} has ended it: {error}"), true),
-        Ending::Qos(error) => (format!("the other gateway has broken it off: {error}"), true),
+        Ending::Qos(error) => (format!("the other gateway has ended it: {error}"), true),
         Ending::Refused(Some(greeting)) => (greeting.meaning().to_owned(), true),
         Ending::Refused(None) => ("the peer is no far gateway".to_owned(), true),
         Ending::Stopped => ("the gateway was stopped".to_owned(), false),

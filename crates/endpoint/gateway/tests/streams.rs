@@ -158,8 +158,8 @@ fn a_server_that_breaks_off_never_looks_like_one_that_has_ended() {
     let mut stream = client(&near);
     stream.write_all(b"request").unwrap();
     assert_eq!(rest(stream), (vec![b'x'; 1000], Some(ErrorKind::ConnectionReset)));
-    far.told.wait_for("the server has broken it off: Connection reset");
-    near.told.wait_for("the other gateway has broken it off");
+    far.told.wait_for("the server has ended it: Connection reset");
+    near.told.wait_for("the other gateway has ended it");
 }
 
 #[test]

@@ -75,7 +75,7 @@ stored, `cutline compare`, `report` and `reproduce` fail with an error that name
 | a file in `runs/RUN/`, whose digests are in `digests.json` beside it | it makes that run again |
 | a table, or it is missing | it makes all runs again that have no folder in `runs`; measurements of the laboratory are measured again |
 | `summary.json`, and `origin` in it is intact | it writes it again |
-| `summary.json`, and it cannot be read, or `origin` in it is not what is asked for | nothing; `--force` replaces everything |
+| `summary.json`, and it cannot be read, or `origin` in it differs from the requested one | nothing; `--force` replaces everything |
 
 A file without a digest counts as damaged.
 ";

@@ -13,11 +13,11 @@ impl NetworkTranslator for BestEffort {
     }
 
     fn title(&self) -> &'static str {
-        "nothing is asked for"
+        "nothing is requested"
     }
 
     fn settings(&self, _: &Traffic<'_>, log: &mut Decisions) -> NetworkSettings {
-        let why = "nothing is asked of the network";
+        let why = "nothing is requested from the network";
         let dscp = log.network("dscp", Chosen::<Dscp>::leave("RFC 2474 section 4.1", why));
         NetworkSettings { dscp, ..NetworkSettings::default() }
     }

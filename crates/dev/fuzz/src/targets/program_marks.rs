@@ -23,6 +23,6 @@ pub fn parse(bytes: &[u8]) -> bool {
     assert_eq!((remark(&mut twice, &marks), &twice), (found, &once));
     let mut unmarked = bytes.to_vec();
     remark(&mut unmarked, &MarkSettings::default());
-    assert_eq!(unmarked, bytes, "nothing is asked for");
+    assert_eq!(unmarked, bytes, "nothing is requested");
     found > 0
 }
