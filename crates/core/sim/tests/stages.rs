@@ -61,7 +61,7 @@ fn middle() -> impl Strategy<Value = Middle> {
 fn pair(routers: usize) -> impl Strategy<Value = Pair> {
     let access = (1u64..40_000, 500u64..60_000, 2u32..100);
     let ends = (0..routers, 0..routers);
-    (ends, 0usize..9, 0usize..8, 1u16..17, access, any::<(bool, bool, bool)>()).prop_map(
+    (ends, 0usize..12, 0usize..8, 1u16..17, access, any::<(bool, bool, bool)>()).prop_map(
         move |((from, to), protocol, app, level, access, flags)| Pair {
             from,
             to: if from == to { (to + 1) % routers } else { to },
@@ -91,6 +91,13 @@ fn tcp(change: impl FnOnce(&mut tcp::Params)) -> TransportParams {
     TransportParams::Tcp(Arc::new(params))
 }
 
+fn paced(algorithm: Algorithm, ecn: Ecn) -> TransportParams {
+    tcp(|params| {
+        (params.sack, params.rack) = (true, true);
+        (params.algorithm, params.ecn) = (algorithm, ecn);
+    })
+}
+
 fn transport(number: usize) -> TransportParams {
     match number {
         0 => tcp(|_| {}),
@@ -101,6 +108,9 @@ fn transport(number: usize) -> TransportParams {
         5 => tcp(|params| (params.delayed_ack, params.sack) = (Some(Duration::from_millis(40)), true)),
         6 => TransportParams::Tcp(Arc::new(tcp::Params::ns2())),
         7 => TransportParams::Tfrc(Arc::new(tfrc::Params::default())),
+        9 => paced(Algorithm::Bbr, Ecn::NotEct),
+        10 => paced(Algorithm::Bbr3, Ecn::Ect0),
+        11 => paced(Algorithm::Prague, Ecn::Ect1),
         _ => TransportParams::Udp(Arc::new(udp::Params::default())),
     }
 }
@@ -318,7 +328,8 @@ fn many_flows_have_the_same_outcome() {
         let mut plan = Dumbbell { tsq, access_queue_packets: 3, ..Dumbbell::scaled(350) };
         for (number, flow) in plan.flows.iter_mut().enumerate().filter(|(number, _)| number % 3 > 0) {
             *flow = if number % 3 == 1 {
-                (transport(1), app::Params::BULK, flow.2)
+                // NewReno with SACK, BBR, BBRv3 and Prague.
+                (transport([1, 9, 10, 11][number / 3 % 4]), app::Params::BULK, flow.2)
             } else {
                 crate::common::audio(2)
             };

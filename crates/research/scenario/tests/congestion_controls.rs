@@ -97,10 +97,9 @@ fn simulate(text: &str) -> [RunResult; 5] {
 
 fn flow(name: &str, control: &str, from: u32, more: &str) -> String {
     format!(
-        "\n[[flow]]\nname = \"{name}\"\nstart = {{ from = \"{from} s\", to = \"{}.2 s\" }}\n{more}\n\
+        "\n[[flow]]\nname = \"{name}\"\nstart = {{ from = \"{from} s\", to = \"{from}.2 s\" }}\n{more}\n\
          transport = {{ protocol = \"tcp\", defaults = \"linux\", congestion-control = \"{control}\" }}\n\
-         app = {{ kind = \"bulk\" }}\n",
-        from
+         app = {{ kind = \"bulk\" }}\n"
     )
 }
 

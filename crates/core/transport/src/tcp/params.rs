@@ -197,8 +197,8 @@ impl Params {
     /// Returns the behaviour of Linux 6 without any setting: 1448 B segments with timestamps, SACK, RACK-TLP and PRR, timeouts of 200 ms to
     /// 120 s, acknowledgements that wait for 40 ms, slow start by all that is acknowledged (no limit L), and [`Variant::linux`].
     ///
-    /// The congestion control is CUBIC with `HyStart`, as in most configurations. Not modelled: pacing, quick acknowledgements at a
-    /// connection's beginning, autotuned buffers.
+    /// The congestion control is CUBIC with `HyStart`, as in most configurations. Not modelled: pacing of CUBIC, quick
+    /// acknowledgements at a connection's beginning, autotuned buffers.
     pub fn linux() -> Self {
         Self {
             algorithm: Algorithm::Cubic,
