@@ -432,7 +432,7 @@ typedef struct cutline_tfrc {
     int64_t refused;
 } cutline_tfrc;
 
-/* All that is known of a connection. */
+/* State of a connection. */
 typedef struct cutline_mib {
     /* The size of this struct, which the caller sets: later versions have more at its end. */
     size_t size;
@@ -592,7 +592,7 @@ int cutline_close(cutline_socket *socket);
  * takes. event->size must be set to sizeof *event. Returns 1, or 0 if there was none. */
 int cutline_next_event(cutline_socket *socket, cutline_event *event, int timeout_ms);
 
-/* Has a function called with each event from now on, and first with those that were not taken yet; a null pointer removes it.
+/* Sets a function that is called with each event from now on, and first with the events that were not taken yet; a null pointer removes it.
  * data is passed on. Events can be taken as before, too. The function is called by a thread of the library, which serves all
  * connections: it may call everything of this library but cutline_close() of this socket, and must return soon. The event is there until
  * it returns. When this call or cutline_close() returns, an earlier function is running no more, unless it is that function that calls. */
