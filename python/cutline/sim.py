@@ -82,6 +82,22 @@ class HostPaths:
 
 
 @dataclass(frozen=True)
+class Engine:
+    """The engine that simulates a network. Both engines have the same results."""
+
+    name: str
+    """`stages` or `event-loop`."""
+    stages: int | None
+    """The number of stages; None for the event loop."""
+    lookahead_s: float | None
+    """The least latency from one stage to another; None for the event loop."""
+    window_s: float | None
+    """The length of a window; None for the event loop."""
+    reason: str | None
+    """The reason why the network is simulated event by event; None for stages."""
+
+
+@dataclass(frozen=True)
 class FlowGroup:
     """A group of flows with the same parameters."""
 
@@ -123,6 +139,8 @@ class Plan:
     """The number of one-way links of the first point."""
     paths: HostPaths | None
     """The shortest paths between hosts of the first point; None for a network that is not generated."""
+    engine: Engine | None
+    """The engine that simulates the network of the first point; None for a laboratory."""
     flows: tuple[FlowGroup, ...]
     """The groups of flows of the first point."""
     points: tuple[Point, ...]
@@ -254,7 +272,8 @@ def _plan(text: str, document: str) -> Plan:
     points = tuple(Point(**point) for point in found.pop("points"))
     seeds, said = tuple(found.pop("seeds")), tuple(found.pop("warnings"))
     paths = HostPaths(**between) if (between := found.pop("paths")) else None
-    return Plan(**found, paths=paths, flows=flows, points=points, seeds=seeds, warnings=said, _text=text)
+    engine = Engine(**simulated) if (simulated := found.pop("engine")) else None
+    return Plan(**found, paths=paths, engine=engine, flows=flows, points=points, seeds=seeds, warnings=said, _text=text)
 
 
 def _group(flow: dict[str, Any]) -> FlowGroup:

@@ -80,7 +80,7 @@ impl ScenarioFile {
     fn check(&self, py: Python<'_>) -> PyResult<(String, String)> {
         py.detach(|| {
             let (points, _) = self.checked()?;
-            Ok((check::describe_simulated(&points), errors::json(&check::document(&points))))
+            Ok((check::describe_simulated(&points), errors::json(&check::document_simulated(&points))))
         })
     }
 }

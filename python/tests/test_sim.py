@@ -403,6 +403,8 @@ class Scenarios(InFolder):
     def test_a_plan_has_what_was_generated(self):
         plan = Scenario.from_file(REPOSITORY / "examples/fat-tree.toml").check()
         self.assertEqual((plan.hosts, plan.nodes, plan.paths), (16, 36, cutline.sim.HostPaths(2, 6, 4)))
+        self.assertEqual((plan.engine.name, plan.engine.stages, plan.engine.window_s), ("event-loop", None, None))
+        self.assertIn("too short for a window", plan.engine.reason)
         [group] = plan.flows
         self.assertEqual((group.arrivals.load, group.arrivals.from_s, group.arrivals.until_s), (.2, 0, 1))
         self.assertIsNone(small().check().paths)

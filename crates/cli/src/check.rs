@@ -3,7 +3,7 @@
 use crate::exit::Failure;
 use crate::scenario_args::ScenarioArgs;
 use crate::{message, output};
-use cutline_scenario::check::{self, ErrorsDocument};
+use cutline_scenario::check::{self, ErrorsDocument, ScenarioDocument};
 use cutline_scenario::{Scenario, SweepPoint};
 use cutline_text::Printable;
 use std::fmt::Display;
@@ -31,15 +31,16 @@ const EXAMPLES: &str = "Examples:
   cutline check examples/fat-tree.toml --flows --set seed=2 > flows.csv";
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
-    args.execute(Scenario::check_simulated, check::describe_simulated)
+    args.execute(Scenario::check_simulated, check::describe_simulated, check::document_simulated)
 }
 
 impl Args {
-    /// Prints the runs that would be made, if `supports` accepts every point; as text, in the words of `describe`.
+    /// Prints the runs that would be made, if `supports` accepts every point: in the words of `describe`, or as the document of `document`.
     pub fn execute<E: Display>(
         &self,
         supports: impl Fn(&Scenario) -> Result<(), E>,
         describe: impl Fn(&[SweepPoint]) -> String,
+        document: impl Fn(&[SweepPoint]) -> ScenarioDocument,
     ) -> Result<(), Failure> {
         let (_, points) = match self.scenario.load() {
             Ok(loaded) => loaded,
@@ -55,7 +56,7 @@ impl Args {
             let table = check::flows_table(&points[0].scenario);
             output::print(&table.map_err(|error| Failure::Usage(error.to_string()))?)
         } else if self.json {
-            output::print_json(&check::document(&points))
+            output::print_json(&document(&points))
         } else {
             output::print_wrapped(&describe(&points))
         }

@@ -14,6 +14,7 @@ use clap::{Subcommand, ValueEnum};
 use cutline_lab::{Bounds, ExternalProgram, LabError, LabOptions, NetworkSide, Place, Shell, Stack, Traffic};
 use cutline_results::{ExistingResults, TimingRow};
 use cutline_scenario::Scenario;
+use cutline_scenario::check as scenario_check;
 use cutline_scenario::execution::{Execution, Producer};
 use cutline_scenario::runner::{self, Job};
 use cutline_sys::namespace::sweep;
@@ -158,7 +159,9 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     match &args.command {
         Command::Run(args) => run(args),
         Command::Shell(args) => shell(args),
-        Command::Check(args) => args.execute(cutline_lab::check, cutline_scenario::check::describe),
+        Command::Check(args) => {
+            args.execute(cutline_lab::check, scenario_check::describe, scenario_check::document)
+        }
         Command::Clean => clean(),
     }
 }

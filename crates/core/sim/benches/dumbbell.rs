@@ -32,10 +32,10 @@ fn main() {
             plan.distributions = distributions;
         }
     }
-    measure(&plan, seconds);
+    measure(plan, seconds);
 }
 
-fn measure(plan: &Plan, seconds: u64) {
+fn measure(plan: Plan, seconds: u64) {
     let flows = plan.flows.len();
     let memory_before = memory_bytes("VmRSS:");
     let started = cpu_seconds();
@@ -45,7 +45,7 @@ fn measure(plan: &Plan, seconds: u64) {
     let settings = SimulationSettings { seed: 1, duration, window, interval: Duration::from_millis(300) };
     let mut simulation = Simulation::new(&network, &settings).expect("the papers' network is sound");
     // The simulation no longer needs its description.
-    drop(network);
+    drop((plan, network));
     let set_up = cpu_seconds();
     simulation.advance(Instant::ZERO + duration);
     let ran = cpu_seconds();

@@ -75,7 +75,7 @@ impl Dumbbell {
     pub fn lay(&self, network: &mut Network) -> Bottleneck {
         let (left, right) = (network.add_node("r1"), network.add_node("r2"));
         let middle = |from, to, queue: &QueueSpec, impairment: &Option<ImpairmentParams>, series| LinkSpec {
-            impairment: impairment.clone(),
+            impairment: impairment.clone().map(Box::new),
             series,
             ..LinkSpec::new(from, to, self.rate, self.delay, queue.clone())
         };
@@ -101,7 +101,7 @@ impl Dumbbell {
         let (source, sink) = (network.add_node(format!("s{number}")), network.add_node(format!("d{number}")));
         let mut access = |from, to| {
             network.add_link(LinkSpec {
-                impairment: self.impairments.access.clone(),
+                impairment: self.impairments.access.clone().map(Box::new),
                 ..LinkSpec::new(from, to, self.access_rate, self.access_delay, self.access_queue.clone())
             })
         };

@@ -87,10 +87,9 @@ impl FifoClass {
 #[repr(align(64))]
 pub(crate) struct FifoLink {
     line: Line,
-    /// Index of the link's class.
+    /// Index of the link's class. While packets of the queue have places in the store, [`WAITING`] is added, which makes the index invalid:
+    /// so the check of its bounds finds such links, and other links need no further check.
     pub(crate) class: u32,
-    /// True if packets in the queue have a place in the store.
-    has_waiting: bool,
     /// Packets that arrived and were not dropped.
     arrived: u64,
     sent: u64,
@@ -100,13 +99,20 @@ pub(crate) struct FifoLink {
     queue: Option<Box<FifoQueue>>,
 }
 
+/// Added to the class of a link whose waiting packets have places in the store.
+const WAITING: u32 = 1 << 31;
+
+/// Returns a link's class, with or without the mark of waiting packets.
+fn class_of(class: u32, queue: WaitingList) -> u32 {
+    if queue.packets() > 0 { class | WAITING } else { class & !WAITING }
+}
+
 const _: () = assert!(size_of::<FifoLink>() == 64, "a FIFO link is one cache line");
 
 /// The queue of a FIFO link: the waiting packets, and the queue's measures.
 #[derive(Clone, Debug)]
 pub(crate) struct FifoQueue {
     waiting: WaitingList,
-    bytes: u64,
     /// Packets that were dropped within the measuring window because the queue was full.
     dropped: u64,
     pub(crate) meter: BacklogMeter,
@@ -127,7 +133,6 @@ impl FifoLink {
         Self {
             line: Line::default(),
             class,
-            has_waiting: false,
             arrived: 0,
             sent: 0,
             sent_bytes: 0,
@@ -149,9 +154,6 @@ impl FifoLink {
     ) -> Option<Passage> {
         if self.line.free_at() >= now {
             return self.offer_busy(class, waiting, now, size, window);
-        }
-        if self.has_waiting {
-            self.release(waiting, now);
         }
         let Transmission { ns, remainder, .. } = class.transmission(size);
         let departs = now + Duration::from_nanos(ns);
@@ -175,7 +177,7 @@ impl FifoLink {
         if starts > now {
             let queue = self.queue.get_or_insert_with(|| Box::new(FifoQueue::new(window)));
             let is_admitted = queue.admit(class.limit, waiting, now, starts, size, window);
-            self.has_waiting = queue.waiting.packets() > 0;
+            self.class = class_of(self.class, queue.waiting);
             if !is_admitted {
                 return None;
             }
@@ -185,14 +187,17 @@ impl FifoLink {
         Some(Passage { waited: starts - now, arrives: departs + class.delay })
     }
 
-    /// Gives back the places of the packets whose transmission has started by `now`.
+    /// Gives back the places of the waiting packets if the link is idle at `now`. Returns the index of the class.
     #[cold]
     #[inline(never)]
-    fn release(&mut self, waiting: &mut WaitingPackets, now: Instant) {
-        if let Some(queue) = &mut self.queue {
+    pub(crate) fn release_if_idle(&mut self, waiting: &mut WaitingPackets, now: Instant) -> usize {
+        if let Some(queue) = &mut self.queue
+            && self.line.free_at() < now
+        {
             queue.release(waiting, now);
-            self.has_waiting = queue.waiting.packets() > 0;
+            self.class = class_of(self.class, queue.waiting);
         }
+        (self.class & !WAITING) as usize
     }
 
     #[inline]
@@ -236,7 +241,7 @@ impl FifoLink {
     pub(crate) fn finish(&mut self, waiting: &mut WaitingPackets, end: Instant) -> Option<FifoQueue> {
         let mut queue = *self.queue.take()?;
         queue.release(waiting, end);
-        queue.meter.set(end, queue.waiting.packets(), queue.bytes);
+        queue.meter.set(end, queue.waiting.packets(), queue.meter.bytes());
         Some(queue)
     }
 }
@@ -245,7 +250,6 @@ impl FifoQueue {
     fn new(window: Window) -> Self {
         Self {
             waiting: WaitingList::default(),
-            bytes: 0,
             dropped: 0,
             meter: BacklogMeter::new(window),
             waits: Histogram::default(),
@@ -265,12 +269,11 @@ impl FifoQueue {
         self.release(waiting, now);
         let room = match limit {
             Limit::Packets(most) => self.waiting.packets() < most,
-            Limit::Bytes(most) => self.bytes + u64::from(size) <= most,
+            Limit::Bytes(most) => self.meter.bytes() + u64::from(size) <= most,
         };
         if room {
             waiting.push(&mut self.waiting, starts, size);
-            self.bytes += u64::from(size);
-            self.meter.set(now, self.waiting.packets(), self.bytes);
+            self.meter.set(now, self.waiting.packets(), self.meter.bytes() + u64::from(size));
             if window.contains(now) {
                 self.waits.record(starts - now);
             }
@@ -283,8 +286,7 @@ impl FifoQueue {
     /// Releases the packets that have started by `now`.
     fn release(&mut self, waiting: &mut WaitingPackets, now: Instant) {
         while let Some((starts, size)) = waiting.pop_started(&mut self.waiting, now) {
-            self.bytes -= u64::from(size);
-            self.meter.set(starts, self.waiting.packets(), self.bytes);
+            self.meter.set(starts, self.waiting.packets(), self.meter.bytes() - u64::from(size));
         }
     }
 }

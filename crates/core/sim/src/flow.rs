@@ -143,7 +143,7 @@ pub(crate) fn finish(
     sending: &Sending,
     receiving: &Receiving,
     background: Background,
-    delays: Option<DelayRecord>,
+    delays: Option<Box<DelayRecord>>,
     end: Instant,
 ) -> FlowOutcome {
     let hint = background.centre.unwrap_or(sending.hint);
@@ -153,6 +153,6 @@ pub(crate) fn finish(
         delays,
         series: background.series.map(|series| series.finish(end)),
         transport: sending.source.counts(),
-        responses: background.responses.map(|responses| *responses),
+        responses: background.responses,
     }
 }

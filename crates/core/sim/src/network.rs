@@ -10,6 +10,7 @@ use crate::agent::{Address, AgentSpec};
 use crate::deliveries::Deliveries;
 use crate::id::{GroupId, LinkId, NodeId};
 use crate::impairment::ImpairmentParams;
+use crate::tight::push_tightly;
 use cutline_aqm::QueueSpec;
 use cutline_params::ParameterError;
 use cutline_transport::app;
@@ -29,8 +30,8 @@ pub struct LinkSpec {
     pub rate: Rate,
     /// Propagation delay.
     pub delay: Duration,
-    /// The queue in front of it.
-    pub queue: QueueSpec,
+    /// The queue in front of it. Links that are added to a network one after the other share an equal description.
+    pub queue: Arc<QueueSpec>,
     /// Changes of the rate, in the order of time.
     pub rate_changes: Vec<(Instant, Rate)>,
     /// The times at which the link delivers, in place of sending at its rate. The queue knows the rate nevertheless.
@@ -38,20 +39,26 @@ pub struct LinkSpec {
     /// Reduces a packet's hint by the time that it has waited here; `None` leaves the hint unchanged.
     pub pass_on: Option<HintBudget>,
     /// Loss, reordering and jitter on the wire behind the queue; `None` for a link without them.
-    pub impairment: Option<ImpairmentParams>,
+    pub impairment: Option<Box<ImpairmentParams>>,
     /// True if to keep the queue's interval series.
     pub series: bool,
 }
 
 impl LinkSpec {
     /// A link of constant rate without impairments, whose queue keeps no series.
-    pub const fn new(from: NodeId, to: NodeId, rate: Rate, delay: Duration, queue: QueueSpec) -> Self {
+    pub fn new(
+        from: NodeId,
+        to: NodeId,
+        rate: Rate,
+        delay: Duration,
+        queue: impl Into<Arc<QueueSpec>>,
+    ) -> Self {
         Self {
             from,
             to,
             rate,
             delay,
-            queue,
+            queue: queue.into(),
             rate_changes: Vec::new(),
             deliveries: None,
             pass_on: None,
@@ -246,13 +253,18 @@ impl Network {
 
     /// Adds a node.
     pub fn add_node(&mut self, name: impl Into<String>) -> NodeId {
-        self.nodes.push(name.into());
+        push_tightly(&mut self.nodes, name.into());
         NodeId(self.nodes.len() as u32 - 1)
     }
 
     /// Adds a unidirectional link.
-    pub fn add_link(&mut self, link: LinkSpec) -> LinkId {
-        self.links.push(link);
+    pub fn add_link(&mut self, mut link: LinkSpec) -> LinkId {
+        if let Some(last) = self.links.last()
+            && last.queue == link.queue
+        {
+            link.queue = Arc::clone(&last.queue);
+        }
+        push_tightly(&mut self.links, link);
         LinkId(self.links.len() as u32 - 1)
     }
 
@@ -275,7 +287,7 @@ impl Network {
             let joined = pair.windows(2).all(|two| self.link(two[0]).to == self.link(two[1]).from);
             assert!(joined, "the links of a route must follow each other");
         }
-        self.flows.push(flow);
+        push_tightly(&mut self.flows, flow);
         Ok(())
     }
 
@@ -372,7 +384,7 @@ impl Network {
 
     /// Gives a link an impairment, in place of the one that it has.
     pub fn impair(&mut self, id: LinkId, impairment: ImpairmentParams) {
-        self.links[id.0 as usize].impairment = Some(impairment);
+        self.links[id.0 as usize].impairment = Some(Box::new(impairment));
     }
 
     /// Makes every link keep an interval series. Such links are simulated with an event per packet.
@@ -453,7 +465,7 @@ impl Network {
                 let feeder = &mut feeders[two[1].0 as usize];
                 let reorders = |params: &ImpairmentParams| !params.keeps_order();
                 *feeder = match *feeder {
-                    _ if self.link(two[0]).impairment.as_ref().is_some_and(reorders) => Feeder::Several,
+                    _ if self.link(two[0]).impairment.as_deref().is_some_and(reorders) => Feeder::Several,
                     Feeder::Nobody => Feeder::Link(two[0]),
                     Feeder::Link(link) if link == two[0] => Feeder::Link(link),
                     _ => Feeder::Several,

@@ -27,13 +27,13 @@ pub struct FlowOutcome {
     /// Counts within the measuring window and of the whole run.
     pub record: FlowRecord,
     /// Its delays; `None` if the group records them.
-    pub delays: Option<DelayRecord>,
+    pub delays: Option<Box<DelayRecord>>,
     /// Its intervals; `None` if it kept no series.
     pub series: Option<Vec<FlowInterval>>,
     /// The counters of its transport over the whole run.
     pub transport: TransportCounts,
     /// Response times of a request/response or file application, by completion, over the whole run.
-    pub responses: Option<Histogram>,
+    pub responses: Option<Box<Histogram>>,
 }
 
 /// The result of one link and its queue, within the measuring window.
@@ -45,8 +45,10 @@ pub struct LinkOutcome {
     pub utilisation: f64,
     /// Backlog over time; all zero if no packet ever waited.
     pub backlog: BacklogOutcome,
-    /// Sojourn times of the packets that left the queue.
-    pub waits: Histogram,
+    /// Sojourn times of the packets that left the queue, without those of `unwaited`; `None` if there are no others.
+    pub waited: Option<Box<Histogram>>,
+    /// Packets that found a link with a plain FIFO queue free, and left it at once.
+    pub unwaited: u32,
     /// Mean and standard deviation of the AQM's drop probability over the arrivals; `None` if it has none.
     pub probability: Option<(f64, f64)>,
     /// Packets lost and reordered on the wire; `None` without an impairment.
@@ -85,6 +87,15 @@ pub struct Work {
     pub simulated: Duration,
     /// Messages of agents without a destination: no agent is at their address, or no links lead there.
     pub undeliverable: u64,
+}
+
+impl LinkOutcome {
+    /// Returns the sojourn times of the packets that left the queue.
+    pub fn waits(&self) -> Histogram {
+        let mut waits = self.waited.as_deref().cloned().unwrap_or_default();
+        waits.record_zeros(self.unwaited);
+        waits
+    }
 }
 
 impl BacklogOutcome {

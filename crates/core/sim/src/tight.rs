@@ -13,7 +13,7 @@ pub(crate) fn push_tightly<T>(list: &mut Vec<T>, item: T) {
 /// Makes room in a list that is full.
 #[cold]
 #[inline(never)]
-pub(crate) fn make_room<T>(list: &mut Vec<T>) {
+fn make_room<T>(list: &mut Vec<T>) {
     const LEAST: usize = 8;
     list.reserve_exact((list.len() / 4).max(LEAST));
 }

@@ -16,7 +16,7 @@ fn direct(block: u32, load: Rate, link: Rate, impairments: [Option<ImpairmentPar
     let mut network = Network::new();
     let nodes = ["a", "b"].map(|name| network.add_node(name));
     let spec = |from: usize, to: usize, impairment: Option<ImpairmentParams>| LinkSpec {
-        impairment,
+        impairment: impairment.map(Box::new),
         ..LinkSpec::new(
             nodes[from],
             nodes[to],

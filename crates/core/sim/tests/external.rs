@@ -78,7 +78,7 @@ fn recorded_packets_have_the_same_outcome() {
     }
     for (link, (inside, external)) in inside.links.iter().zip(&external.links).enumerate() {
         assert_eq!(inside.counts, external.counts, "link {link}");
-        let buckets = [&inside.waits, &external.waits].map(|waits| waits.buckets().collect::<Vec<_>>());
+        let buckets = [inside.waits(), external.waits()].map(|waits| waits.buckets().collect::<Vec<_>>());
         assert_eq!(buckets[0], buckets[1], "link {link}");
         assert_eq!(inside.probability, external.probability, "link {link}");
     }

@@ -48,7 +48,7 @@ fn line(
     let nodes = ["a", "b", "c"].map(|name| network.add_node(name));
     let mut link = |from: usize, to: usize| {
         network.add_link(LinkSpec {
-            impairment: impairment.cloned(),
+            impairment: impairment.cloned().map(Box::new),
             ..LinkSpec::new(
                 nodes[from],
                 nodes[to],

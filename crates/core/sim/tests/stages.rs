@@ -186,7 +186,7 @@ impl Middle {
             to,
             rate,
             delay,
-            queue: queue(self.queue, self.packets, rate),
+            queue: queue(self.queue, self.packets, rate).into(),
             rate_changes: if self.extra == 1 {
                 vec![(at(7), Rate::from_kbps(self.kbps * 2)), (at(13), rate)]
             } else {
@@ -198,7 +198,7 @@ impl Middle {
                 step: HintBudget::STEP,
                 largest: true,
             }),
-            impairment: wire,
+            impairment: wire.map(Box::new),
             series: self.series,
         }
     }

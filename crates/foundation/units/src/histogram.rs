@@ -43,20 +43,20 @@ impl PartialEq for Histogram {
     }
 }
 
-/// The counts of a range of buckets, with as many bits each as the largest of them needs.
+/// The counts of a range of buckets, with as many bytes each as the largest of them needs.
 #[derive(Clone, Debug)]
 struct Counts {
-    /// The counts, from the low bits of each word. The number of bits of a word is a multiple of `bits`.
-    words: Box<[u32]>,
+    /// The counts, each with its low byte first.
+    bytes: Box<[u8]>,
     /// The bucket of the first count.
     first: u32,
-    /// The bits of a count: 8, 16 or 32.
-    bits: u32,
+    /// The bytes of a count: 1, 2 or 4.
+    width: u32,
 }
 
 impl Default for Counts {
     fn default() -> Self {
-        Self { words: Box::default(), first: 0, bits: 8 }
+        Self { bytes: Box::default(), first: 0, width: 1 }
     }
 }
 
@@ -270,33 +270,52 @@ impl Histogram {
     /// Forgets all values. The memory is kept for those that follow.
     pub fn clear(&mut self) {
         let mut counts = std::mem::take(&mut self.counts);
-        counts.words.fill(0);
+        counts.bytes.fill(0);
         *self = Self { counts, ..Self::default() };
     }
 }
 
 impl Counts {
-    /// Returns the word of a bucket's count and the count's lowest bit. The word does not exist if the bucket is outside of the range.
-    #[inline]
-    fn place(&self, bucket: u32) -> (usize, u32) {
-        // A bucket below the range, a few thousand below it at most, becomes a number above all words.
-        let bit = bucket.wrapping_sub(self.first).wrapping_mul(self.bits);
-        ((bit / u32::BITS) as usize, bit % u32::BITS)
-    }
-
     /// Counts one value. Returns false, and counts nothing, if there is no room for it.
     #[inline]
     fn increment(&mut self, bucket: u32) -> bool {
-        let (word, bit) = self.place(bucket);
-        let Some(word) = self.words.get_mut(word) else { return false };
-        let is_full = (!*word >> bit) << (u32::BITS - self.bits) == 0;
-        *word += u32::from(!is_full) << bit;
-        !is_full
+        // A bucket below the range becomes a number above it.
+        let place = bucket.wrapping_sub(self.first) as usize;
+        match self.width {
+            1 => {
+                let Some(byte) = self.bytes.get_mut(place) else { return false };
+                let count = byte.checked_add(1);
+                count.map(|count| *byte = count).is_some()
+            }
+            2 => {
+                let Some(bytes) = self.bytes.as_chunks_mut().0.get_mut(place) else { return false };
+                let count = u16::from_le_bytes(*bytes).checked_add(1);
+                count.map(|count| *bytes = count.to_le_bytes()).is_some()
+            }
+            _ => {
+                let Some(bytes) = self.bytes.as_chunks_mut().0.get_mut(place) else { return false };
+                let count = u32::from_le_bytes(*bytes).checked_add(1);
+                count.map(|count| *bytes = count.to_le_bytes()).is_some()
+            }
+        }
     }
 
+    #[inline]
     fn get(&self, bucket: u32) -> u32 {
-        let (word, bit) = self.place(bucket);
-        self.words.get(word).map_or(0, |word| (word >> bit) & self.most())
+        let place = bucket.wrapping_sub(self.first) as usize;
+        let count = match self.width {
+            1 => self.bytes.get(place).map(|count| u32::from(*count)),
+            2 => self.bytes.as_chunks().0.get(place).map(|bytes| u32::from(u16::from_le_bytes(*bytes))),
+            _ => self.bytes.as_chunks().0.get(place).map(|bytes| u32::from_le_bytes(*bytes)),
+        };
+        count.unwrap_or(0)
+    }
+
+    /// Sets the count of a bucket in the range, for which it has enough bytes.
+    fn set(&mut self, bucket: u32, count: u32) {
+        let width = self.width as usize;
+        let place = (bucket - self.first) as usize * width;
+        self.bytes[place..place + width].copy_from_slice(&count.to_le_bytes()[..width]);
     }
 
     /// Counts values. A count that would overflow keeps its largest value.
@@ -309,54 +328,34 @@ impl Counts {
         }
         range = range.start.min(start)..range.end.max(start + STEP);
         let count = self.get(bucket).saturating_add(values);
-        let bits = if count <= self.most() {
-            self.bits
-        } else if count <= 0xffff {
-            16
-        } else {
-            32
+        let width = match count {
+            0..=0xff => 1,
+            0x100..=0xffff => 2,
+            _ => 4,
         };
-        if range != self.range() || bits != self.bits {
-            self.rebuild(&range, bits);
+        let width = self.width.max(width);
+        if range != self.range() || width != self.width {
+            self.rebuild(&range, width);
         }
         self.set(bucket, count);
     }
 
-    /// Sets the count of a bucket in the range, for which it has enough bits.
-    fn set(&mut self, bucket: u32, count: u32) {
-        let (word, bit) = self.place(bucket);
-        let others = self.words[word] & !(self.most() << bit);
-        self.words[word] = others | count << bit;
-    }
-
-    /// Copies the counts to a range that includes the present one, with this number of bits each.
-    fn rebuild(&mut self, range: &Range<u32>, bits: u32) {
-        let words = vec![0; (range.len() as u32 * bits / u32::BITS) as usize].into();
-        let mut rebuilt = Self { words, first: range.start, bits };
+    /// Copies the counts to a range that includes the present one, with this number of bytes each.
+    fn rebuild(&mut self, range: &Range<u32>, width: u32) {
+        let bytes = vec![0; range.len() * width as usize].into();
+        let mut rebuilt = Self { bytes, first: range.start, width };
         self.hit().for_each(|(bucket, count)| rebuilt.set(bucket, count));
         *self = rebuilt;
     }
 
     /// The buckets that have counts.
     const fn range(&self) -> Range<u32> {
-        self.first..self.first + self.words.len() as u32 * u32::BITS / self.bits
-    }
-
-    /// The greatest count that the bits can have.
-    #[inline]
-    const fn most(&self) -> u32 {
-        u32::MAX >> (u32::BITS - self.bits)
+        self.first..self.first + self.bytes.len() as u32 / self.width
     }
 
     /// The buckets with values and their counts, from the least.
     fn hit(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
-        let (bits, most) = (self.bits, self.most());
-        let each = u32::BITS / bits;
-        let words = (self.first..).step_by(each as usize).zip(&self.words).filter(|(_, word)| **word != 0);
-        let counts = words.flat_map(move |(bucket, word)| {
-            (0..each).map(move |number| (bucket + number, (word >> (number * bits)) & most))
-        });
-        counts.filter(|(_, count)| *count > 0)
+        self.range().map(|bucket| (bucket, self.get(bucket))).filter(|(_, count)| *count > 0)
     }
 }
 
@@ -397,7 +396,7 @@ mod tests {
     #[test]
     fn a_hundred_milliseconds_take_little_room() {
         let histogram = of(&(50..250).map(|ms| ms * 1_000_000).collect::<Vec<_>>());
-        assert!(histogram.counts.words.len() * 4 < 128, "{} words", histogram.counts.words.len());
+        assert!(histogram.counts.bytes.len() < 128, "{} B", histogram.counts.bytes.len());
         let median = histogram.quantile(0.5).unwrap().as_millis_f64();
         assert!((median - 150.0).abs() < 150.0 * 0.032, "{median}");
     }

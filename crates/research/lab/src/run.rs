@@ -258,7 +258,7 @@ pub fn set_sender_counts(flow: &mut FlowOutcome, report: SenderReport) {
         refused_bytes: report.refused_bytes,
     };
     if flow.responses.is_some() {
-        flow.responses = Some(report.responses);
+        flow.responses = Some(Box::new(report.responses));
     }
 }
 

@@ -248,7 +248,7 @@ fn replace(outcome: &mut FlowOutcome, record: &QosRecord, settings: &SimulationS
         }
     }
     set_hints(&mut series, outcome, record, settings);
-    (outcome.record, outcome.delays) = (counts, outcome.delays.is_some().then_some(delays));
+    (outcome.record, outcome.delays) = (counts, outcome.delays.is_some().then(|| Box::new(delays)));
     outcome.series = outcome.series.is_some().then_some(series);
 }
 

@@ -67,6 +67,8 @@ pub struct ScenarioDocument {
     hosts: usize,
     /// The shortest paths between hosts in the network of the first point; null for a network that is not generated.
     paths: Option<HostPaths>,
+    /// The engine that simulates the network of the first point; null in a document of a laboratory.
+    engine: Option<EngineDocument>,
     /// The groups of flows of the first point.
     flows: Vec<FlowGroup>,
     /// The points of the sweep; a single one if there is no sweep.
@@ -85,6 +87,42 @@ struct HostPaths {
     most_links: u16,
     /// The largest number of shortest paths between two hosts.
     most_paths: u64,
+}
+
+/// The engine that simulates a network. Both engines have the same results.
+#[derive(Serialize, JsonSchema)]
+struct EngineDocument {
+    /// The engine: `stages` that exchange packets by windows of time, or the `event-loop` with its calendar.
+    name: &'static str,
+    /// The number of stages; null for the event loop.
+    stages: Option<usize>,
+    /// The least latency from one stage to another, seconds; null for the event loop.
+    lookahead_s: Option<f64>,
+    /// The length of a window, seconds; null for the event loop.
+    window_s: Option<f64>,
+    /// The reason why the network is simulated event by event; null for stages.
+    reason: Option<String>,
+}
+
+impl EngineDocument {
+    fn new(network: &Network) -> Self {
+        match StagePlan::new(network) {
+            Ok(plan) => Self {
+                name: "stages",
+                stages: Some(plan.stages),
+                lookahead_s: Some(plan.lookahead.as_secs_f64()),
+                window_s: Some(plan.window().as_secs_f64()),
+                reason: None,
+            },
+            Err(obstacle) => Self {
+                name: "event-loop",
+                stages: None,
+                lookahead_s: None,
+                window_s: None,
+                reason: Some(obstacle.to_string()),
+            },
+        }
+    }
 }
 
 /// A group of flows with the same parameters.
@@ -167,7 +205,13 @@ impl From<&Errors> for ErrorsDocument {
     }
 }
 
-/// Returns the document of a scenario with these points, at least one.
+/// Returns the [`document`] of a scenario with the engine that simulates the network of the first point.
+pub fn document_simulated(points: &[SweepPoint]) -> ScenarioDocument {
+    let engine = points[0].scenario.network().ok().map(|network| EngineDocument::new(&network));
+    ScenarioDocument { engine, ..document(points) }
+}
+
+/// Returns the document of a scenario with these points, at least one, without an engine.
 pub fn document(points: &[SweepPoint]) -> ScenarioDocument {
     let first = &points[0].scenario;
     let graph = first.graph();
@@ -197,6 +241,7 @@ pub fn document(points: &[SweepPoint]) -> ScenarioDocument {
         links: graph.links.len(),
         hosts: graph.hosts().count(),
         paths: first.network().ok().and_then(|network| host_paths(&graph, &network)),
+        engine: None,
         flows: first.flows.iter().zip(&drawn).map(group).collect(),
         points: points.iter().map(point).collect(),
         warnings: warnings(points),

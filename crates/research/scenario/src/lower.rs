@@ -98,7 +98,7 @@ impl Scenario {
                 to: nodes[link.to.as_str()],
                 rate: link.rate,
                 delay: link.delay,
-                queue: queue(&link.queue, rate, &link.name)?,
+                queue: queue(&link.queue, rate, &link.name)?.into(),
                 rate_changes: rate_changes(&link.rate_changes),
                 deliveries: link.deliveries.clone(),
                 pass_on: link.queue.pass_on.map(|PassOn { step, largest }| HintBudget {
@@ -106,7 +106,7 @@ impl Scenario {
                     step,
                     largest,
                 }),
-                impairment: link.impairment.clone(),
+                impairment: link.impairment.clone().map(Box::new),
                 series: keeps_series(&link.queue),
             });
             if let Some(aal5) = &link.aal5 {

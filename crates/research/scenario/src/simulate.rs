@@ -126,9 +126,10 @@ impl Scenario {
         for (id, (link, found)) in (0..).map(LinkId).zip(network.links().iter().zip(&outcome.links)) {
             if self.shows_link(id, found) {
                 let name: Arc<str> = network.link_name(id).into();
-                rows.queues.push(self.queue_row(&name, link, found));
+                let waits = found.waits();
+                rows.queues.push(self.queue_row(&name, link, found, &waits));
                 rows.queue_series.extend(self.queue_series(&name, link, found));
-                rows.distributions.extend(buckets("queue", &name, "delay_ms", &found.waits));
+                rows.distributions.extend(buckets("queue", &name, "delay_ms", &waits));
             }
         }
         rows
@@ -146,8 +147,14 @@ impl Scenario {
         self.measure_until.saturating_sub(self.warm_up)
     }
 
-    fn queue_row(&self, name: &Arc<str>, link: &LinkSpec, found: &LinkOutcome) -> QueueRow {
-        let (counts, backlog, delay) = (&found.counts, &found.backlog, &found.waits);
+    fn queue_row(
+        &self,
+        name: &Arc<str>,
+        link: &LinkSpec,
+        found: &LinkOutcome,
+        delay: &Histogram,
+    ) -> QueueRow {
+        let (counts, backlog) = (&found.counts, &found.backlog);
         QueueRow {
             link: Arc::clone(name),
             aqm: link.queue.aqm.name().into(),
@@ -266,7 +273,7 @@ impl Member<'_> {
     /// Returns the flow's row. The percentiles come from the flow's distributions if they are stored, else from the group's.
     fn flow_row(&self) -> FlowRow {
         let (record, counts) = (&self.found.record, &self.found.transport);
-        let DelayRecord { queuing, one_way, ipdv } = self.found.delays.as_ref().unwrap_or(self.shared);
+        let DelayRecord { queuing, one_way, ipdv } = self.found.delays.as_deref().unwrap_or(self.shared);
         let seconds = self.scenario.measured().as_secs_f64();
         let received = record.received_packets;
         let one_way_mean = mean_ms(record.one_way_sum.as_nanos(), received);
@@ -311,7 +318,7 @@ impl Member<'_> {
             one_way_max_ms: ms(one_way.max()),
             ipdv_mean_ms: ms(ipdv.mean()),
             ipdv_p95_ms: ms(ipdv.quantile(0.95)),
-            transfers: self.found.responses.as_ref().map(Histogram::count),
+            transfers: self.found.responses.as_ref().map(|times| times.count()),
             transfer_mean_ms: self.found.responses.as_ref().and_then(|times| ms(times.mean())),
             transfer_bytes: self.transfer_bytes,
             transfer_p95_ms: self.found.responses.as_ref().and_then(|times| ms(times.quantile(0.95))),

@@ -40,12 +40,33 @@ fn a_fat_tree_is_described() {
     // 16 hosts of 1 Gbit/s at one half are 8 Gbit/s, or 10,000 transfers of 800 kbit a second.
     assert!(text.contains("10000.0 a second from 0 ns to 100 ms, load 0.5, mean size 100000 B"), "{text}");
     assert!(text.contains("event by event"), "{text}");
-    let document = serde_json::to_value(check::document(&points)).unwrap();
+    let document = serde_json::to_value(check::document_simulated(&points)).unwrap();
+    let engine = &document["engine"];
+    assert_eq!((&engine["name"], &engine["stages"]), (&"event-loop".into(), &serde_json::Value::Null));
+    assert!(engine["reason"].as_str().unwrap().contains("too short for a window"), "{engine}");
     assert_eq!(document["paths"], serde_json::json!({ "least_links": 2, "most_links": 6, "most_paths": 4 }));
     assert_eq!(
         (&document["hosts"], &document["nodes"], &document["links"]),
         (&16.into(), &36.into(), &96.into())
     );
+}
+
+#[test]
+fn a_network_with_long_links_is_simulated_in_stages() {
+    let file = format!(
+        "{HEAD}[dumbbell]\nrate = '15 Mbit/s'\ndelay = '50 ms'\naccess-rate = '50 Mbit/s'\naccess-delay = '50 ms'\n\
+         queue = {{ aqm = 'pi', limit = '800 packets' }}\n[[flow]]\nname = 'a'\ncount = 3\n\
+         transport = {{ protocol = 'tcp' }}\napp = {{ kind = 'bulk' }}\n"
+    );
+    let points = ScenarioFile::parse(&file, "x.toml").unwrap().expand().unwrap();
+    let document = serde_json::to_value(check::document_simulated(&points)).unwrap();
+    // Sources, sinks and two queues; the latency of an access link; the largest power of two of nanoseconds below it.
+    let window_s = f64::from(1 << 25) * 1e-9;
+    let expected = serde_json::json!({
+        "name": "stages", "stages": 4, "lookahead_s": 0.05, "window_s": window_s, "reason": null,
+    });
+    assert_eq!(document["engine"], expected);
+    assert_eq!(serde_json::to_value(check::document(&points)).unwrap()["engine"], serde_json::Value::Null);
 }
 
 #[test]

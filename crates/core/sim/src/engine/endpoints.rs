@@ -23,12 +23,7 @@ pub(super) trait Endpoints {
     /// Sends everything that the source may send now.
     #[inline]
     fn pump(&mut self, now: Instant, id: usize) {
-        loop {
-            let parts = self.parts();
-            let Some(outgoing) = parts.sending[id].source.transmit(now) else { break };
-            parts.note_sent(now, id, outgoing.size);
-            let flow = &parts.sending[id];
-            let (route, hint) = (flow.route, flow.hint);
+        while let Some((route, hint, outgoing)) = self.parts().transmit(now, id) {
             self.emit(now, route, hint, outgoing);
         }
         self.arm_source(id);

@@ -15,7 +15,7 @@ use crate::transmitter::Transmitter;
 use crate::waiting::WaitingPackets;
 use cutline_aqm::{AqmSpec, Arrival, QueueSpec};
 use cutline_transport::endpoint::{DataHeader, Header, Outgoing};
-use cutline_units::{Ecn, Instant, Rate, Streams};
+use cutline_units::{Ecn, Hint, Instant, Rate, Streams};
 use std::sync::Arc;
 
 /// Routes, links and flows.
@@ -217,7 +217,10 @@ impl Parts {
         fifo_link: usize,
     ) -> Crossed {
         let link = &mut self.fifo_links[fifo_link];
-        let class = &mut self.fifo_classes[link.class as usize];
+        let class = match self.fifo_classes.get_mut(link.class as usize) {
+            Some(class) => class,
+            None => &mut self.fifo_classes[link.release_if_idle(&mut self.waiting, now)],
+        };
         let Some(passage) = link.offer(class, &mut self.waiting, now, packet.size, self.settings.window)
         else {
             return Crossed::Dropped(now);
@@ -279,6 +282,16 @@ impl Parts {
         {
             series.sent(now, size);
         }
+    }
+
+    /// Takes the next packet that a source may send now, and records it. Returns the position at which its route begins and its hint, too.
+    #[inline]
+    pub(super) fn transmit(&mut self, now: Instant, id: usize) -> Option<(u32, Hint, Outgoing<Header>)> {
+        let flow = &mut self.sending[id];
+        let outgoing = flow.source.transmit(now)?;
+        let (route, hint) = (flow.route, flow.hint);
+        self.note_sent(now, id, outgoing.size);
+        Some((route, hint, outgoing))
     }
 
     /// Counts a data packet that a flow has lost.

@@ -8,7 +8,7 @@ use crate::outcome::{BacklogOutcome, FlowOutcome, LinkOutcome, SimulationOutcome
 use crate::queued_link::QueuedLink;
 use crate::route::{EventKind, Hop};
 use crate::waiting::WaitingPackets;
-use cutline_units::{Histogram, Instant};
+use cutline_units::Instant;
 
 impl Parts {
     /// Completes the measures and returns the outcome; `work` is the engine's part of the accounting.
@@ -25,7 +25,7 @@ impl Parts {
             .zip(self.background)
             .map(|((sending, receiving), background)| {
                 let own = (receiving.delays as usize).checked_sub(self.groups);
-                let delays = own.map(|index| std::mem::take(&mut own_delays[index]));
+                let delays = own.map(|index| Box::new(std::mem::take(&mut own_delays[index])));
                 flow::finish(sending, receiving, background, delays, end)
             })
             .collect();
@@ -56,14 +56,15 @@ fn finish_fifo_link(
     let counts = fifo_link.counts();
     let queue = fifo_link.finish(waiting, end);
     let backlog = queue.as_ref().map_or_else(BacklogOutcome::default, |queue| (&queue.meter).into());
-    let mut waits = queue.map_or_else(Histogram::default, |queue| queue.waits);
+    let waited = queue.map(|queue| Box::new(queue.waits));
     // A FIFO link does not record the packets that did not wait.
-    waits.record_zeros(counts.sent.saturating_sub(waits.count()) as u32);
+    let recorded = waited.as_ref().map_or(0, |waits| waits.count());
     LinkOutcome {
         counts,
         utilisation: utilisation(&counts, window),
         backlog,
-        waits,
+        waited,
+        unwaited: counts.sent.saturating_sub(recorded) as u32,
         probability: None,
         impairment: None,
         series: None,
@@ -79,7 +80,8 @@ fn finish_queued_link(queued_link: &mut QueuedLink, end: Instant, window: Window
             Some(deliveries) => deliveries.utilisation(end),
         },
         backlog: (&queued_link.meter).into(),
-        waits: std::mem::take(&mut queued_link.waits),
+        waited: Some(Box::new(std::mem::take(&mut queued_link.waits))),
+        unwaited: 0,
         probability: queued_link.probability.mean_and_deviation(),
         impairment: queued_link.impairment.as_ref().map(|impaired| impaired.counts),
         series: queued_link.take_series(),

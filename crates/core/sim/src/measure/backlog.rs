@@ -85,15 +85,12 @@ impl BacklogMeter {
     fn settle(&mut self, now: Instant) {
         let end = now.min(self.window.until);
         if end > self.since {
-            // An empty queue adds zeros.
-            if self.packets > 0 {
-                let seconds = (end - self.since).as_secs_f64();
-                let packets = f64::from(self.packets);
-                self.packet_seconds += packets * seconds;
-                self.packet_square_seconds += packets * packets * seconds;
-                // Signed: that is one instruction to convert.
-                self.byte_seconds += self.bytes.cast_signed() as f64 * seconds;
-            }
+            // Signed: that is one instruction to convert, and no run takes 292 years.
+            let seconds = (end - self.since).as_nanos().cast_signed() as f64 * 1e-9;
+            let packets = f64::from(self.packets);
+            self.packet_seconds += packets * seconds;
+            self.packet_square_seconds += packets * packets * seconds;
+            self.byte_seconds += self.bytes.cast_signed() as f64 * seconds;
             self.since = end;
         }
     }

@@ -109,7 +109,7 @@ impl PathPlan {
                 let node = network.add_node(format!("host.{number}"));
                 network.add_link(plain(node, router, ACCESS, access, 100_000));
                 let lossy = ImpairmentParams { loss: self.loss, ..ImpairmentParams::default() };
-                let impairment = (self.loss > 0.0).then_some(lossy);
+                let impairment = (self.loss > 0.0).then(|| Box::new(lossy));
                 network.add_link(LinkSpec { impairment, ..plain(router, node, ACCESS, access, 100_000) });
                 node
             })

@@ -231,6 +231,10 @@ impl Receiver {
             let (_, to) = self.beyond.remove(at);
             self.next = self.next.max(to);
         }
+        if self.beyond.is_empty() {
+            // Gives the memory back: most connections of a large network have no hole.
+            self.beyond = Vec::new();
+        }
     }
 }
 

@@ -473,7 +473,7 @@ fn images(
         outcome: FlowOutcome {
             hint: flow.hint,
             record,
-            delays: Some(delays),
+            delays: Some(Box::new(delays)),
             series: Some(series),
             transport: TransportCounts::default(),
             responses: None,

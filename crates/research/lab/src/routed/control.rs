@@ -16,7 +16,7 @@ use cutline_scenario::spec::{GraphSpec, LinkSpec};
 use cutline_sim::measure::QueueInterval;
 use cutline_sim::{BacklogOutcome, LinkCounts, LinkOutcome};
 use cutline_sys::now;
-use cutline_units::{Bytes, Duration, Histogram, Instant, Rate};
+use cutline_units::{Bytes, Duration, Instant, Rate};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -187,7 +187,8 @@ impl LinkSamples {
             utilisation: sent_bytes as f64 * 8.0 / (rate.as_bps() as f64 * elapsed.as_secs_f64()),
             backlog: BacklogOutcome::from_samples(&backlogs),
             // The kernel does not report the wait of each packet.
-            waits: Histogram::default(),
+            waited: None,
+            unwaited: 0,
             probability: None,
             impairment: None,
             series: Some(series),

@@ -93,7 +93,7 @@ pub fn generated(
         outcome: FlowOutcome {
             hint: flow.hint,
             record,
-            delays: Some(delays),
+            delays: Some(Box::new(delays)),
             series: Some((0..interval_count(settings)).map(interval).collect()),
             transport: TransportCounts {
                 retransmissions: sent.retransmissions,
@@ -157,7 +157,7 @@ pub fn connected(flow: &FlowSpec, settings: &SimulationSettings, record: &QosRec
         outcome: FlowOutcome {
             hint: flow.hint,
             record: counts,
-            delays: Some(delays),
+            delays: Some(Box::new(delays)),
             series: Some(series),
             transport: TransportCounts::default(),
             responses: None,

@@ -5,7 +5,7 @@
 //! a link sends its packets one after the other. A window has a list from its first packet on, and then the list of an earlier window.
 
 use crate::packet::Packet;
-use crate::tight::make_room;
+use crate::tight::push_tightly;
 use cutline_units::Instant;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -70,7 +70,7 @@ impl Inbox {
         batch.is_disordered |= at <= batch.last;
         batch.last = at;
         if batch.parcels.len() == batch.parcels.capacity() {
-            make_room_for_parcels(&mut batch.parcels, &mut self.spare);
+            return push_to_full(&mut batch.parcels, &mut self.spare, Parcel { at, packet });
         }
         batch.parcels.push(Parcel { at, packet });
     }
@@ -79,7 +79,7 @@ impl Inbox {
     #[inline(never)]
     fn push_far(&mut self, number: u64, parcel: Parcel) {
         assert!(number > self.number, "a link to another stage is at least as long as a window");
-        self.far.entry(number).or_default().push(parcel);
+        push_tightly(self.far.entry(number).or_default(), parcel);
     }
 
     /// Opens the window with this number, the one after the window that is open.
@@ -126,17 +126,14 @@ impl Inbox {
     }
 }
 
-/// Makes room in a window's list that is full: a window without a list takes a spare one.
+/// Appends to a window's list that is full: a window without a list takes a spare one.
 #[cold]
 #[inline(never)]
-fn make_room_for_parcels(parcels: &mut Vec<Parcel>, spare: &mut Vec<Vec<Parcel>>) {
-    match spare.pop() {
-        Some(list) if parcels.is_empty() => *parcels = list,
-        list => {
-            spare.extend(list);
-            make_room(parcels);
-        }
+fn push_to_full(parcels: &mut Vec<Parcel>, spare: &mut Vec<Vec<Parcel>>, parcel: Parcel) {
+    if parcels.is_empty() {
+        *parcels = spare.pop().unwrap_or_default();
     }
+    push_tightly(parcels, parcel);
 }
 
 /// Empties a list whose window has passed. A list that was needed for a burst gives its memory back.

@@ -17,8 +17,10 @@ const PACKETS: f64 = 512.0;
 const LEAST_PACKETS: u64 = 8;
 /// The bits of a packet for these numbers.
 const PACKET_BITS: f64 = 8000.0;
-/// The limits of the number of windows that are kept ready.
-const WINDOWS: (u64, u64) = (16, 4096);
+/// The least number of windows that are kept ready.
+const LEAST_WINDOWS: u64 = 16;
+/// The largest number of them, for each stage and for all stages together, whichever is more. Packets beyond them are kept in a map.
+const MOST_WINDOWS: (u64, u64) = (4096, 1 << 16);
 
 /// The cut of a network into stages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -148,7 +150,8 @@ impl StagePlan {
         let packets = (Duration::from_nanos(1 << shift).as_secs_f64() * fastest / PACKET_BITS) as u64;
         // Some windows more, for packets that wait on the way.
         let windows = (longest.as_nanos() >> shift) + 8;
-        let windows = windows.clamp(WINDOWS.0, WINDOWS.1).next_power_of_two() as usize;
+        let most = MOST_WINDOWS.0.max(MOST_WINDOWS.1 / stages as u64);
+        let windows = windows.clamp(LEAST_WINDOWS, most).next_power_of_two() as usize;
         let (lookahead, nearest) = (shortest.latency, shortest.link);
         Ok(Self { lookahead, nearest, packets, stages, shift, windows, fifo_stages, ends_together })
     }
@@ -229,7 +232,7 @@ fn shorter(way: Option<Way>, other: Way) -> Way {
 
 /// Returns the least time from the end of a packet's transmission to its arrival at the other end of a link.
 fn least_delay(link: &LinkSpec) -> Duration {
-    match &link.impairment {
+    match link.impairment.as_deref() {
         Some(ImpairmentParams { jitter, jitter_distribution: JitterDistribution::Uniform, .. }) => {
             link.delay.saturating_sub(*jitter)
         }
