@@ -344,7 +344,12 @@ impl Counts {
     fn rebuild(&mut self, range: &Range<u32>, width: u32) {
         let bytes = vec![0; range.len() * width as usize].into();
         let mut rebuilt = Self { bytes, first: range.start, width };
-        self.hit().for_each(|(bucket, count)| rebuilt.set(bucket, count));
+        if width == self.width && !self.bytes.is_empty() {
+            let offset = (self.first - range.start) as usize * width as usize;
+            rebuilt.bytes[offset..offset + self.bytes.len()].copy_from_slice(&self.bytes);
+        } else {
+            self.hit().for_each(|(bucket, count)| rebuilt.set(bucket, count));
+        }
         *self = rebuilt;
     }
 
