@@ -169,7 +169,7 @@ impl Shaper {
             reserved: None,
             outbox: VecDeque::with_capacity(OUTBOX),
             settled: Vec::with_capacity(OUTBOX),
-            stats: ShaperStats::default(),
+            stats: ShaperStats::new(),
             flows: TopFlows::default(),
         })
     }

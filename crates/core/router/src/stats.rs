@@ -9,6 +9,9 @@ use cutline_units::{Duration, Hint, Histogram};
 /// Number of hints with separate counters. A larger hint counts as the largest.
 pub const HINTS: usize = 16;
 
+/// Largest departure error for which a frame allocates nothing: a host that stands still for longer has no schedule to keep.
+const MOST_LATE: Duration = Duration::from_secs(10);
+
 /// Reason why a frame was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
@@ -186,6 +189,11 @@ impl HintCounters {
 }
 
 impl ShaperStats {
+    /// Returns counters at zero, which allocate nothing for the frames that they count.
+    pub(crate) fn new() -> Self {
+        Self { departure_error: Histogram::with_room(MOST_LATE), ..Self::default() }
+    }
+
     /// Returns the frames lost for a reason.
     pub const fn lost(&self, loss: Loss) -> Count {
         self.lost[loss as usize]

@@ -87,6 +87,13 @@ pub struct HistogramParts {
 }
 
 impl Histogram {
+    /// Returns an empty histogram with memory for any counts of values up to `most`, so that recording them allocates nothing.
+    pub fn with_room(most: Duration) -> Self {
+        let buckets = (bucket_of(most.as_nanos()) + 1).next_multiple_of(STEP);
+        let counts = Counts { bytes: vec![0; buckets as usize * 4].into(), first: 0, width: 4 };
+        Self { counts, ..Self::default() }
+    }
+
     /// The histogram with these parts. Parts that did not come from a histogram give a meaningless one, but do no harm.
     pub fn from_parts(parts: &HistogramParts) -> Self {
         let mut histogram = Self::default();
@@ -404,6 +411,19 @@ mod tests {
         assert!(histogram.counts.bytes.len() < 128, "{} B", histogram.counts.bytes.len());
         let median = histogram.quantile(0.5).unwrap().as_millis_f64();
         assert!((median - 150.0).abs() < 150.0 * 0.032, "{median}");
+    }
+
+    #[test]
+    fn a_histogram_with_room_keeps_its_memory() {
+        let most = Duration::from_secs(1);
+        let mut histogram = Histogram::with_room(most);
+        assert_eq!(histogram, Histogram::default());
+        let room = histogram.counts.bytes.len();
+        for _ in 0..70_000 {
+            histogram.record(Duration::ZERO);
+            histogram.record(most);
+        }
+        assert_eq!((histogram.counts.bytes.len(), histogram.count()), (room, 140_000));
     }
 
     #[test]
