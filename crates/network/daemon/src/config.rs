@@ -165,6 +165,14 @@ impl DaemonConfig {
         )]
     }
 
+    /// Checks the files of keys, and rates against the packets of interfaces that exist, as the start does.
+    ///
+    /// # Errors
+    /// When a file of keys cannot be used, the interfaces cannot be listed, or a rate is too low.
+    pub fn check_interfaces(&self) -> Result<(), DaemonError> {
+        self.interfaces.iter().try_for_each(|spec| spec.integrity().and_then(|_| spec.check_rate()))
+    }
+
     /// Returns the settings that cannot change while it runs and differ in `other`.
     pub fn fixed_differences(&self, other: &Self) -> Vec<&'static str> {
         let pairs = || self.interfaces.iter().zip(&other.interfaces);
@@ -199,6 +207,17 @@ impl InterfaceSpec {
             Version::V4 => self.name.clone(),
             Version::V6 => format!("{} (IPv6)", self.name),
         }
+    }
+
+    /// Checks the rate against the packets of the interface, if it exists and its traffic is controlled here.
+    ///
+    /// # Errors
+    /// When the interfaces cannot be listed, or the rate is too low.
+    pub fn check_rate(&self) -> Result<(), DaemonError> {
+        let Some(options) = self.control.options() else { return Ok(()) };
+        let all = cutline_netlink::interfaces()?;
+        let interface = all.iter().find(|interface| interface.name == self.name);
+        Ok(interface.map_or(Ok(()), |interface| HtbShaper::check_at(interface, self.rate, &options))?)
     }
 
     /// Reads the keys of its neighbours.

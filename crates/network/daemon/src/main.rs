@@ -69,7 +69,7 @@ fn serve(args: &Args, log: &Outlet<String>) -> Result<(), (u8, String)> {
     }
     if args.check {
         let wrong = |error: DaemonError| (WRONG_FILE, format!("error: {error}"));
-        config.interfaces.iter().try_for_each(|spec| spec.integrity().map(drop)).map_err(wrong)?;
+        config.check_interfaces().map_err(wrong)?;
         config.manager.iter().try_for_each(check_manager).map_err(wrong)?;
         return config.monitor.iter().try_for_each(MonitorSpec::check).map_err(wrong);
     }

@@ -84,3 +84,24 @@ fn problems_of_the_file_have_lines_of_their_own() {
     assert!(lines[5].starts_with("  /") && lines[5].contains(r"a\nb.toml:4:9: key"), "{said}");
     assert!(lines[1..].iter().all(|line| line.is_empty() || line.starts_with("  ")), "{said}");
 }
+
+/// Loopback has packets of 64 KiB, which a hundredth of a low rate does not hold: the start would refuse it.
+#[test]
+fn a_rate_is_checked_against_the_packets_of_the_interface() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("cutlined.toml");
+    let check = |rate: &str| {
+        std::fs::write(&file, format!("[[interface]]\nname = 'lo'\nrate = '{rate}'\n")).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cutlined"));
+        let output = command.args(["--check", "--config"]).arg(&file).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, said) = check("64 kbit/s");
+    assert_eq!(code, Some(2), "{said}");
+    assert!(
+        said.contains("rate = 64 kbit/s") && said.contains("on `lo`, whose packets have up to"),
+        "{said}"
+    );
+    let (code, said) = check("200 kbit/s");
+    assert_eq!(code, Some(0), "{said}");
+}

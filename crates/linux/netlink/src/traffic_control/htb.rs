@@ -76,11 +76,14 @@ const fn bytes_per_second(rate: Rate) -> u64 {
     rate.as_bps().div_ceil(8)
 }
 
+/// Longest time that a bucket's content may take at its rate.
+pub(super) const LONGEST_BUCKET: Duration = Duration::from_nanos(TICK.as_nanos() * u32::MAX as u64);
+
 /// A bucket is the time that its content takes at its rate.
 fn ticks(field: &'static str, bucket: Bytes, rate: Rate) -> Result<u32, Error> {
     let time = rate.transmission_time(bucket);
     u32::try_from(time.as_nanos().div_ceil(TICK.as_nanos())).map_err(|_| {
-        let most = rate.bytes_in(Duration::from_nanos(TICK.as_nanos() * u64::from(u32::MAX)));
+        let most = rate.bytes_in(LONGEST_BUCKET);
         Error::invalid(field, bucket, format!("0 B to {most} at {rate}"))
     })
 }

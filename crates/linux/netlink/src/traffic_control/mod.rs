@@ -240,6 +240,23 @@ impl HtbShaper {
         Ok(())
     }
 
+    /// Checks arguments for [`HtbShaper::install`] at this interface, whose largest packet each bucket must hold.
+    ///
+    /// # Errors
+    /// When the rate or an option is not allowed.
+    pub fn check_at(interface: &Interface, rate: Rate, options: &ShaperOptions) -> Result<(), Error> {
+        Self::check(rate, options)?;
+        let frame = interface.mtu + interface.header;
+        if kept(rate).transmission_time(frame) > htb::LONGEST_BUCKET {
+            let bits = u128::from(8 * SHARE * frame.get()) * 1_000_000_000;
+            let least = Rate::from_bps(bits.div_ceil(htb::LONGEST_BUCKET.as_nanos().into()) as u64);
+            let allowed =
+                format!("at least {least} on `{}`, whose packets have up to {frame}", interface.name);
+            return Err(Error::invalid("rate", rate, allowed));
+        }
+        Ok(())
+    }
+
     /// Takes over an interface whose link has this rate.
     ///
     /// # Errors
@@ -255,7 +272,7 @@ impl HtbShaper {
         rate: Rate,
         options: ShaperOptions,
     ) -> Result<Self, Error> {
-        Self::check(rate, &options)?;
+        Self::check_at(interface, rate, &options)?;
         match root(&mut channel, interface)? {
             Root::Default => {}
             Root::Ours => return Err(Error::Installed { interface: interface.name.clone() }),
@@ -582,7 +599,7 @@ impl HtbShaper {
 
     /// Returns the rate that control and best effort keep each.
     const fn kept(&self) -> Rate {
-        Rate::from_bps(self.rate.as_bps() / SHARE)
+        kept(self.rate)
     }
 
     fn on_link(&self, reservation: &TrafficSpec) -> TrafficSpec {
@@ -626,6 +643,11 @@ impl HtbShaper {
         let excess = wire.rate.bytes_in(self.options.excess_delay);
         wire.bucket + excess.max(Bytes::new(LEAST_QUEUE * wire.max_packet.get()))
     }
+}
+
+/// Returns the rate of control, and of best effort, that no reservation takes from a link.
+const fn kept(link: Rate) -> Rate {
+    Rate::from_bps(link.as_bps() / SHARE)
 }
 
 /// Rounds up to five binary digits, so that most reservations that are added or removed change nothing.
