@@ -9,6 +9,8 @@ from socket import SOCK_DGRAM, SOCK_STREAM
 HIGH_WATER = 65536
 ACCEPTED_AT_ONCE = 100
 """Number of connections that are accepted before the loop does other work."""
+LINGER = 60.0
+"""Time after which a loop that ends gives up a peer that takes nothing, s: the default of the option `linger`."""
 ACCEPT_RETRY_DELAY = 1.0
 """Pause of accepting after the system has run out of descriptors or memory, s, as in asyncio."""
 CALL_EVERY = 0.05
@@ -60,6 +62,7 @@ class Transport(asyncio.Transport):
         self._waiting, self._size = deque(), 0
         self._high, self._low = HIGH_WATER, HIGH_WATER // 4
         self._is_closing = self._is_paused = self._has_paused = self._ends = False
+        self._ended = self._rest = None
         connection.setblocking(False)
         self._descriptor = connection.fileno()
         if server is not None:
@@ -206,6 +209,25 @@ class Transport(asyncio.Transport):
             self._loop.remove_reader(self._descriptor)
             if not self._waiting:
                 self._end(None)
+            else:
+                self._ended = self._loop.create_future()
+                self._rest = self._loop.create_task(self._send_rest())
+
+    async def _send_rest(self):
+        """Keeps the loop until the waiting bytes are sent. `asyncio.run` cancels tasks and waits for them: from then on, a peer that takes
+        nothing for the time LINGER is given up."""
+        is_cancelled, size = False, self._size
+        while not self._ended.done():
+            try:
+                await asyncio.wait([self._ended], timeout=LINGER if is_cancelled else None)
+            except asyncio.CancelledError:
+                is_cancelled = True
+                continue
+            if self._size == size and not self._ended.done():
+                self.abort()
+            size = self._size
+        # The connection is closed in the next turn.
+        await asyncio.sleep(0)
 
     def abort(self):
         """Closes at once."""
@@ -219,6 +241,8 @@ class Transport(asyncio.Transport):
             self._loop.remove_writer(self._descriptor)
             self._descriptor = -1
             self._loop.call_soon(self._lost, error)
+        if self._ended is not None and not self._ended.done():
+            self._ended.set_result(None)
 
     def _lost(self, error):
         try:
