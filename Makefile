@@ -14,6 +14,8 @@ TEST_THREADS ?= $(shell expr 2 '*' $$(nproc))
 # Each test that is skipped is printed with its reason. The tests of a class stay in one process: they share what it has set up.
 PYTEST := -q -rs -p no:cacheprovider -n $(TEST_THREADS) --dist loadscope
 INSTALL_WHEEL = target/venv/bin/python -m pip install --quiet --force-reinstall --no-deps --no-index target/wheels/*.whl
+# The tests of types read the package from a folder: mypy does not report the errors of installed packages.
+UNPACK_WHEEL = rm -rf target/wheel-tree && target/venv/bin/python -m zipfile -e target/wheels/*.whl target/wheel-tree
 BIN := target/release/cutline
 DAEMON := target/release/cutlined
 LIBRARY := target/library
@@ -293,14 +295,18 @@ python-tree: setup
 # With the wheel and its command, whose results are compared. Its heavy tests are those of test-python-full.
 test-python: wheel
 	$(INSTALL_WHEEL)
-	CUTLINE_COMMAND=$(CURDIR)/target/venv/bin/cutline target/venv/bin/python -m pytest $(PYTEST) python/tests
+	$(UNPACK_WHEEL)
+	CUTLINE_COMMAND=$(CURDIR)/target/venv/bin/cutline PYTHONPATH=$(CURDIR)/target/wheel-tree \
+		target/venv/bin/python -m pytest $(PYTEST) python/tests
 
 # Also the notebooks, the reference, and figures of a paper from a short study.
 test-python-full: wheel
 	@tools/setup.sh python-full
 	$(INSTALL_WHEEL)
 	target/venv/bin/cutline reproduce tsq --figure 10 --quick --quiet --resume --results target/studies >/dev/null
+	$(UNPACK_WHEEL)
 	CUTLINE_FULL=1 CUTLINE_STUDIES=$(CURDIR)/target/studies CUTLINE_COMMAND=$(CURDIR)/target/venv/bin/cutline \
+		PYTHONPATH=$(CURDIR)/target/wheel-tree \
 		target/venv/bin/python -m pytest $(PYTEST) python/tests
 
 # The reference of the package, from its docstrings: needs no network once the environment is there.
