@@ -13,11 +13,13 @@ import argparse
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
 import time
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -53,21 +55,18 @@ class Rows:
         self.stopped = False
 
     def run(self, rows: list[list[Step]]) -> None:
-        """Runs each row's steps in order, and the rows at the same time."""
-        threads = [threading.Thread(target=self._row, args=(row,)) for row in rows]
-        for thread in threads:
-            thread.start()
-        try:
-            for thread in threads:
-                thread.join()
-        except KeyboardInterrupt:
-            with self.lock:
-                self.stopped = True
-                for process in self.processes:
-                    process.terminate()
-            for thread in threads:
-                thread.join()
-            raise
+        """Runs each row's steps in order, and the rows at the same time. An error of a row is an error of this call."""
+        with ThreadPoolExecutor(len(rows)) as threads:
+            running = [threads.submit(self._row, row) for row in rows]
+            try:
+                for row in running:
+                    row.result()
+            except BaseException:
+                with self.lock:
+                    self.stopped = True
+                    for process in self.processes:
+                        process.terminate()
+                raise
 
     def _row(self, steps: list[Step]) -> None:
         for step in steps:
@@ -164,6 +163,8 @@ def main() -> int:
     second.append(Step("doc", [options.cargo, "test", "--workspace", "--locked", "--doc", "--no-fail-fast"], root))
     second += [Step(command.split()[-1], command.split(), root) for command in options.then]
 
+    # SIGTERM ends the programs as well, as Ctrl-C does.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     rows = Rows()
     began = time.monotonic()
     try:

@@ -211,6 +211,7 @@ class Transport(asyncio.Transport):
                 self._end(None)
             else:
                 self._ended = self._loop.create_future()
+                # A loop holds its tasks weakly.
                 self._rest = self._loop.create_task(self._send_rest())
 
     async def _send_rest(self):

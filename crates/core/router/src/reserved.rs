@@ -13,7 +13,7 @@
 //! sizes that the reservation allows turns its r and b into r' and b'. Admission keeps the sum of all r' below 9/10 of the link's rate
 //! C. So in any time T the reserved class receives at most sum(r') T + sum(b') bytes, and the link could send C T, which is more. The
 //! class is served before the queue, but a frame on the link is not interrupted. The longest wait is therefore (sum(b') + L) / C,
-//! where L is the longest frame on the link. The remaining tenth of C, and the unused part of reservations, are the queue's.
+//! where L is the longest frame on the link. The remaining tenth of C, and the unused part of reservations, are left to the queue.
 //!
 //! **Why the rest is not starved.** Frames leave as reserved only if they conformed. Over any interval T these are at most
 //! sum(r T + b) bytes of datagrams, whatever the senders do (RFC 2211 section 7, requirement 2).

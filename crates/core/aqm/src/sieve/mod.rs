@@ -43,9 +43,9 @@
 //! second's share, and it empties at nine tenths of the share. So the flows that fill the link converge to the same rate,
 //! whatever their paths and their response, also if they pulse. A flow that is above its share for a second is charged hardly
 //! more. For a TCP, whose rate is as 1 / sqrt(p'), a difference shrinks with a time constant of 3 / `surcharge` = 3 s. Only
-//! differences between flows matter: the price has M over its geometric mean in the lanes, so p keeps its gain, and
-//! where all flows that fill the link are above nine tenths of f, all surcharges grow and the charge stays. The loss of all of them, 0.01 of the square
-//! of that mean, keeps them in their range. (Nine tenths, because x fluctuates: f, which counts min(r, f), is above the rate that
+//! differences between flows matter: the price has M over its geometric mean in the lanes, so p keeps its gain.
+//! Where all flows that fill the link are above nine tenths of f, all surcharges grow and no charge changes. All of them lose 0.01 of
+//! the square of that mean, which keeps them in their range. (Nine tenths, because x fluctuates: f, which counts min(r, f), is above the rate that
 //! each gets if all get the same.) Packets of the first queues fill no bucket, but keep one from emptying.
 //!
 //! **New flows.** A new flow has not sent much yet, so its x is small. A sender that uses a new flow for every
