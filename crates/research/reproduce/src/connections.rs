@@ -3,16 +3,18 @@
 //!
 //! A flow over UDP with a constant bit rate becomes a QoS connection between the same hosts: messages of the same size, at a highest
 //! rate that is the flow's. Its class is that of its specification and policies: audio has one rate, and its hint adapts; video may send
-//! fewer messages, and its rate adapts. The connection's measures take the place of the flow's in the rows.
+//! fewer messages, and its rate adapts; without a class any lower rate is accepted, and nothing adapts. The connection's measures take the place of the flow's in the rows.
 
 use cutline_lab::Stack;
-use cutline_quality::spec::{Measure as QosMeasure, Preset};
+use cutline_quality::spec::{Builder, ConnectionSpecification, Measure as QosMeasure, Preset, Specification};
 use cutline_quality::{Class, HintGoal, HintParams};
 use cutline_results::{DistributionRow, RunResult};
 use cutline_scenario::Scenario;
 use cutline_scenario::spec::{ClassSpec, FlowSpec as GroupSpec};
 use cutline_signal::frame::DATAGRAM_HEADER;
 use cutline_signal::operation::OperationParams;
+use cutline_signal::rate_control::{RateControl, TfrcParams};
+use cutline_signal::renegotiation::Alternatives;
 use cutline_signal::session::{Direction, Event, Policies, SessionParams};
 use cutline_sim::measure::{DelayRecord, FlowInterval, FlowRecord};
 use cutline_sim::qos::{EndRecord, Passage, QosConnection, QosLog, QosRecord};
@@ -31,9 +33,30 @@ const LOSS_WEIGHT: f64 = 4.0;
 /// Headers of a message on the wire: the session's, and those of UDP and IPv4.
 const HEADERS: u64 = DATAGRAM_HEADER as u64 + 8 + 20;
 
+/// Parameters of the sessions of an experiment, which a scenario file cannot express.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SessionSettings {
+    /// Criterion for hints that adapt.
+    pub hint: HintCriterion,
+    /// True if a video accepts a weaker specification where its own cannot be kept.
+    pub alternatives: bool,
+    /// True if the rate of messages is fair to TCP: that of TFRC, if it is below the agreed one.
+    pub fair_to_tcp: bool,
+}
+
+impl SessionSettings {
+    /// One specification, at its agreed rate, with hints by the quality.
+    pub const DEFAULT: Self = Self { hint: HintCriterion::Quality, alternatives: false, fair_to_tcp: false };
+
+    /// The default with another criterion for hints.
+    pub const fn with_hint(hint: HintCriterion) -> Self {
+        Self { hint, ..Self::DEFAULT }
+    }
+}
+
 /// Criterion for a hint that adapts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Judgement {
+pub enum HintCriterion {
     /// The quality Q(d, T), in which loss counts as lost throughput alone.
     Quality,
     /// The quality less the loss, weighted as the E-model does.
@@ -51,7 +74,7 @@ pub enum Judgement {
 /// When the scenario cannot be simulated, a flow over UDP cannot be a QoS connection, or the run was cancelled.
 pub(crate) fn simulate(
     scenario: &Scenario,
-    judgement: Judgement,
+    sessions: SessionSettings,
     seed: u64,
     cancel: &AtomicBool,
 ) -> Result<RunResult, String> {
@@ -64,7 +87,7 @@ pub(crate) fn simulate(
         .for_each(|group| group.stop = Some(Duration::ZERO));
     let mut network = silent.network_of(seed).map_err(|error| error.to_string())?;
     let settings = scenario.settings(seed);
-    let connections = connections(scenario, judgement, &network, Streams::new(seed))?;
+    let connections = connections(scenario, sessions, &network, Streams::new(seed))?;
     let connect = |(flow, connection): (usize, QosConnection)| {
         Ok((flow, connection.connect(&mut network).map_err(|error| error.to_string())?))
     };
@@ -89,13 +112,13 @@ pub(crate) fn simulate(
 /// When the laboratory does not support the scenario, a flow over UDP cannot be a QoS connection, or the run was interrupted.
 pub(crate) fn measure(
     scenario: &Scenario,
-    judgement: Judgement,
+    sessions: SessionSettings,
     stack: Stack,
     seed: u64,
     cancel: &AtomicBool,
 ) -> Result<RunResult, String> {
     let network = scenario.network_of(seed).map_err(|error| error.to_string())?;
-    let connections = connections(scenario, judgement, &network, Streams::new(seed))?;
+    let connections = connections(scenario, sessions, &network, Streams::new(seed))?;
     let options = cutline_lab::LabOptions { stack, ..cutline_lab::LabOptions::default() };
     let measured = cutline_lab::measure(scenario, &connections, seed, &options, cancel);
     let cutline_lab::RunMeasurements { network, outcome, timing, connections, .. } =
@@ -133,20 +156,20 @@ fn is_connection(group: &GroupSpec) -> bool {
 /// The connections of a scenario, by the indices of their flows: one for each flow over UDP.
 pub(crate) fn connections(
     scenario: &Scenario,
-    judgement: Judgement,
+    sessions: SessionSettings,
     network: &Network,
     streams: Streams,
 ) -> Result<BTreeMap<usize, QosConnection>, String> {
     let group = |flow: &FlowSpec| &scenario.flows[flow.group.0 as usize];
     let flows = network.flows().iter().enumerate().filter(|(_, flow)| is_connection(group(flow)));
     flows
-        .map(|(index, flow)| Ok((index, connection((group(flow), flow), judgement, network, streams)?)))
+        .map(|(index, flow)| Ok((index, connection((group(flow), flow), sessions, network, streams)?)))
         .collect()
 }
 
 fn connection(
     (group, flow): (&GroupSpec, &FlowSpec),
-    judgement: Judgement,
+    sessions: SessionSettings,
     network: &Network,
     streams: Streams,
 ) -> Result<QosConnection, String> {
@@ -155,43 +178,72 @@ fn connection(
         return refuse("a constant bit rate");
     };
     let best = rate.as_bps() as f64 / (8.0 * size.get() as f64);
-    let (preset, policies) = match group.class {
-        ClassSpec::Audio => {
-            let adapt_hint = Some((Class::Audio, hint_params(judgement)));
-            (Preset::Audio, Policies { adapt_hint, ..Policies::default() })
-        }
-        ClassSpec::Video => {
-            let adapt_rate = Some(OperationParams::default());
-            (Preset::Video, Policies { adapt_rate, ..Policies::default() })
-        }
-        _ => return refuse("the class audio or video"),
+    let builder = match group.class {
+        ClassSpec::Audio => from_preset(Preset::Audio, best),
+        ClassSpec::Video => from_preset(Preset::Video, best),
+        ClassSpec::None => Specification::builder().rates(1.0, best, best).coerce_all(),
+        _ => return refuse("the class audio or video, or none"),
     };
+    let send = builder.size(size).build().map_err(|error| error.to_string())?;
+    let policies = policies(&group.class, sessions, &send)?;
+    let ends = (network.link(flow.route[0]).from, network.link(flow.return_route[0]).from);
+    let rate_control = match sessions.fair_to_tcp {
+        true => RateControl::Tfrc(TfrcParams::default()),
+        false => RateControl::Agreed,
+    };
+    Ok(QosConnection {
+        params: SessionParams { policies, rate_control, ..SessionParams::default() },
+        hint: flow.hint,
+        start: flow.start_with(streams),
+        stop: group.stop.map_or(Instant::FAR_FUTURE, |stop| Instant::ZERO + stop),
+        ..QosConnection::new(&flow.name, ends, send)
+    })
+}
+
+/// The specification of a preset with another best rate, in messages/s.
+fn from_preset(preset: Preset, best: f64) -> Builder {
     let needs = preset.specification();
     let [least, usual, peak] =
         [needs.min_rate, needs.max_rate, needs.peak_rate].map(Option::unwrap_or_default);
     // Audio has one rate. The peak is in the same proportion as the preset's.
     let least = if least < usual { least.min(best) } else { best };
-    let send = needs.change().rates(least, best, best * peak / usual).size(size).build();
-    let ends = (network.link(flow.route[0]).from, network.link(flow.return_route[0]).from);
-    Ok(QosConnection {
-        params: SessionParams { policies, ..SessionParams::default() },
-        hint: flow.hint,
-        start: flow.start_with(streams),
-        stop: group.stop.map_or(Instant::FAR_FUTURE, |stop| Instant::ZERO + stop),
-        ..QosConnection::new(&flow.name, ends, send.map_err(|error| error.to_string())?)
+    needs.change().rates(least, best, best * peak / usual)
+}
+
+/// The policies of an application by its class: the hint of audio adapts, and the rate of video.
+fn policies(class: &ClassSpec, sessions: SessionSettings, send: &Specification) -> Result<Policies, String> {
+    Ok(match class {
+        ClassSpec::Audio => {
+            Policies { adapt_hint: Some((Class::Audio, hint_params(sessions.hint))), ..Policies::default() }
+        }
+        ClassSpec::Video => Policies {
+            adapt_rate: Some(OperationParams::default()),
+            renegotiate: sessions.alternatives.then(|| weaker(send)).transpose()?,
+            ..Policies::default()
+        },
+        _ => Policies::default(),
     })
 }
 
+/// The alternative to a specification: at most its lowest rate, at least a quarter of it.
+fn weaker(than: &Specification) -> Result<Alternatives, String> {
+    let most = than.min_rate.unwrap_or_default();
+    let send = than.clone().change().rates(most / 4.0, most, most).build();
+    let send = send.map_err(|error| error.to_string())?;
+    let specifications = vec![ConnectionSpecification { send, ..ConnectionSpecification::default() }];
+    Ok(Alternatives { specifications, ..Alternatives::default() })
+}
+
 /// The parameters of the controller of a hint.
-fn hint_params(judgement: Judgement) -> HintParams {
+fn hint_params(criterion: HintCriterion) -> HintParams {
     let hint = HintParams { goal: HintGoal::Quality, ..HintParams::new(HintBits::PAPER) };
-    match judgement {
-        Judgement::Quality => hint,
-        Judgement::QualityAndLoss => HintParams { loss_weight: LOSS_WEIGHT, ..hint },
-        Judgement::QualitySoon => {
+    match criterion {
+        HintCriterion::Quality => hint,
+        HintCriterion::QualityAndLoss => HintParams { loss_weight: LOSS_WEIGHT, ..hint },
+        HintCriterion::QualitySoon => {
             HintParams { settle: Duration::from_secs(1), measure: Duration::from_secs(3), ..hint }
         }
-        Judgement::WithinLimit => HintParams { goal: HintGoal::WithinLimit, ..hint },
+        HintCriterion::WithinLimit => HintParams { goal: HintGoal::WithinLimit, ..hint },
     }
 }
 

@@ -1,6 +1,6 @@
 //! The platforms beside the simulator: QoS sockets in the simulator, and the laboratories.
 
-use crate::connections::{self, Judgement};
+use crate::connections::{self, HintCriterion, SessionSettings};
 use crate::hosts::{Hosts, alone};
 use crate::testbed::Testbed;
 use cutline_lab::routed::{self, Shares};
@@ -11,28 +11,38 @@ use cutline_study::{Platform, Run, Simulator};
 /// Platforms of experiments, by their names in `study.toml`.
 pub const PLATFORMS: &[&dyn Platform] = &[
     &Simulator,
-    &QosSockets { name: "qos-sockets", label: "QoS sockets", judgement: Judgement::Quality },
+    &QosSockets { name: "qos-sockets", label: "QoS sockets", sessions: SessionSettings::DEFAULT },
     &QosSockets {
         name: "qos-sockets-counting-loss",
         label: "QoS sockets that count loss",
-        judgement: Judgement::QualityAndLoss,
+        sessions: SessionSettings::with_hint(HintCriterion::QualityAndLoss),
     },
     &QosSockets {
         name: "qos-sockets-within-limit",
         label: "QoS sockets within the limit of loss",
-        judgement: Judgement::WithinLimit,
+        sessions: SessionSettings::with_hint(HintCriterion::WithinLimit),
     },
     &QosSockets {
         name: "qos-sockets-soon",
         label: "QoS sockets that adapt soon",
-        judgement: Judgement::QualitySoon,
+        sessions: SessionSettings::with_hint(HintCriterion::QualitySoon),
+    },
+    &QosSockets {
+        name: "qos-sockets-with-alternatives",
+        label: "QoS sockets that accept less",
+        sessions: SessionSettings { alternatives: true, ..SessionSettings::DEFAULT },
+    },
+    &QosSockets {
+        name: "qos-sockets-fair-to-tcp",
+        label: "QoS sockets with TFRC",
+        sessions: SessionSettings { fair_to_tcp: true, ..SessionSettings::DEFAULT },
     },
     &Laboratory { name: "laboratory", stack: Stack::Stock, sockets: None },
     &Laboratory { name: "laboratory-classic", stack: Stack::Classic, sockets: None },
     &Laboratory {
         name: "laboratory-qos-sockets-soon",
         stack: Stack::Stock,
-        sockets: Some(Judgement::QualitySoon),
+        sockets: Some(SessionSettings::with_hint(HintCriterion::QualitySoon)),
     },
     &Testbed,
     &Hosts,
@@ -59,7 +69,7 @@ const PATH_KBPS: u32 = 95_000;
 struct QosSockets {
     name: &'static str,
     label: &'static str,
-    judgement: Judgement,
+    sessions: SessionSettings,
 }
 
 impl Platform for QosSockets {
@@ -72,7 +82,7 @@ impl Platform for QosSockets {
     }
 
     fn run(&self, run: Run<'_>) -> Result<RunResult, String> {
-        connections::simulate(run.scenario, self.judgement, run.seed, run.cancel)
+        connections::simulate(run.scenario, self.sessions, run.seed, run.cancel)
     }
 }
 
@@ -82,7 +92,7 @@ impl Platform for QosSockets {
 struct Laboratory {
     name: &'static str,
     stack: Stack,
-    sockets: Option<Judgement>,
+    sockets: Option<SessionSettings>,
 }
 
 impl Platform for Laboratory {
@@ -103,8 +113,8 @@ impl Platform for Laboratory {
     }
 
     fn run(&self, run: Run<'_>) -> Result<RunResult, String> {
-        if let Some(judgement) = self.sockets {
-            return connections::measure(run.scenario, judgement, self.stack, run.seed, run.cancel);
+        if let Some(sessions) = self.sockets {
+            return connections::measure(run.scenario, sessions, self.stack, run.seed, run.cancel);
         }
         let options = cutline_lab::LabOptions { stack: self.stack, ..cutline_lab::LabOptions::default() };
         cutline_lab::run(run.scenario, run.seed, &options, run.cancel).map_err(|error| error.to_string())

@@ -19,7 +19,11 @@ const MAX_LOSS: f64 = 0.01;
 
 /// The measures of claims that are code.
 fn own(figure: &FigureText, id: &str) -> Option<Own> {
-    if figure.number == 1 { own_of_video(id, NARROW, "qos-video-plain") } else { own_of_loss(id) }
+    match figure.number {
+        1 => own_of_video(id, NARROW, "qos-video-plain"),
+        5 => own_of_delay(id),
+        _ => own_of_loss(id),
+    }
 }
 
 /// The share of the intervals of a time that are within the limits of the video, %: over a QoS socket (`within`), or over a plain one
@@ -44,6 +48,24 @@ fn within(data: &Data, (from, until): (f64, f64)) -> Vec<f64> {
         100.0 * good.count() as f64 / rows.len() as f64
     };
     data.flow_intervals(cutline_scenario::BASE, "video").into_iter().map(of_seed).collect()
+}
+
+/// The share of the video's messages that arrive within the longest acceptable delay, %: with a weaker specification (`in-time`), or with
+/// the first one alone (`in-time-firm`), which is another experiment.
+fn own_of_delay(id: &str) -> Option<Own> {
+    let other = match id {
+        "in-time" => None,
+        "in-time-firm" => Some("qos-below-firm"),
+        _ => return None,
+    };
+    Some(Box::new(move |evidence| evidence.data(other).and_then(|data| mean(&in_time(data))).into()))
+}
+
+fn in_time(data: &Data) -> Vec<f64> {
+    let delays = data.delay_cdfs(cutline_scenario::BASE, "video", "one_way_ms");
+    let arrived = data.by_seed(&[], "video", |row| Some(100.0 - lost(row)?));
+    let of_arrived = delays.iter().map(|delays| delays.share_up_to(MAX_DELAY_MS));
+    of_arrived.zip(arrived).map(|(share, arrived)| share * arrived).collect()
 }
 
 /// `loss-CODEC-TRANSFERS`: how far the loss of a call is beyond the limit, or beyond that of a plain call where that is more.

@@ -21,3 +21,22 @@ fn calls_are_measured_at_every_load() {
         assert!(claim.measured.unwrap().abs() < 0.1, "{claim:?}");
     }
 }
+
+#[test]
+fn a_video_that_accepts_less_is_in_time_on_a_link_below_its_least_rate() {
+    let evaluation = measured_and_drawn(study("qos"), &[5]);
+    assert!((1.0..15.0).contains(&measured(&evaluation, "qos-below.weaker")));
+    assert!(measured(&evaluation, "qos-below.in-time") > 70.0);
+    assert!(measured(&evaluation, "qos-below.in-time-firm") < 10.0);
+    assert!(measured(&evaluation, "qos-below.stays") > 105.0);
+    assert!((20.0..112.0).contains(&measured(&evaluation, "qos-below.returns")));
+}
+
+/// In half a minute a share is further from its mean than the study's limits allow, but not the one without TFRC.
+#[test]
+fn datagrams_with_tfrc_leave_transfers_a_share() {
+    let evaluation = measured_and_drawn(study("qos"), &[6]);
+    assert!((0.2..=2.5).contains(&measured(&evaluation, "qos-fair.share")));
+    assert!(measured(&evaluation, "qos-fair.agreed") > 3.0);
+    assert!((0.2..=2.5).contains(&measured(&evaluation, "qos-fair.random")));
+}
