@@ -3,6 +3,8 @@
 //! `CUTLINE_BLESS=1 cargo test -p cutline-fuzz seeds::` writes them; the diff is the review. Seeds of texts that people
 //! write are files of the corpus like any other.
 
+use async_snmp::message::{CommunityMessage, V3Message};
+use async_snmp::{MessageSize, Oid, RequestPdu, Value, VarBind, Version};
 use cutline_baseline::{BaselineDocument, BaselineRow, QueueSize};
 use cutline_flow::{FlowSelector, TrafficSpec};
 use cutline_fuzz::find;
@@ -29,6 +31,7 @@ use cutline_signal::negotiation::message::Content;
 use cutline_signal::negotiation::{self, Role};
 use cutline_signal::rate_control::FeedbackMessage;
 use cutline_signal::{frame, presence};
+use cutline_snmp::mib::{OBJECTS, ROOT};
 use cutline_traffic::control::message::{
     Begin, Carrier, ControlReply, ControlRequest, FramesTo, Hello, Law, Member, Open, PROTOCOL,
     Report as TrafficReport, ReverseFlows, RunRequest, Setting, TestParameters, write_message,
@@ -322,6 +325,24 @@ fn what_processes_publish_and_managers_ask() {
         message.extend(arc.to_be_bytes());
     }
     check("agentx", vec![seed("get-next", message)]);
+    check("snmp-message", managers_requests());
+}
+
+/// Requests of managers for the system's name, for the objects behind the root of CUTLINE-QOS-MIB, and to change an object.
+fn managers_requests() -> Vec<Seed> {
+    let name = |arcs: &[u32]| Oid::new(arcs.iter().copied());
+    let objects = [ROOT, &[OBJECTS]].concat();
+    let (system, ours) = (name(&[1, 3, 6, 1, 2, 1, 1, 5, 0]), name(&objects));
+    let change = vec![VarBind::new(name(&[&*objects, &[2, 1, 1, 1]].concat()), Value::Integer(2))];
+    let community = |pdu: RequestPdu| CommunityMessage::v2c("public", pdu).unwrap().encode().unwrap();
+    let version = Version::V2c;
+    let discovery = V3Message::discovery_request(7, MessageSize::new(1472).unwrap()).unwrap();
+    vec![
+        seed("get", community(RequestPdu::get(version, 7, &[system]).unwrap())),
+        seed("get-next", community(RequestPdu::get_next(version, 8, &[ours]).unwrap())),
+        seed("set", community(RequestPdu::set(version, 9, change).unwrap())),
+        seed("discovery", discovery.encode().unwrap()),
+    ]
 }
 
 /// A dynamic program of this machine: an ELF header, a program header, and the dynamic linker's name.

@@ -46,7 +46,7 @@ pub use registry::{
 };
 pub use service::{HostMonitor, MonitorOptions, token};
 pub use view::RouterView;
-pub use web::{WebOptions, WebServer};
+pub use web::{OfflineServer, WebOptions, WebServer};
 
 /// Path of the socket that answers readers, unless another one is chosen.
 pub const DEFAULT_QUERY_SOCKET: &str = "/run/cutline/monitor.sock";

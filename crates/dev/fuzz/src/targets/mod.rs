@@ -8,6 +8,7 @@ mod cutlined_request;
 mod direct_frames;
 mod folder;
 mod frame_headers;
+mod http_request;
 mod manager_request;
 mod negotiation;
 mod path_summary;
@@ -24,6 +25,7 @@ mod router_reservation;
 mod rsvp;
 mod scenario_files;
 mod session;
+mod snmp_message;
 mod specification;
 mod toml_files;
 mod traffic_headers;
@@ -60,7 +62,7 @@ const GRAPH: Memory = Memory { fixed: 256 << 20, per_byte: 4 << 10 };
 const REASSEMBLY: Memory = Memory { fixed: 2 << 20, per_byte: 256 };
 
 /// The targets in the order of their names.
-const TARGETS: [Target; 33] = [
+const TARGETS: [Target; 35] = [
     Target {
         name: "agentx",
         parse: agentx::parse,
@@ -139,6 +141,14 @@ const TARGETS: [Target; 33] = [
         seeds: &[],
         longest: 8192,
         tries: 15_000,
+        memory: TREE,
+    },
+    Target {
+        name: "http-request",
+        parse: http_request::parse,
+        seeds: &[],
+        longest: 1024,
+        tries: 3_000,
         memory: TREE,
     },
     Target {
@@ -289,6 +299,14 @@ const TARGETS: [Target; 33] = [
         longest: 2048,
         tries: 50_000,
         memory: LITTLE,
+    },
+    Target {
+        name: "snmp-message",
+        parse: snmp_message::parse,
+        seeds: &[],
+        longest: 512,
+        tries: 30_000,
+        memory: TREE,
     },
     Target {
         name: "specification",

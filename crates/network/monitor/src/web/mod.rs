@@ -9,16 +9,20 @@
 //! events    a document each second, for the page
 //! places    limits of connections
 //! answers   the answer of each path
+//! offline   the server without a network, for trials
 //! page/     the page: HTML, styles and a script, all from here
 //! ```
 
 mod access;
 mod answers;
 mod events;
+mod offline;
 mod places;
 
 use crate::collector::MonitorError;
 use crate::host::MonitoredHost;
+pub use offline::OfflineServer;
+
 use access::{Access, User};
 use events::Events;
 use hyper::server::conn::http1;
@@ -28,7 +32,7 @@ use places::Places;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_io_timeout::TimeoutStream;
 
 use cutline_sys::SysError;
@@ -124,7 +128,12 @@ async fn accept(listener: std::net::TcpListener, access: Arc<Access>, host: Arc<
     }
 }
 
-async fn connection(stream: TcpStream, user: User, access: &Arc<Access>, events: &Arc<Events>) {
+async fn connection(
+    stream: impl AsyncRead + AsyncWrite,
+    user: User,
+    access: &Arc<Access>,
+    events: &Arc<Events>,
+) {
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(UNREAD));
     let service = service_fn(|request| {
