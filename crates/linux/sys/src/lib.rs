@@ -39,7 +39,7 @@
 //! random      random bytes of the kernel
 //! lock        locks that outlive a panic
 //! signal      signals as flags, and passed on to a child
-//! thread      how the calling thread is scheduled, and how long it has run
+//! thread      how the calling thread is scheduled, and how long it has run; the end of threads that wait for each other
 //! plain       types that may be shared with the kernel
 //! ```
 

@@ -7,6 +7,7 @@
 #![expect(unsafe_code, reason = "unshare, which rustix offers as unsafe because of some of its flags")]
 
 use crate::SysError;
+use crate::thread::joined;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, fstatfs, open};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
@@ -105,7 +106,7 @@ impl Namespace {
                     .map_err(|errno| SysError::new("the namespace cannot be entered", errno))?;
                 Ok(work())
             });
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            joined(thread)
         })
     }
 

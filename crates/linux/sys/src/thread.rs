@@ -1,4 +1,4 @@
-//! Scheduling of the calling thread, and its run time.
+//! Scheduling of the calling thread, its run time, and threads that wait for each other.
 #![expect(unsafe_code, reason = "sched_setscheduler, which no safe crate wraps")]
 
 use cutline_units::Duration;
@@ -7,6 +7,26 @@ use rustix::time::{ClockId, clock_gettime};
 use std::io;
 use std::marker::PhantomData;
 use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ScopedJoinHandle;
+
+/// Returns the result of a thread. A panic of it continues here with its message.
+pub fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Sets a flag if it is dropped during a panic. A scope waits for its threads before it passes a panic on, so threads that run until a
+/// flag is set need one of these in each function whose panic they would not notice.
+#[derive(Debug)]
+pub struct SetOnPanic<'f>(pub &'f AtomicBool);
+
+impl Drop for SetOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+}
 
 /// Scheduling of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,10 +137,31 @@ pub fn cpu_time() -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
 
     fn scheduling() -> (libc::c_int, i32) {
         // SAFETY: it has no pointers; 0 is the calling thread.
         (unsafe { libc::sched_getscheduler(0) }, getpriority_process(None).unwrap())
+    }
+
+    #[test]
+    fn threads_that_wait_for_a_flag_end_when_another_panics() {
+        let close = AtomicBool::new(false);
+        let passed_on = catch_unwind(AssertUnwindSafe(|| {
+            std::thread::scope(|scope| {
+                let _close = SetOnPanic(&close);
+                scope.spawn(|| {
+                    while !close.load(Ordering::Relaxed) {
+                        std::thread::yield_now();
+                    }
+                });
+                joined(scope.spawn(|| panic!("one of two threads")));
+            });
+        }));
+        assert!(passed_on.is_err());
+        let calm = AtomicBool::new(false);
+        drop(SetOnPanic(&calm));
+        assert!(!calm.into_inner());
     }
 
     #[test]

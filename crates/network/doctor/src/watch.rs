@@ -8,7 +8,7 @@ use cutline_router::Overhead;
 use cutline_router_service::Statistics;
 use cutline_sys::address::ZonedIp;
 use cutline_sys::ping::Echo;
-use cutline_sys::thread::set_realtime;
+use cutline_sys::thread::{joined, set_realtime};
 use cutline_sys::{SysError, now};
 use cutline_units::{Duration, Instant};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -95,7 +95,7 @@ impl LinkWatch {
                 set_realtime();
                 self.observe_here(stop)
             });
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            joined(thread)
         })
     }
 

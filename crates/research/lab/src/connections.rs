@@ -23,6 +23,7 @@ use cutline_socket::{
 };
 use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
+use cutline_sys::thread::joined;
 use cutline_transport::endpoint::TransportParams;
 use cutline_units::{Bytes, Duration, Histogram, Instant, Streams};
 use std::collections::BTreeMap;
@@ -150,7 +151,7 @@ impl<'c> Listeners<'c> {
                 scope.spawn(move || arrive(connection, &listener, course).map_err(of(connection)))
             };
             let threads: Vec<_> = self.0.into_iter().map(receive).collect();
-            threads.into_iter().map(crate::threads::joined).collect()
+            threads.into_iter().map(joined).collect()
         })
     }
 }
@@ -172,7 +173,7 @@ pub fn send<'s>(
             scope.spawn(move || depart(&place, connection, phase, course).map_err(of(connection)))
         };
         let threads: Vec<_> = connections.iter().map(send).collect();
-        threads.into_iter().map(crate::threads::joined).collect()
+        threads.into_iter().map(joined).collect()
     })
 }
 
@@ -228,7 +229,7 @@ fn depart(
         // Nothing of the application's comes back, but reports do.
         let reports = scope.spawn(|| receive(&socket, course, |_, _| {}));
         let sent = work.send(phase);
-        crate::threads::joined(reports)?;
+        joined(reports)?;
         sent
     })
     .map_err(system("cannot send"))?;
@@ -263,7 +264,7 @@ fn arrive(
             })
         });
         watch.until(course.end, |_| {});
-        crate::threads::joined(receiver)
+        joined(receiver)
     })
     .map_err(failed)?;
     Ok(Arrived { messages, record: watch.record })

@@ -4,9 +4,9 @@
 
 use crate::connections::Course;
 use crate::hosts::{self, Hosts};
-use crate::threads::joined;
 use crate::{LabError, NetworkSide};
 use cutline_sim::Network;
+use cutline_sys::thread::joined;
 use cutline_sys::{SysError, now};
 use cutline_transport::endpoint::TransportParams;
 use cutline_units::{Duration, Instant, Streams};

@@ -17,7 +17,7 @@ use crate::connections::{
 use crate::programs::decoder::{EncodedFilm, pin, processors};
 use crate::reader::{FIRST_PORT, QOS_PORT};
 use crate::routed::{Carried, connected, connection, rate_of, rows};
-use crate::threads::{joined, punctual};
+use crate::threads::punctual;
 use cutline_quality::spec::{Interval, Measure, Region, Specification};
 use cutline_results::{DistributionRow, RunResult, TimingRow};
 use cutline_scenario::Scenario;
@@ -27,6 +27,7 @@ use cutline_socket::{ProtectedThread, QosError, QosUdpListener};
 use cutline_sys::namespace::{Namespace, sweep};
 use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
+use cutline_sys::thread::joined;
 use cutline_units::{Duration, Histogram, Instant, Streams};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};

@@ -6,7 +6,6 @@ use crate::external_programs::{self, ExternalProgram, ExternalPrograms};
 use crate::hosts::{self, Hosts, INTERFACES, MAX_FLOWS};
 use crate::links::{Crossed, Links};
 use crate::reader::SINK_PORT;
-use crate::threads::joined;
 use crate::timing::{Bounds, Busy};
 use crate::traffic::plans;
 use crate::tuning::Stack;
@@ -16,6 +15,7 @@ use cutline_scenario::Scenario;
 use cutline_sim::qos::QosRecord;
 use cutline_sim::{FlowOutcome, Network, SimulationOutcome};
 use cutline_sys::namespace::{self, sweep};
+use cutline_sys::thread::{SetOnPanic, joined};
 use cutline_sys::{SysError, now};
 use cutline_traffic::{Generator, Meter, MeterParams, SenderReport, TrafficError, Window};
 use cutline_transport::endpoint::TransportCounts;
@@ -192,6 +192,7 @@ impl Experiment<'_> {
         let ended = || cancel.load(Ordering::Relaxed) || stop.load(Ordering::Relaxed);
         let course = Course { zero, end: zero + end, ended: &ended };
         std::thread::scope(|scope| {
+            let _stop = SetOnPanic(&stop);
             let sinks = scope.spawn(|| or_stop(&stop, hosts.sinks.within(|| meter.run(zero, end, &stop))));
             let sources =
                 scope.spawn(|| or_stop(&stop, hosts.sources.within(|| generator.run(zero, end, &stop))));

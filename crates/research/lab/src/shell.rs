@@ -6,7 +6,6 @@ use crate::hosts::{self, Hosts, INTERFACES};
 use crate::links::Links;
 use crate::reader::SINK_PORT;
 use crate::run::{LEAD, check, or_stop};
-use crate::threads::joined;
 use crate::timing::{Bounds, Busy};
 use crate::traffic::plans;
 use crate::tuning::Stack;
@@ -16,6 +15,7 @@ use cutline_scenario::Scenario;
 use cutline_sim::{FlowOutcome, FlowSpec, Network};
 use cutline_sys::namespace::sweep;
 use cutline_sys::signal::Forwarding;
+use cutline_sys::thread::{SetOnPanic, joined};
 use cutline_sys::{SysError, now};
 use cutline_traffic::{Generator, Meter, MeterParams};
 use cutline_transport::app::{CbrParams, Params};
@@ -155,12 +155,14 @@ pub fn shell(
     let (stop, end) = (AtomicBool::new(false), settings.duration);
     let is_stopped = || stop.load(Ordering::Relaxed);
     let (waited, crossed) = std::thread::scope(|scope| {
+        let _stop = SetOnPanic(&stop);
         let sinks = meter
             .map(|meter| scope.spawn(|| or_stop(&stop, hosts.sinks.within(|| meter.run(zero, end, &stop)))));
         let sources = generator.map(|generator| {
             scope.spawn(|| or_stop(&stop, hosts.sources.within(|| generator.run(zero, end, &stop))))
         });
         let crossing = scope.spawn(|| {
+            let _stop = SetOnPanic(&stop);
             let crossed = links.run(zero, &is_stopped);
             // Without a network there is nothing to wait for.
             stop.store(true, Ordering::Relaxed);

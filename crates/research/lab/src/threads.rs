@@ -1,14 +1,9 @@
 //! Priority of threads, and waiting for them.
 
 use cutline_sys::thread::set_realtime;
-use std::thread::{JoinHandle, ScopedJoinHandle};
+use std::thread::JoinHandle;
 
-/// Waits for a thread. A panic of it is a bug, and continues here with its message.
-pub fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-}
-
-/// As [`joined`], of a thread that is not scoped.
+/// Returns the result of a thread that is not scoped. A panic of it continues here with its message.
 pub fn joined_anywhere<T>(thread: JoinHandle<T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

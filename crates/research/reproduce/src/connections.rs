@@ -187,10 +187,8 @@ fn connection(
     let send = builder.size(size).build().map_err(|error| error.to_string())?;
     let policies = policies(&group.class, sessions, &send)?;
     let ends = (network.link(flow.route[0]).from, network.link(flow.return_route[0]).from);
-    let rate_control = match sessions.fair_to_tcp {
-        true => RateControl::Tfrc(TfrcParams::default()),
-        false => RateControl::Agreed,
-    };
+    let tfrc = || RateControl::Tfrc(TfrcParams::default());
+    let rate_control = if sessions.fair_to_tcp { tfrc() } else { RateControl::Agreed };
     Ok(QosConnection {
         params: SessionParams { policies, rate_control, ..SessionParams::default() },
         hint: flow.hint,

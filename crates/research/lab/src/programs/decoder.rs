@@ -1,6 +1,7 @@
 //! Decoders of a film as the load of a processor (QUANTA section 4.2): ffmpeg decodes MPEG-1 as fast as it can, again and again.
 
 use super::child::{Child, ProgramError, of_file};
+use cutline_sys::thread::joined;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -52,7 +53,7 @@ impl EncodedFilm {
                 pin(&[processor]).map_err(of_file(&self.0))?;
                 (0..count).map(start).collect::<Result<Vec<_>, _>>()
             });
-            starting.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            joined(starting)
         });
         Ok(Decoders(started?))
     }

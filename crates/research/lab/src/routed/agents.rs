@@ -128,6 +128,7 @@ mod tests {
     use cutline_provision::{Demand, Flow as AskedFlow, Transport, open};
     use cutline_sys::SysError;
     use cutline_sys::namespace::Namespace;
+    use cutline_sys::thread::SetOnPanic;
     use cutline_testbed::skip;
     use cutline_units::{Bytes, Instant};
     use std::net::SocketAddr;
@@ -149,6 +150,7 @@ mod tests {
         let stop = AtomicBool::new(false);
         let ended = || stop.load(Ordering::Relaxed);
         std::thread::scope(|scope| {
+            let _stop = SetOnPanic(&stop);
             for wire in wires {
                 let ended = &ended;
                 scope.spawn(move || wire.run(Instant::ZERO, ended));

@@ -11,7 +11,7 @@ use crate::LabError;
 use crate::connections::{self, Connections, Course, Listeners, Placement};
 use crate::reader::{FIRST_PORT, QOS_PORT, SINK_PORT};
 use crate::run::or_stop;
-use crate::threads::{joined, punctual};
+use crate::threads::punctual;
 use crate::traffic::plan;
 use cutline_flow::{FlowSelector, TrafficSpec};
 use cutline_quality::spec::Specification;
@@ -22,6 +22,7 @@ use cutline_sim::qos::QosConnection;
 use cutline_sim::{FlowSpec, LinkId, Network, SimulationSettings};
 use cutline_socket::AllocationOptions;
 use cutline_sys::SysError;
+use cutline_sys::thread::joined;
 use cutline_traffic::{
     FlowPlan, Generator, Meter, MeterParams, MeterReport, SenderReport, TrafficError, Window,
 };

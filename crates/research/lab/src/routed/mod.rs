@@ -41,6 +41,7 @@ use cutline_sim::{Network, SimulationOutcome, SimulationSettings, Work};
 use cutline_sys::namespace::sweep;
 use cutline_sys::now;
 use cutline_sys::reactor::wait;
+use cutline_sys::thread::{SetOnPanic, joined};
 use cutline_units::{Duration, Instant};
 use flows::{Flows, Traffic};
 use network::{Map, Nodes};
@@ -130,14 +131,15 @@ pub fn run(
     let (zero, stop) = (now() + lead, AtomicBool::new(false));
     let ended = || cancel.load(Ordering::Relaxed) || stop.load(Ordering::Relaxed);
     let (carried, samples, punctuality) = std::thread::scope(|scope| {
+        let _stop = SetOnPanic(&stop);
         let carry = |wire: Wire| scope.spawn(|| wire.run(zero, &ended));
         let wires: Vec<_> = wires.into_iter().map(carry).collect();
         let samples = scope.spawn(|| sample(&mut control, zero, &settings, &ended));
         let carried = traffic.run(&nodes, zero, &stop, &ended);
         // The wires carry until all flows are over.
         stop.store(true, Ordering::Relaxed);
-        let punctuality: Result<Vec<_>, LabError> = wires.into_iter().map(crate::threads::joined).collect();
-        Ok::<_, LabError>((carried?, crate::threads::joined(samples)?, punctuality?))
+        let punctuality: Result<Vec<_>, LabError> = wires.into_iter().map(joined).collect();
+        Ok::<_, LabError>((carried?, joined(samples)?, punctuality?))
     })?;
     if cancel.load(Ordering::Relaxed) {
         return Err(LabError::Interrupted);

@@ -187,7 +187,7 @@ mod tests {
             assert!(is_late(&error), "{error:?}");
             drop(line);
         });
-        assert!(now().saturating_since(began) < Duration::from_secs(5));
+        assert!(now().saturating_since(began) < Duration::from_secs(60));
     }
 
     #[test]
@@ -198,6 +198,6 @@ mod tests {
         line.reader.get_mut().deadline = began + Duration::from_millis(300);
         let error = line.reader.get_mut().write_all(&long).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-        assert!(now().saturating_since(began) < Duration::from_secs(5));
+        assert!(now().saturating_since(began) < Duration::from_secs(60));
     }
 }

@@ -23,6 +23,7 @@ use cutline_signal::clock::ClockOffset;
 use cutline_sys::address::with_port;
 use cutline_sys::now;
 use cutline_sys::reactor::LONGEST_WAIT;
+use cutline_sys::thread::{SetOnPanic, joined};
 use cutline_units::{Duration, Instant, Rate, Streams};
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -225,6 +226,7 @@ fn measure(
     let ended = AtomicBool::new(false);
     let last = until + PATIENCE;
     let (answered, sent, received) = thread::scope(|scope| {
+        let _end = SetOnPanic(&ended);
         let meter = scope.spawn(|| {
             let watch = HostWatch::begin();
             let received = meter.run(zero, last, &ended);
@@ -234,7 +236,7 @@ fn measure(
         let patience = zero.saturating_add(last).saturating_since(now());
         let answered = phase.answer_within(patience, LONGEST_REQUEST, Some(LONGEST_SILENCE));
         ended.store(true, Ordering::Relaxed);
-        (answered, join(generator), join(meter))
+        (answered, joined(generator), joined(meter))
     });
     session.sent = sent?;
     let (received, host) = received;
@@ -265,11 +267,12 @@ fn gather(
     if !plans.is_empty() {
         let (asked, ended) = (AtomicBool::new(false), AtomicBool::new(false));
         let (answered, missing) = thread::scope(|scope| {
+            let _end = SetOnPanic(&ended);
             let missing = scope.spawn(|| gathering.run(&asked, &ended));
             let answered = phase.answer(PREPARATION, LONGEST_REQUEST);
             let flag = if matches!(answered, Ok(Some(ControlRequest::Gather))) { &asked } else { &ended };
             flag.store(true, Ordering::Relaxed);
-            (answered, join(missing))
+            (answered, joined(missing))
         });
         let Some(ControlRequest::Gather) = answered? else {
             return Err(ControlError::Unexpected("a message other than `clock` and `gather`".to_owned()));
@@ -282,10 +285,6 @@ fn gather(
         phase.line.send(&ControlReply::Gathered, MESSAGE)?;
     }
     gathering.finish().map_err(broken)
-}
-
-fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Connection of a session, and the work that must not wait meanwhile.
@@ -470,6 +469,6 @@ mod tests {
             assert!(matches!(ended, Err(ControlError::Unexpected(_))), "{ended:?}");
             drop(line);
         });
-        assert!(now().saturating_since(began) < Duration::from_secs(5));
+        assert!(now().saturating_since(began) < Duration::from_secs(60));
     }
 }

@@ -22,6 +22,7 @@ use cutline_signal::clock::{self, ClockEstimate, Exchange};
 use cutline_sys::address::with_port;
 use cutline_sys::now;
 use cutline_sys::packet::LinkAddress;
+use cutline_sys::thread::{SetOnPanic, joined};
 use cutline_units::{Duration, Instant, Streams};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -213,7 +214,9 @@ impl Run<'_> {
         let meter = Meter::of_called(called, address, meter_params);
         let (halt, done, close) = (AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false));
         let (sent, received, elapsed, ending) = thread::scope(|scope| {
+            let _ends = (SetOnPanic(&halt), SetOnPanic(&close));
             let generator = scope.spawn(|| {
+                let _done = SetOnPanic(&done);
                 let watch = HostWatch::begin();
                 let sent = generator.run(zero, duration, &halt);
                 let host = watch.end();
@@ -235,7 +238,7 @@ impl Run<'_> {
                 beat.send(line);
                 thread::park_timeout(std(LOOK));
             }
-            let sent = join(generator);
+            let sent = joined(generator);
             let linger = end.saturating_add(linger).saturating_since(now());
             let mut ending = Ending { report: None, after: None, error: None };
             let ended = watched.and_then(|watched| {
@@ -244,15 +247,11 @@ impl Run<'_> {
             });
             ending.error = ended.err();
             close.store(true, Ordering::Relaxed);
-            (sent, meter.map(join).transpose(), elapsed, ending)
+            (sent, meter.map(joined).transpose(), elapsed, ending)
         });
         let (sent, host) = sent;
         Ok((Reports { sent: sent?, received: received? }, (elapsed, host), ending))
     }
-}
-
-fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Requests the receiver's report. A receiver that was stopped has sent it without a request.
