@@ -59,6 +59,7 @@ fn request(number: u32, users: u32, class: SchedulingClass) -> FlowRequest {
         class,
         carrier: if number.is_multiple_of(3) { CarrierKind::Tcp } else { CarrierKind::Datagrams },
         interface: Some(InterfaceIndex(1 + number % 2)),
+        is_reserved: false,
         desired,
         minimum,
         cpu: CpuShare::from_millionths(1_000 + u64::from(number % 5_000)),

@@ -29,6 +29,7 @@
 //!     class: SchedulingClass::RealTime,
 //!     carrier: CarrierKind::Datagrams,
 //!     interface: None,
+//!     is_reserved: false,
 //!     desired: Rate::from_mbps(8),
 //!     minimum: Rate::from_mbps(2),
 //!     cpu: CpuShare::ZERO,

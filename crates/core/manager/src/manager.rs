@@ -299,6 +299,26 @@ impl Manager {
     /// When a capacity is not allowed; then nothing changes.
     pub fn set_capacities(&mut self, capacities: Capacities) -> Result<(), ParameterError> {
         self.resources.set_capacities(capacities)?;
+        self.take_ceilings();
+        Ok(())
+    }
+
+    /// Changes the capacities of the host, and states the flows whose rates reservations of RSVP hold.
+    ///
+    /// # Errors
+    /// When a capacity is not allowed; then nothing changes.
+    pub fn set_reserved(
+        &mut self,
+        capacities: Capacities,
+        flows: &BTreeSet<FlowId>,
+    ) -> Result<(), ParameterError> {
+        self.resources.set_reserved(capacities, flows)?;
+        self.take_ceilings();
+        Ok(())
+    }
+
+    /// Passes the largest rates that the host can carry of its flows to the feedback of their paths.
+    fn take_ceilings(&mut self) {
         for (flow, path) in &self.routes {
             if let (Some(feedback), Some(most)) = (self.paths.get_mut(path), self.resources.ceiling(*flow)) {
                 feedback.set_most(*flow, most);
@@ -307,7 +327,6 @@ impl Manager {
         for path in self.paths.keys().copied().collect::<Vec<_>>() {
             self.take(path);
         }
-        Ok(())
     }
 
     /// Sets the policy for a user.
@@ -520,6 +539,7 @@ mod tests {
             class,
             carrier: CarrierKind::Datagrams,
             interface: Some(InterfaceIndex(1)),
+            is_reserved: false,
             desired: Rate::from_mbps(mbps),
             minimum: Rate::from_mbps(1),
             cpu: CpuShare::ZERO,

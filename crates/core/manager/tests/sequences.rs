@@ -7,7 +7,7 @@ use cutline_manager::resources::{
 };
 use cutline_units::{Duration, Instant, Rate};
 use proptest::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const USERS: u32 = 5;
 const INTERFACES: u32 = 3;
@@ -22,6 +22,7 @@ enum Op {
     Renew(usize),
     Pass(u64),
     Capacities(Capacities),
+    Reserve(Capacities, Vec<usize>),
     Limit(usize, Option<u64>),
     Policy(u32, UserPolicy),
     Poll(usize),
@@ -67,7 +68,7 @@ fn charge(request: &FlowRequest, kind: ResourceKind, bps: u64) -> u64 {
     let is_charged = match kind {
         ResourceKind::Tcp => request.carrier == CarrierKind::Tcp,
         ResourceKind::Datagrams => request.carrier == CarrierKind::Datagrams,
-        ResourceKind::Interface(index) => request.interface == Some(index),
+        ResourceKind::Interface(index) => request.interface == Some(index) && !request.is_reserved,
         ResourceKind::Combined => true,
         ResourceKind::Cpu => {
             let all = u128::from(request.cpu.as_millionths()) * u128::from(bps);
@@ -136,6 +137,14 @@ impl World {
             }
             Op::Capacities(capacities) => {
                 Some(format!("{:?}", self.manager.set_capacities(capacities.clone())))
+            }
+            Op::Reserve(capacities, places) => {
+                let flows: BTreeSet<FlowId> = places.iter().filter_map(|place| self.pick(*place)).collect();
+                let answer = self.manager.set_reserved(capacities.clone(), &flows);
+                for (flow, request) in &mut self.requests {
+                    request.is_reserved = flows.contains(flow);
+                }
+                Some(format!("{answer:?}"))
             }
             Op::Limit(place, bps) => self
                 .pick(*place)
@@ -265,6 +274,7 @@ fn any_request() -> impl Strategy<Value = FlowRequest> {
                 class,
                 carrier: if is_tcp { CarrierKind::Tcp } else { CarrierKind::Datagrams },
                 interface: interface.map(InterfaceIndex),
+                is_reserved: priority == 0,
                 desired: Rate::from_bps(desired),
                 minimum: Rate::from_bps(if is_real_time { minimum.max(1) } else { minimum }),
                 cpu: CpuShare::from_millionths(cpu),
@@ -290,6 +300,7 @@ fn any_op() -> impl Strategy<Value = Op> {
         6 => any::<usize>().prop_map(Op::Renew),
         4 => (0_u64..2000).prop_map(Op::Pass),
         2 => any_capacities().prop_map(Op::Capacities),
+        2 => (any_capacities(), prop::collection::vec(any::<usize>(), 0..4)).prop_map(|(capacities, flows)| Op::Reserve(capacities, flows)),
         4 => (any::<usize>(), prop::option::of(any_rate())).prop_map(|(flow, bps)| Op::Limit(flow, bps)),
         1 => (0..USERS, policy).prop_map(|(user, policy)| Op::Policy(user, policy)),
         8 => (0_usize..40).prop_map(Op::Poll),
@@ -417,6 +428,7 @@ fn a_million_operations_leave_the_accounts_exact() {
                     },
                     carrier: if random(2) == 0 { CarrierKind::Tcp } else { CarrierKind::Datagrams },
                     interface: [None, Some(1), Some(2)][random(3) as usize].map(InterfaceIndex),
+                    is_reserved: false,
                     desired: Rate::from_bps(desired),
                     minimum: Rate::from_bps(1 + random(desired)),
                     cpu: CpuShare::from_millionths(random(200_000)),

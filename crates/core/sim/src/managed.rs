@@ -222,6 +222,7 @@ impl SimulatedHost {
             class: share.class,
             carrier: CarrierKind::Datagrams,
             interface: None,
+            is_reserved: false,
             desired,
             minimum,
             cpu: CpuShare::ZERO,

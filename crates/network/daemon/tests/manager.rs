@@ -10,6 +10,7 @@ use cutline_provision::protocol::Request;
 use cutline_testbed::outputs::terminated;
 use cutline_units::{Duration, Rate};
 use rustix::process::Signal;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, Weak};
@@ -204,10 +205,8 @@ fn the_check_says_what_the_start_would_say() {
     assert_eq!(run(&with_path, &["--check"]), (Some(0), String::new()));
 }
 
-/// A reservation at an interface counts against its capacity, and returns.
-#[test]
-fn what_cutlined_reserves_is_not_given_to_flows() {
-    let Some(mut net) = Net::new("mgr", COMMAND) else { return };
+/// Starts `cutlined` with a manager whose interface has 10 Mbit/s, of which 7.5 may be promised. Returns the manager's socket.
+fn managed(net: &mut Net) -> PathBuf {
     let path = |name: &str| net.folder.path().join(name).display().to_string();
     let text = format!(
         "refresh = '500 ms'\n[manager]\nsocket = '{}'\nstate = '{}'\n[manager.resources]\nuser-share = 1.0\n\
@@ -218,6 +217,14 @@ fn what_cutlined_reserves_is_not_given_to_flows() {
     let socket = net.folder.path().join("m.sock");
     net.rsvp = Box::leak(text.into_boxed_str());
     net.start("a");
+    socket
+}
+
+/// A reservation at an interface counts against its capacity, and returns.
+#[test]
+fn what_cutlined_reserves_is_not_given_to_flows() {
+    let Some(mut net) = Net::new("mgr", COMMAND) else { return };
+    let socket = managed(&mut net);
     let reserved = || status(&socket).capacities[0].reserved;
     assert_eq!(reserved(), 0);
     let mut client = net.client("a");
@@ -239,5 +246,45 @@ fn what_cutlined_reserves_is_not_given_to_flows() {
     client.send(&Request::Withdraw { id: 1 }).unwrap();
     let rate = Rate::from_bps(7_500_000);
     eventually("the flow is raised", || flow.standing() == FlowStanding::Granted(rate));
+    net.end("a", Signal::TERM);
+}
+
+/// A flow with a reservation and a share is charged once at its interface.
+#[test]
+fn a_flow_whose_rate_is_reserved_is_not_charged_again() {
+    let Some(mut net) = Net::new("mgo", COMMAND) else { return };
+    let socket = managed(&mut net);
+    let mut client = net.client("a");
+    let (packets, bucket) = (crate::common::flow(5000), crate::common::bucket(4_000_000));
+    client.send(&Request::Shape { id: 1, flow: packets, bucket }).unwrap();
+    let interface = || status(&socket).capacities[0].clone();
+    eventually("the reservation is known", || interface().reserved >= 4_000_000);
+    let free = 7_500_000 - interface().reserved;
+    let hold = |need| {
+        let holder: Arc<Noted> = Arc::default();
+        let weak: Weak<Noted> = Arc::downgrade(&holder);
+        (hold(&socket, need, weak).unwrap(), holder)
+    };
+    let granted = |flow: &cutline_allocation::AllocatedFlow, bps| {
+        flow.standing() == FlowStanding::Granted(Rate::from_bps(bps))
+    };
+    let of_reservation = FlowNeed {
+        source: packets.source,
+        destination: packets.destination,
+        minimum_bps: 4_000_000,
+        ..need(SchedulingClass::RealTime, 4)
+    };
+    let (own, _holder) = hold(of_reservation);
+    eventually("there is no room for it beside the reservation", || granted(&own, 4_000_000));
+    assert_eq!(interface().promised, 0);
+    let other_port = |port| SocketAddr::new(packets.destination.ip(), port);
+    let (other, _holder) = hold(FlowNeed {
+        destination: other_port(5001),
+        ..FlowNeed { minimum_bps: 1_000_000, ..of_reservation }
+    });
+    eventually("another flow gets what is free", || granted(&other, free.min(4_000_000)));
+    client.send(&Request::Withdraw { id: 1 }).unwrap();
+    eventually("both are charged", || interface().promised == 7_500_000);
+    assert!(granted(&own, 4_000_000) && granted(&other, 3_500_000));
     net.end("a", Signal::TERM);
 }

@@ -7,6 +7,7 @@ use crate::access::AccessRules;
 use crate::config::{ManagerSpec, PathKey};
 use crate::error::ManagerServiceError;
 use crate::paths::PathSocket;
+use crate::reserved::{ReservedRates, protocol, selector};
 use crate::store::{Change, FlowPlace, SessionRecord, Store, StoredState};
 use cutline_allocation::protocol::{AllocationReply, AllocationRequest, FlowNeed, HeldFlow, VERSION};
 use cutline_manager::feedback::{FlowEdges, PathId};
@@ -26,8 +27,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// Interval at which numbers of interfaces are looked up, and the state is written if paths have changed.
 const SECOND: cutline_units::Duration = cutline_units::Duration::from_secs(1);
 /// Numbers of the protocols in questions about routes.
-const TCP: u8 = 6;
-const UDP: u8 = 17;
 const GIGABIT: u128 = 1_000_000_000;
 
 /// A session of a client.
@@ -48,8 +47,7 @@ pub struct HostSession {
 pub struct ManagedHost {
     pub manager: Manager,
     pub spec: ManagerSpec,
-    /// Rates that RSVP has reserved, by the name of the interface.
-    reserved: BTreeMap<String, Rate>,
+    reserved: ReservedRates,
     /// Names of the interfaces that are there.
     pub interfaces: BTreeMap<InterfaceIndex, String>,
     pub sessions: BTreeMap<ClientKey, HostSession>,
@@ -113,7 +111,7 @@ impl ManagedHost {
         };
         let mut this = Self {
             manager,
-            reserved: BTreeMap::new(),
+            reserved: ReservedRates::default(),
             interfaces: BTreeMap::new(),
             sessions: BTreeMap::new(),
             tokens: BTreeMap::new(),
@@ -204,21 +202,59 @@ impl ManagedHost {
         self.interfaces.clear();
         for (name, rate) in &self.spec.interfaces {
             let Ok(index) = interface::index(name) else { continue };
-            let reserved = self.reserved.get(name).copied().unwrap_or_default();
+            let reserved = self.reserved.interfaces.get(name).copied().unwrap_or_default();
             let index = InterfaceIndex(index);
             capacities.interfaces.insert(index, InterfaceCapacity { rate: *rate, reserved });
             self.interfaces.insert(index, name.clone());
         }
-        if capacities != *self.manager.resources().capacities() {
-            self.manager.set_capacities(capacities)?;
+        self.charge(capacities, None)
+    }
+
+    /// Sets capacities, and charges their interfaces for the flows whose rates no reservation holds. A flow that changes has another
+    /// desired rate.
+    fn charge(
+        &mut self,
+        capacities: Capacities,
+        changing: Option<(FlowId, Rate)>,
+    ) -> Result<(), ParameterError> {
+        let held = self.held_flows(changing);
+        let resources = self.manager.resources();
+        let is_reserved = |flow: &FlowId| resources.flow(*flow).is_some_and(|its| its.is_reserved);
+        let is_as_before = self.places.keys().all(|flow| is_reserved(flow) == held.contains(flow));
+        if !is_as_before || capacities != *resources.capacities() {
+            self.manager.set_reserved(capacities, &held)?;
             // Promises may be lower.
             self.is_stale = true;
         }
         Ok(())
     }
 
-    /// Takes the rates that RSVP has reserved, by the name of the interface.
-    pub fn set_reserved(&mut self, reserved: BTreeMap<String, Rate>) {
+    /// Returns the flows whose desired rates are held by reservations, each by one of its own.
+    fn held_flows(&self, changing: Option<(FlowId, Rate)>) -> BTreeSet<FlowId> {
+        let mut held = BTreeSet::new();
+        if self.reserved.flows.is_empty() {
+            return held;
+        }
+        let mut used = BTreeSet::new();
+        for (flow, place) in &self.places {
+            let Some(request) = self.manager.resources().flow(*flow) else { continue };
+            let Some((index, interface)) =
+                request.interface.and_then(|index| self.interfaces.get_key_value(&index))
+            else {
+                continue;
+            };
+            let desired =
+                changing.filter(|(changed, _)| changed == flow).map_or(request.desired, |(_, rate)| rate);
+            let packets = selector(request.carrier, place.source, place.destination);
+            if self.reserved.hold(interface, &packets, desired) && used.insert((*index, packets)) {
+                held.insert(*flow);
+            }
+        }
+        held
+    }
+
+    /// Takes the rates that reservations of RSVP hold.
+    pub fn set_reserved(&mut self, reserved: ReservedRates) {
         self.reserved = reserved;
         self.update_capacities();
     }
@@ -381,12 +417,14 @@ impl ManagedHost {
         }
         let interface = self.interface_of(need);
         let (desired, minimum) = self.rates(need.carrier, interface, (need.desired_bps, need.minimum_bps));
+        let is_reserved = interface.is_some_and(|index| self.is_held(index, need, desired));
         let request = FlowRequest {
             user,
             client: key,
             class: need.class,
             carrier: need.carrier,
             interface,
+            is_reserved,
             desired,
             minimum,
             cpu: self.cpu(need.carrier, desired),
@@ -419,11 +457,17 @@ impl ManagedHost {
                 format!("id = {id}: allowed is the number of a flow that the client has"),
             );
         };
-        let Some(FlowRequest { carrier, interface, .. }) = self.manager.resources().flow(flow).copied()
+        let Some(FlowRequest { carrier, interface, is_reserved, .. }) =
+            self.manager.resources().flow(flow).copied()
         else {
             return;
         };
         let (desired, minimum) = self.rates(carrier, interface, rates);
+        if is_reserved {
+            let capacities = self.manager.resources().capacities().clone();
+            // They are the present ones, which are allowed.
+            let _is_charged = self.charge(capacities, Some((flow, desired)));
+        }
         let cpu = self.cpu(carrier, desired);
         match self.manager.change(now, key, flow, (desired, minimum, cpu), edges) {
             Ok(answer) => {
@@ -511,15 +555,22 @@ impl ManagedHost {
         let (source, destination) = (need.source.ip().to_canonical(), need.destination.ip().to_canonical());
         let source =
             (!source.is_unspecified() && source.is_ipv4() == destination.is_ipv4()).then_some(source);
-        let protocol = match need.carrier {
-            CarrierKind::Tcp => TCP,
-            CarrierKind::Datagrams => UDP,
-        };
-        let transport = Some((protocol, (need.source.port(), need.destination.port())));
+        let transport = Some((protocol(need.carrier), (need.source.port(), need.destination.port())));
         let question = Question { source, transport, ..Question::from(destination) };
         let Ok(KernelRoute::Leaves(hop)) = routes.route(question) else { return None };
         let index = InterfaceIndex(hop.interface);
         self.interfaces.contains_key(&index).then_some(index)
+    }
+
+    /// Returns whether a reservation holds the desired rate of a new flow, and of no other flow.
+    fn is_held(&self, interface: InterfaceIndex, need: &FlowNeed, desired: Rate) -> bool {
+        let Some(name) = self.interfaces.get(&interface) else { return false };
+        let packets = selector(need.carrier, need.source, need.destination);
+        let is_other = |(flow, place): (&FlowId, &FlowPlace)| {
+            (place.source, place.destination) == (need.source, need.destination)
+                && self.manager.resources().flow(*flow).is_some_and(|its| its.is_reserved)
+        };
+        self.reserved.hold(name, &packets, desired) && !self.places.iter().any(is_other)
     }
 
     /// The path with the longest prefix of the destination.

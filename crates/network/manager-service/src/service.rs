@@ -5,13 +5,13 @@ use crate::config::{ManagerSpec, PathKey};
 use crate::error::ManagerServiceError;
 use crate::host::ManagedHost;
 use crate::paths::check_keys;
+use crate::reserved::ReservedRates;
 use cutline_allocation::protocol::{AllocationReply, AllocationRequest, VERSION};
 use cutline_manager::resources::ClientKey;
 use cutline_service::SocketFile;
 use cutline_sys::reactor::{EventFlags, Reactor};
 use cutline_sys::{SysError, lock, now};
-use cutline_units::{Duration, Instant, Rate};
-use std::collections::BTreeMap;
+use cutline_units::{Duration, Instant};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,7 +31,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Requests of other threads.
 #[derive(Debug, Default)]
 struct Inbox {
-    reserved: Option<BTreeMap<String, Rate>>,
+    reserved: Option<ReservedRates>,
     spec: Option<Box<ManagerSpec>>,
 }
 
@@ -97,8 +97,8 @@ impl ManagerService {
         Ok(Self { shared, thread: Some(thread), summaries, taken_over })
     }
 
-    /// Reports the rates that RSVP has reserved, by the name of the interface.
-    pub fn set_reserved(&self, reserved: BTreeMap<String, Rate>) {
+    /// Reports the rates that reservations of RSVP hold.
+    pub fn set_reserved(&self, reserved: ReservedRates) {
         lock(&self.shared.inbox).reserved = Some(reserved);
     }
 

@@ -3,7 +3,7 @@
 use crate::common::{Client, PATIENCE, Place, eventually, need};
 use cutline_allocation::protocol::{AllocationReply, AllocationRequest};
 use cutline_manager::resources::{AllocationCause, SchedulingClass};
-use cutline_manager_service::{AccessRule, AccessRules};
+use cutline_manager_service::{AccessRule, AccessRules, ReservedRates};
 use cutline_units::{Duration, Rate};
 use std::collections::BTreeMap;
 
@@ -93,7 +93,8 @@ fn what_rsvp_reserves_is_not_given_to_flows() {
         status.capacities.iter().find(|its| its.resource == "lo").map(|its| (its.capacity, its.reserved))
     };
     assert_eq!(capacity(&place), Some((80_000_000, 0)));
-    service.set_reserved(BTreeMap::from([("lo".to_owned(), Rate::from_mbps(30))]));
+    let interfaces = BTreeMap::from([("lo".to_owned(), Rate::from_mbps(30))]);
+    service.set_reserved(ReservedRates { interfaces, ..ReservedRates::default() });
     let arrives = || capacity(&place) == Some((80_000_000, 30_000_000));
     assert!(eventually(PATIENCE, arrives));
     // Another capacity takes effect without a restart.

@@ -81,7 +81,7 @@ impl Ledger {
             CarrierKind::Tcp => TCP,
             CarrierKind::Datagrams => DATAGRAMS,
         };
-        let interface = match request.interface {
+        let interface = match request.interface.filter(|_| !request.is_reserved) {
             Some(index) => Some(INTERFACES + self.interfaces.binary_search(&index).ok()?),
             None => None,
         };

@@ -381,6 +381,24 @@ impl ResourceManager {
         Ok(())
     }
 
+    /// Changes the capacities, as [`ResourceManager::set_capacities`] does, and states the flows whose rates reservations of RSVP
+    /// hold, within [`InterfaceCapacity::reserved`]: all others are charged at their interfaces.
+    ///
+    /// # Errors
+    /// When a capacity is not allowed; then nothing changes.
+    pub fn set_reserved(
+        &mut self,
+        capacities: Capacities,
+        flows: &BTreeSet<FlowId>,
+    ) -> Result<(), ParameterError> {
+        capacities.validate()?;
+        // The accounts are made again below, without the charges of before.
+        for (_, flow) in &mut self.flows {
+            flow.request.is_reserved = flows.contains(&flow.id);
+        }
+        self.set_capacities(capacities)
+    }
+
     /// Limits a flow's rate, because its path cannot carry more ([`crate::feedback`]); `None` lifts the limit. A
     /// limit below the minimum counts as the minimum. A real-time flow keeps its promise meanwhile, and time-shared
     /// flows use the difference. Returns whether there is such a flow.

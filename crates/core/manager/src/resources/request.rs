@@ -53,9 +53,11 @@ pub struct FlowRequest {
     pub class: SchedulingClass,
     /// Protocol that carries it.
     pub carrier: CarrierKind,
-    /// Interface that the flow leaves by. `None` charges none: the flow stays on the host, or a reservation of RSVP
-    /// holds its rate, which is in [`InterfaceCapacity::reserved`](super::InterfaceCapacity::reserved) already.
+    /// Interface that the flow leaves by; `None` if it stays on the host.
     pub interface: Option<InterfaceIndex>,
+    /// True if a reservation of RSVP holds its rate at the interface: it is in
+    /// [`InterfaceCapacity::reserved`](super::InterfaceCapacity::reserved) already, and is not charged again.
+    pub is_reserved: bool,
     /// The highest useful rate, 1 bit/s to [`MOST_RATE`](super::MOST_RATE).
     pub desired: Rate,
     /// The lowest acceptable rate, at most `desired`; of a real-time flow at least 1 bit/s.
@@ -227,6 +229,7 @@ mod tests {
             class: SchedulingClass::RealTime,
             carrier: CarrierKind::Tcp,
             interface: None,
+            is_reserved: false,
             desired: Rate::from_mbps(10),
             minimum: Rate::from_mbps(1),
             cpu: CpuShare::from_percent(3),

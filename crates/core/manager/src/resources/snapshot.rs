@@ -82,6 +82,8 @@ pub struct AllocationRecord {
     class: SchedulingClass,
     carrier: CarrierKind,
     interface: Option<InterfaceIndex>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_reserved: bool,
     desired_bps: u64,
     minimum_bps: u64,
     cpu_millionths: CpuShare,
@@ -105,8 +107,19 @@ struct RevokedState {
 
 impl AllocationRecord {
     fn new(now: Instant, flow: &Flow) -> Self {
-        let FlowRequest { user, client, class, carrier, interface, desired, minimum, cpu, priority, weight } =
-            flow.request;
+        let FlowRequest {
+            user,
+            client,
+            class,
+            carrier,
+            interface,
+            is_reserved,
+            desired,
+            minimum,
+            cpu,
+            priority,
+            weight,
+        } = flow.request;
         Self {
             id: flow.id,
             user,
@@ -114,6 +127,7 @@ impl AllocationRecord {
             class,
             carrier,
             interface,
+            is_reserved,
             desired_bps: desired.as_bps(),
             minimum_bps: minimum.as_bps(),
             cpu_millionths: cpu,
@@ -141,6 +155,7 @@ impl AllocationRecord {
             class: self.class,
             carrier: self.carrier,
             interface: self.interface,
+            is_reserved: self.is_reserved,
             desired: Rate::from_bps(self.desired_bps),
             minimum: Rate::from_bps(self.minimum_bps),
             cpu: self.cpu_millionths,

@@ -22,6 +22,7 @@ fn request(user: u32, class: SchedulingClass, desired: u64, minimum: u64) -> Flo
         class,
         carrier: CarrierKind::Datagrams,
         interface: Some(InterfaceIndex(1)),
+        is_reserved: false,
         desired: MBPS(desired),
         minimum: MBPS(minimum),
         cpu: CpuShare::ZERO,
@@ -135,8 +136,40 @@ fn what_rsvp_has_reserved_is_none_of_the_managers() {
     let video = manager.request(at(0), request(1, RealTime, 100, 1)).unwrap();
     let AdmissionAnswer::Reduced { rate, .. } = video else { panic!("{video:?}") };
     assert_eq!(rate, Rate::from_kbps(12_500), "half of the 25 that are left of 75");
-    let with_reservation = FlowRequest { interface: None, ..request(1, RealTime, 50, 50) };
+    let with_reservation = FlowRequest { is_reserved: true, ..request(1, RealTime, 50, 50) };
     assert!(matches!(manager.request(at(0), with_reservation).unwrap(), AdmissionAnswer::Admitted { .. }));
+}
+
+#[test]
+fn a_reservation_takes_the_place_of_a_flows_charge_and_gives_it_back() {
+    let mut manager = manager(100);
+    let resource = ResourceKind::Interface(InterfaceIndex(1));
+    let capacities = |reserved| Capacities {
+        interfaces: [(InterfaceIndex(1), InterfaceCapacity { rate: MBPS(100), reserved: MBPS(reserved) })]
+            .into(),
+        ..Capacities::default()
+    };
+    let call = admit(&mut manager, request(1, RealTime, 30, 30));
+    let download = admit(&mut manager, request(2, TimeShared, 1000, 10));
+    let before = (manager.granted(call), manager.granted(download));
+    assert_eq!(manager.committed(resource), 40_000_000);
+    // The rate moves from the manager's account to the reservation's. Nothing changes for the flows.
+    manager.set_reserved(capacities(30), &BTreeSet::from([call])).unwrap();
+    assert_eq!(manager.committed(resource), 10_000_000);
+    assert_eq!((manager.granted(call), manager.granted(download)), before);
+    let text = serde_json::to_string(&manager.snapshot(at(1))).unwrap();
+    let restored = serde_json::from_str(&text).unwrap();
+    let mut restored = ResourceManager::restore(at(1), manager.params().clone(), &restored).unwrap();
+    assert_eq!(restored.committed(resource), 10_000_000);
+    assert_eq!(restored.granted(call), before.0);
+    // It ends, and the flow is charged again.
+    manager.set_reserved(capacities(0), &BTreeSet::new()).unwrap();
+    assert_eq!(manager.committed(resource), 40_000_000);
+    assert_eq!((manager.granted(call), manager.granted(download)), before);
+    // A flow without the reservation pays for it, as before.
+    manager.set_reserved(capacities(50), &BTreeSet::new()).unwrap();
+    assert_eq!(manager.committed(resource), 40_000_000);
+    assert!(manager.granted(download) < before.1);
 }
 
 #[test]

@@ -60,8 +60,8 @@ pub struct Daemon {
     log: Option<Pen<String>>,
     /// The monitor, and the next time at which it gets the status.
     monitor: Option<(Arc<MonitoredHost>, Instant)>,
-    /// The resource manager, and the reserved rates that it knows.
-    manager: Option<(ManagerService, BTreeMap<String, Rate>)>,
+    /// The resource manager, and the reserved rates that it knows, with the number of their version.
+    manager: Option<(ManagerService, BTreeMap<String, Rate>, u64)>,
 }
 
 impl Daemon {
@@ -121,7 +121,7 @@ impl Daemon {
     /// Reports reserved rates to this resource manager, and ends it with the daemon.
     #[must_use]
     pub fn with_manager(self, manager: ManagerService) -> Self {
-        Self { manager: Some((manager, BTreeMap::new())), ..self }
+        Self { manager: Some((manager, BTreeMap::new(), 0)), ..self }
     }
 
     /// Serves until one of `stops` is set.
@@ -200,11 +200,11 @@ impl Daemon {
 
     /// Passes the reserved rates of interfaces to the resource manager if they have changed.
     fn inform_manager(&mut self) {
-        let Some((manager, known)) = &mut self.manager else { return };
-        let reserved = self.node.reserved_rates();
-        if reserved != *known {
-            manager.set_reserved(reserved.clone());
-            *known = reserved;
+        let Some((manager, known, version)) = &mut self.manager else { return };
+        let sums = self.node.reserved_sums();
+        if sums != *known || self.node.changed_flows != *version {
+            manager.set_reserved(self.node.reserved_rates());
+            (*known, *version) = (sums, self.node.changed_flows);
         }
     }
 
@@ -280,7 +280,7 @@ impl Daemon {
         let outcome = outcome.and_then(|new| {
             let manager = new.manager.clone();
             self.node.take_over(new).map_err(|error| error.to_string())?;
-            if let (Some((running, _)), Some(spec)) = (&self.manager, manager) {
+            if let (Some((running, ..)), Some(spec)) = (&self.manager, manager) {
                 running.reconfigure(spec);
             }
             Ok(())

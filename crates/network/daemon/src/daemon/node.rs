@@ -9,6 +9,8 @@ use crate::interfaces::Interfaces;
 use crate::network::Network;
 use crate::routes::Routes;
 use crate::sparing::Sparing;
+use cutline_flow::FlowSelector;
+use cutline_manager_service::ReservedRates;
 use cutline_netlink::{NetworkChanges, Touched, TrafficMonitor};
 use cutline_provision::status::{InterfaceStatus, MessageCount, ProtocolCounters};
 use cutline_provision::{Reason, Refusal};
@@ -39,6 +41,10 @@ pub struct Node {
     installers: Installers,
     /// Number of reservations that could not be installed.
     not_installed: u64,
+    /// Installed reservations for one flow of this host each, with the flow's packets.
+    of_one_flow: BTreeMap<(InterfaceId, ReservationHandle), (FlowSelector, Rate)>,
+    /// Number of changes of `of_one_flow`.
+    pub changed_flows: u64,
     counted: Sparing<BTreeMap<InterfaceId, ReservedCount>>,
     /// Lines for the log.
     pub notices: Vec<String>,
@@ -61,6 +67,8 @@ impl Node {
             interfaces: Interfaces::new(config.interfaces.len()),
             installers: Installers::new(given),
             not_installed: 0,
+            of_one_flow: BTreeMap::new(),
+            changed_flows: 0,
             counted: Sparing::default(),
             notices,
             config,
@@ -120,6 +128,31 @@ impl Node {
         }
     }
 
+    /// Notes a reservation for one flow of this host, or the end of one.
+    fn note_flow(&mut self, control: &Control) {
+        let (key, flow) = match control {
+            Control::Add(flow) | Control::Modify(flow) => {
+                ((flow.interface, flow.handle), self.one_flow(flow))
+            }
+            // It is of several flows now, or was.
+            Control::AddFilter { interface, handle, .. }
+            | Control::RemoveFilter { interface, handle, .. }
+            | Control::Delete { interface, handle } => ((*interface, *handle), None),
+        };
+        let before = match flow {
+            Some(flow) => self.of_one_flow.insert(key, flow),
+            None => self.of_one_flow.remove(&key),
+        };
+        self.changed_flows += u64::from(before != flow);
+    }
+
+    /// Returns the packets and the rate of a reservation for one flow of this host; `None` if it is another one.
+    fn one_flow(&mut self, flow: &ReservedFlow) -> Option<(FlowSelector, Rate)> {
+        let [sender] = &flow.senders[..] else { return None };
+        let is_ours = self.routes.is_local(sender.address);
+        is_ours.then(|| (flow.session.selector(Some(sender)), flow.tspec.traffic().rate))
+    }
+
     fn install(&mut self, control: &Control) -> Result<(), (ReservationHandle, bool)> {
         let (interface, handle, is_new) = match control {
             Control::Add(flow) | Control::Modify(flow) => (flow.interface, flow.handle, true),
@@ -128,7 +161,11 @@ impl Node {
                 (*interface, *handle, false)
             }
         };
-        self.installers.apply(interface, handle, control).map_err(|error| {
+        let applied = self.installers.apply(interface, handle, control);
+        if applied.is_ok() || !is_new {
+            self.note_flow(control);
+        }
+        applied.map_err(|error| {
             self.not_installed += u64::from(is_new);
             // A problem of the interface is reported once, and not with each request.
             if self.installers.problem(interface).is_none() {
@@ -354,8 +391,17 @@ impl Node {
         .collect()
     }
 
+    /// Returns the rates that reservations hold.
+    pub fn reserved_rates(&self) -> ReservedRates {
+        let mut flows: BTreeMap<String, BTreeMap<FlowSelector, Rate>> = BTreeMap::new();
+        for ((interface, _), (packets, rate)) in &self.of_one_flow {
+            flows.entry(self.name_of(*interface)).or_default().insert(*packets, *rate);
+        }
+        ReservedRates { interfaces: self.reserved_sums(), flows }
+    }
+
     /// Returns the rate that is reserved on each interface, of both versions of IP, by its name.
-    pub fn reserved_rates(&self) -> BTreeMap<String, Rate> {
+    pub fn reserved_sums(&self) -> BTreeMap<String, Rate> {
         let mut rates: BTreeMap<String, Rate> = BTreeMap::new();
         for (spec, id) in self.config.interfaces.iter().zip(self.interfaces.ids()) {
             let reserved =
