@@ -45,12 +45,12 @@ impl Endpoint {
     ///
     /// # Errors
     /// When the thread cannot be started.
-    pub fn serve(self, board: Arc<StatsSnapshots>) -> Result<(), SysError> {
+    pub fn serve(self, snapshots: Arc<StatsSnapshots>) -> Result<(), SysError> {
         let serve = move || {
             loop {
                 match self.0.accept() {
                     // A scraper that has gone or is too slow gets nothing, and the next one is served.
-                    Ok((stream, _)) => drop(answer(stream, &board)),
+                    Ok((stream, _)) => drop(answer(stream, &snapshots)),
                     // There may be no file descriptors left; later there may be some.
                     Err(_) => thread::park_timeout(std_time(PATIENCE)),
                 }
@@ -66,13 +66,13 @@ impl Endpoint {
     }
 }
 
-fn answer(mut stream: TcpStream, board: &StatsSnapshots) -> io::Result<()> {
+fn answer(mut stream: TcpStream, snapshots: &StatsSnapshots) -> io::Result<()> {
     stream.set_write_timeout(Some(std_time(PATIENCE)))?;
     let line = first_line(&mut stream)?;
     let mut words = line.split(' ');
     let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let (status, kind, body) = match (method, path.split('?').next().unwrap_or_default()) {
-        ("GET" | "HEAD", "/metrics") => match board.statistics() {
+        ("GET" | "HEAD", "/metrics") => match snapshots.statistics() {
             Some(statistics) => {
                 ("200 OK", "text/plain; version=0.0.4; charset=utf-8", exposition(&statistics))
             }

@@ -22,12 +22,12 @@ const STACK: usize = 256 * 1024;
 ///
 /// # Errors
 /// When the thread cannot be started.
-pub fn start(board: Arc<StatsSnapshots>) -> Result<(), SysError> {
+pub fn start(snapshots: Arc<StatsSnapshots>) -> Result<(), SysError> {
     let Some(path) = socket_path() else { return Ok(()) };
     let search = move || {
         loop {
             // A monitor that is not there, or has gone, may come.
-            let _gone = publish(&path, &board);
+            let _gone = publish(&path, &snapshots);
             thread::park_timeout(SEARCH_EVERY);
         }
     };
@@ -40,9 +40,9 @@ pub fn start(board: Arc<StatsSnapshots>) -> Result<(), SysError> {
 }
 
 /// Publishes to the monitor that listens at `path`, until it goes.
-fn publish(path: &Path, board: &StatsSnapshots) -> io::Result<()> {
+fn publish(path: &Path, snapshots: &StatsSnapshots) -> io::Result<()> {
     let put = |turn: &mut Turn<'_>| {
-        if let Some(statistics) = board.statistics() {
+        if let Some(statistics) = snapshots.statistics() {
             turn.put(RowKind::Router, 0, &statistics);
         }
     };

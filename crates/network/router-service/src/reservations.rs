@@ -99,8 +99,9 @@ const RETRY: std::time::Duration = std::time::Duration::from_millis(10);
 /// Returns both ends.
 pub fn reservation_channel() -> (ReservationHandler, Registrar) {
     let (sender, orders) = sync_channel(MAX_ORDERS);
-    let desk = ReservationHandler { orders: sender, next_owner: AtomicU64::new(1), leases: Arc::default() };
-    (desk, Registrar { orders, ending: None, busy_until: Instant::ZERO })
+    let handler =
+        ReservationHandler { orders: sender, next_owner: AtomicU64::new(1), leases: Arc::default() };
+    (handler, Registrar { orders, ending: None, busy_until: Instant::ZERO })
 }
 
 impl ReservationHandler {

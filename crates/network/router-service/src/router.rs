@@ -35,7 +35,7 @@ pub struct Router {
     duplex: DuplexShaper,
     /// Kept because dropping it removes its file.
     socket: Option<LocalSocket>,
-    board: Arc<StatsSnapshots>,
+    snapshots: Arc<StatsSnapshots>,
     registrar: Option<Registrar>,
     autorate: Option<OpenAutorate>,
     reloader: Option<Reloader>,
@@ -123,19 +123,20 @@ impl Router {
         let endpoint = process.metrics.map(Endpoint::bind).transpose()?;
         drop_privileges(Keep { net_admin: process.fix_offloads }, user.as_ref())?;
         let spec = Arc::new(spec);
-        let board = Arc::new(StatsSnapshots::new(Arc::clone(&spec)));
-        let registrar = socket.as_ref().map(|socket| answer(socket, &spec, &board)).transpose()?.flatten();
+        let snapshots = Arc::new(StatsSnapshots::new(Arc::clone(&spec)));
+        let registrar =
+            socket.as_ref().map(|socket| answer(socket, &spec, &snapshots)).transpose()?.flatten();
         if let Some(endpoint) = endpoint {
-            endpoint.serve(Arc::clone(&board))?;
+            endpoint.serve(Arc::clone(&snapshots))?;
         }
-        publication::start(Arc::clone(&board))?;
+        publication::start(Arc::clone(&snapshots))?;
         let reloader = None;
         Ok(Self {
             spec,
             seed,
             duplex,
             socket,
-            board,
+            snapshots,
             registrar,
             autorate,
             reloader,
@@ -163,7 +164,7 @@ impl Router {
 
     /// Returns the source of its statistics, for other threads.
     pub fn statistics(&self) -> StatisticsSource {
-        StatisticsSource(Arc::clone(&self.board))
+        StatisticsSource(Arc::clone(&self.snapshots))
     }
 
     /// Returns the seed of the queues' random numbers.
@@ -203,7 +204,7 @@ impl Router {
         let autorate = self.autorate.map(|autorate| autorate.start(&self.spec, now())).transpose()?;
         let mut service = Service::new(&self.spec, duration, interval, &manager, stop, listener)
             .with_reloader(self.reloader)
-            .with_board(self.board, self.socket.as_ref())
+            .with_snapshots(self.snapshots, self.socket.as_ref())
             .with_registrar(self.registrar)
             .with_autorate(autorate);
         manager.ready(&summary(&self.spec));
@@ -255,14 +256,14 @@ fn socket(process: &ProcessSpec, user: Option<&User>) -> Result<Option<LocalSock
     Ok(socket)
 }
 
-/// Answers clients from the board. Returns the registrar if they may reserve.
+/// Answers clients from the snapshots. Returns the registrar if they may reserve.
 fn answer(
     socket: &LocalSocket,
     spec: &RouterSpec,
-    board: &Arc<StatsSnapshots>,
+    snapshots: &Arc<StatsSnapshots>,
 ) -> Result<Option<Registrar>, SysError> {
-    let (desk, registrar) = spec.process.reservations.map(|_| reservation_channel()).unzip();
-    socket.serve(&reception(Arc::clone(board), desk))?;
+    let (handler, registrar) = spec.process.reservations.map(|_| reservation_channel()).unzip();
+    socket.serve(&reception(Arc::clone(snapshots), handler))?;
     Ok(registrar)
 }
 

@@ -57,7 +57,7 @@ pub struct Service<'a> {
     port_warnings: PortWarnings,
     watchdog: Watchdog<'a>,
     reloader: Option<Reloader>,
-    desk: Option<Desk>,
+    publication: Option<SnapshotPublication>,
     registrar: Option<Registrar>,
     autorate: Option<Autorate>,
 }
@@ -80,9 +80,9 @@ struct Watchdog<'a> {
     next: Instant,
 }
 
-/// The board, and the number of requests that it has answered.
-struct Desk {
-    board: Arc<StatsSnapshots>,
+/// The snapshots, and the number of requests that have been answered.
+struct SnapshotPublication {
+    snapshots: Arc<StatsSnapshots>,
     answered: u64,
     /// The number of clients that were refused.
     refused: Arc<AtomicU64>,
@@ -141,7 +141,7 @@ impl<'a> Service<'a> {
             port_warnings: PortWarnings { given: [[false; 2]; 2], next: started },
             watchdog: Watchdog { manager, next: started },
             reloader: None,
-            desk: None,
+            publication: None,
             registrar: None,
             autorate: None,
         }
@@ -153,10 +153,10 @@ impl<'a> Service<'a> {
         self
     }
 
-    /// Publishes statistics on this board, for clients of this socket.
-    pub fn with_board(mut self, board: Arc<StatsSnapshots>, socket: Option<&LocalSocket>) -> Self {
+    /// Publishes statistics as snapshots, for clients of this socket.
+    pub fn with_snapshots(mut self, snapshots: Arc<StatsSnapshots>, socket: Option<&LocalSocket>) -> Self {
         let refused = socket.map_or_else(Arc::default, LocalSocket::refused);
-        self.desk = Some(Desk { board, answered: 0, refused });
+        self.publication = Some(SnapshotPublication { snapshots, answered: 0, refused });
         self
     }
 
@@ -180,7 +180,8 @@ impl<'a> Service<'a> {
 
     fn snapshot(&self, duplex: &DuplexShaper, ports: &mut [AnyPort; 2]) -> Snapshot {
         let reload = self.reloader.as_ref().map(Reloader::status);
-        let refused_clients = self.desk.as_ref().map_or(0, |desk| desk.refused.load(Ordering::Relaxed));
+        let refused_clients =
+            self.publication.as_ref().map_or(0, |publication| publication.refused.load(Ordering::Relaxed));
         let around = Around {
             elapsed: self.elapsed(),
             dropped_output: self.listener.dropped(),
@@ -231,8 +232,8 @@ impl<'a> Service<'a> {
         let Some(read) = reloader.poll(now) else { return };
         self.watchdog.manager.reloading(now);
         let result = reloader.take_over(read, now, elapsed, duplex);
-        if let Some(desk) = &self.desk {
-            desk.board.configure(reloader.spec());
+        if let Some(publication) = &self.publication {
+            publication.snapshots.configure(reloader.spec());
         }
         if let Some(autorate) = self.autorate.as_mut().filter(|_| result.is_ok()) {
             autorate.reload(reloader.spec(), now);
@@ -244,11 +245,11 @@ impl<'a> Service<'a> {
     }
 
     fn answer(&mut self, duplex: &DuplexShaper, ports: &mut [AnyPort; 2]) {
-        let Some(desk) = &self.desk else { return };
-        let Some(wanted) = desk.board.wanted(desk.answered) else { return };
-        let is_published = desk.board.publish(wanted, self.snapshot(duplex, ports));
-        if let Some(desk) = self.desk.as_mut().filter(|_| is_published) {
-            desk.answered = wanted;
+        let Some(publication) = &self.publication else { return };
+        let Some(wanted) = publication.snapshots.wanted(publication.answered) else { return };
+        let is_published = publication.snapshots.publish(wanted, self.snapshot(duplex, ports));
+        if let Some(publication) = self.publication.as_mut().filter(|_| is_published) {
+            publication.answered = wanted;
         }
     }
 }
@@ -261,7 +262,7 @@ impl Observer<AnyPort> for Service<'_> {
         if now >= self.ends {
             self.stop.store(true, Ordering::Relaxed);
         }
-        let is_asked = self.reloader.is_some() || self.desk.is_some();
+        let is_asked = self.reloader.is_some() || self.publication.is_some();
         let look = if is_asked { now + LOOK } else { Instant::FAR_FUTURE };
         let look = match &mut self.registrar {
             Some(registrar) => registrar.look(now, duplex, look),

@@ -102,7 +102,7 @@ impl Snapshot {
 }
 
 impl StatsSnapshots {
-    /// Creates a board without a snapshot for a router with this configuration.
+    /// Creates it without a snapshot, for a router with this configuration.
     pub fn new(configuration: Arc<RouterSpec>) -> Self {
         let state = State { answered: 0, snapshot: None, configuration };
         Self { state: Mutex::new(state), changed: Condvar::new(), wanted: AtomicU64::new(0) }
@@ -158,7 +158,7 @@ impl StatsSnapshots {
             Ok(RouterRequest::Reload) => {
                 self.say_now(client, |seen| ReloadReply::new(seen.reload.as_ref()).json())
             }
-            // A board has none; a client's session knows.
+            // There is none here; the session of a client knows it.
             Ok(RouterRequest::Reservations) => client.say(&ReservationsEnd::new(0).json()),
             Ok(RouterRequest::Watch(interval)) => self.watch(interval, client),
             Err(error) => client.say(&Refusal::new(&error).json()),
@@ -193,7 +193,7 @@ impl StatsSnapshots {
 mod tests {
     use super::*;
 
-    fn board() -> StatsSnapshots {
+    fn snapshots() -> StatsSnapshots {
         let text = "in = 'a'\nout = 'b'\nqueue.q = { aqm = 'pi', limit = '9 packets' }\n\
                     forward = { rate = '15 Mbit/s', queue = 'q' }\nreverse = { rate = '2 Mbit/s', queue = 'q' }\n";
         let spec = RouterSpec::parse(text, "r.toml").unwrap_or_else(|errors| panic!("{errors}"));
@@ -218,18 +218,18 @@ mod tests {
         }
     }
 
-    fn reply(board: &StatsSnapshots, request: &str) -> String {
+    fn reply(snapshots: &StatsSnapshots, request: &str) -> String {
         let mut reader = Reader { lines: Vec::new(), waits: 0 };
-        board.reply(request, &mut reader).unwrap();
+        snapshots.reply(request, &mut reader).unwrap();
         assert_eq!(reader.lines.len(), 1, "{request}: {:?}", reader.lines);
         reader.lines.remove(0)
     }
 
     #[test]
     fn every_request_has_one_line_of_answer() {
-        let board = board();
-        assert!(reply(&board, "config").contains(r#""in":"a""#));
-        let refused = Statistics::parse(&reply(&board, "statistics")).unwrap_err().to_string();
+        let snapshots = snapshots();
+        assert!(reply(&snapshots, "config").contains(r#""in":"a""#));
+        let refused = Statistics::parse(&reply(&snapshots, "statistics")).unwrap_err().to_string();
         assert!(
             refused.starts_with("the router refused the request: request \"statistics\" is not known"),
             "{refused}"
@@ -239,10 +239,10 @@ mod tests {
     /// A client that has gone is noticed while it waits for the next statistics, not when they are sent.
     #[test]
     fn a_watch_ends_with_its_client() {
-        let board = board();
+        let snapshots = snapshots();
         let mut reader = Reader { lines: Vec::new(), waits: 0 };
         std::thread::scope(|scope| {
-            let watching = scope.spawn(|| board.reply("watch 1 h", &mut reader));
+            let watching = scope.spawn(|| snapshots.reply("watch 1 h", &mut reader));
             // No snapshots are published, so the first one is refused after a while.
             assert_eq!(watching.join().unwrap().unwrap_err().kind(), io::ErrorKind::ConnectionReset);
         });
@@ -251,9 +251,9 @@ mod tests {
 
     #[test]
     fn a_request_is_wanted_until_it_is_answered() {
-        let board = board();
-        assert_eq!(board.wanted(0), None);
-        board.wanted.fetch_add(2, Ordering::Relaxed);
-        assert_eq!((board.wanted(1), board.wanted(2)), (Some(2), None));
+        let snapshots = snapshots();
+        assert_eq!(snapshots.wanted(0), None);
+        snapshots.wanted.fetch_add(2, Ordering::Relaxed);
+        assert_eq!((snapshots.wanted(1), snapshots.wanted(2)), (Some(2), None));
     }
 }
