@@ -138,7 +138,7 @@ properties: setup
 bless: setup
 	CUTLINE_BLESS=1 $(CARGO) test --locked -p cutline-translate --test guide_pages
 	CUTLINE_BLESS=1 $(CARGO) test --locked -p cutline-aqm -p cutline-results -p cutline-fuzz -p cutline-scenario -p cutline-cli -p cutline-ffi \
-		-p cutline-rsvp --test all -- header:: pages:: goldens:: broken:: guide_pages:: seeds:: schemas:: captures::
+		-p cutline-rsvp --test all -- header:: pages:: congestion_controls:: goldens:: broken:: guide_pages:: seeds:: schemas:: captures::
 
 # Guided by coverage, with new seeds. What fails is kept in crates/dev/fuzz/failures, and the command that replays it is printed.
 fuzz: setup

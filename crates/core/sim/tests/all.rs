@@ -8,6 +8,7 @@ mod agents;
 mod external;
 mod impairment;
 mod managed;
+mod media;
 mod network;
 mod pass_on;
 mod qos;

@@ -9,7 +9,7 @@ use cutline_sim::{
 };
 use cutline_transport::endpoint::TransportParams;
 use cutline_transport::tcp::Algorithm;
-use cutline_transport::{app, tcp, tfrc, udp};
+use cutline_transport::{app, nada, tcp, tfrc, udp};
 use cutline_units::{Bytes, Distribution, Duration, Ecn, Hint, HintBits, HintBudget, Instant, Rate};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ fn middle() -> impl Strategy<Value = Middle> {
 fn pair(routers: usize) -> impl Strategy<Value = Pair> {
     let access = (1u64..40_000, 500u64..60_000, 2u32..100);
     let ends = (0..routers, 0..routers);
-    (ends, 0usize..12, 0usize..8, 1u16..17, access, any::<(bool, bool, bool)>()).prop_map(
+    (ends, 0usize..13, 0usize..8, 1u16..17, access, any::<(bool, bool, bool)>()).prop_map(
         move |((from, to), protocol, app, level, access, flags)| Pair {
             from,
             to: if from == to { (to + 1) % routers } else { to },
@@ -111,6 +111,7 @@ fn transport(number: usize) -> TransportParams {
         9 => paced(Algorithm::Bbr, Ecn::NotEct),
         10 => paced(Algorithm::Bbr3, Ecn::Ect0),
         11 => paced(Algorithm::Prague, Ecn::Ect1),
+        12 => TransportParams::Nada(Arc::new(nada::Params { ecn: true, ..nada::Params::default() })),
         _ => TransportParams::Udp(Arc::new(udp::Params::default())),
     }
 }

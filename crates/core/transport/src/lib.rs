@@ -13,6 +13,7 @@
 //! | --- | --- | --- |
 //! | [`tcp`] | `NewReno`, CUBIC, DCTCP, BBR, Prague, SACK, pacing, ECN, delayed acknowledgements | see the module |
 //! | [`tfrc`] | TCP-friendly rate control for media | RFC 5348 |
+//! | [`nada`] | congestion control for interactive media, with a video encoder | RFC 8698 |
 //! | [`udp`] | datagrams that leave when they are written | RFC 768 |
 //! | [`endpoint`] | one interface to all of them | |
 //! | [`wire`] | the headers of those that a real network carries as datagrams | |
@@ -34,6 +35,7 @@ pub mod endpoint;
 #[cfg(feature = "applications")]
 mod error;
 mod lazy_timer;
+pub mod nada;
 mod queue;
 pub mod tcp;
 pub mod tfrc;

@@ -15,6 +15,8 @@ macro_rules! with_transports {
                 Tfrc(crate::tfrc::Tfrc),
                 /// Datagrams that leave as the application writes them.
                 Udp(crate::udp::Udp),
+                /// Interactive media whose encoder follows the network.
+                Nada(crate::nada::Nada),
             }
         }
     };

@@ -41,7 +41,7 @@ use cutline_traffic::{
     HostUse, MeterReport, ReceivedInterval, ReceiverReport, SenderReport, SentInterval, TcpOptions,
 };
 use cutline_transport::wire::{self, Data, Extension};
-use cutline_transport::{tfrc, udp};
+use cutline_transport::{nada, tfrc, udp};
 use cutline_units::{Bytes, Dscp, Duration, Histogram, Instant, Rate};
 use cutline_wire::direct::{DirectFlow, Segments};
 use etherparse::{PacketBuilder, VlanId};
@@ -531,7 +531,25 @@ fn headers_of_the_generator() {
         x_recv: 1e5,
         p: 0.01,
     };
-    let udp = data(Extension::Udp(udp::NoExtension));
+    let nada = nada::Extension { rtt: Duration::from_millis(300), feedback_ms: 100, window_ms: 500 };
+    let measured = nada::Feedback {
+        echo: Instant::from_nanos(5),
+        queuing_delay: Duration::from_millis(30),
+        largest_delay: Duration::from_millis(40),
+        lost: 0.01,
+        received: Rate::from_kbps(900),
+        loss_interval: 100.0,
+        since_loss: 7,
+        ..nada::Feedback::default()
+    };
+    let header = |extension| {
+        let data = data(extension);
+        data.write()[..data.header_length()].to_vec()
+    };
+    let reply = |report| {
+        let reply = wire::Reply { flow: 3, token: 1 << 50, report };
+        reply.write()[..reply.length()].to_vec()
+    };
     let note = Note { delivered: 1 << 50, at: Instant::from_nanos(99) };
     check(
         "traffic-headers",
@@ -540,12 +558,11 @@ fn headers_of_the_generator() {
             seed("message-short", message(9)),
             seed("message-long", message(100_000)),
             seed("note", kind(2, &note.write())),
-            seed("data-udp", kind(3, &udp.write()[..udp.header_length()])),
-            seed("data-tfrc", kind(3, &data(Extension::Tfrc(tfrc)).write())),
-            seed(
-                "feedback",
-                kind(4, &wire::Reply { flow: 3, token: 1 << 50, report: wire::Report::Tfrc(report) }.write()),
-            ),
+            seed("data-udp", kind(3, &header(Extension::Udp(udp::NoExtension)))),
+            seed("data-tfrc", kind(3, &header(Extension::Tfrc(tfrc)))),
+            seed("data-nada", kind(3, &header(Extension::Nada(nada)))),
+            seed("feedback", kind(4, &reply(wire::Report::Tfrc(report)))),
+            seed("feedback-nada", kind(4, &reply(wire::Report::Nada(measured)))),
             seed("proof-call", kind(5, &proof(Step::Call))),
             seed("proof-accepted", kind(5, &proof(Step::Accepted))),
         ],

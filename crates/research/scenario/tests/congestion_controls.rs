@@ -1,7 +1,7 @@
 //! The page docs/guide/congestion-controls.md: its tables are simulated here. `CUTLINE_BLESS=1` writes the page.
 
 use cutline_results::RunResult;
-use cutline_scenario::Scenario;
+use cutline_scenario::{Scenario, ScenarioFile};
 use cutline_testbed::pages::check_page;
 use cutline_testbed::repository::root;
 use cutline_transport::tcp;
@@ -60,6 +60,22 @@ SCALABLE
 Slow start of both ends with the first mark. Prague is paced at twice its window in slow start, so the mark comes at about half the product,
 and its first reduction is to the half. On a long path, growth by a segment in each round trip then takes a while.
 
+## Media
+
+`transport = { protocol = \"nada\" }` is a video call whose encoder follows the network: NADA (RFC 8698). Ten reports in a second have the
+queuing delay, the losses, the marks and the received rate. From them the sender computes a rate between `min-rate` and `max-rate`, and
+with `app = { kind = \"bulk\" }` its encoder makes 30 frames in a second of that rate. Losses and marks count as delay.
+[ADR 87](../adr/0087-media-sender.md) says what was chosen where the RFC is silent, and what is added to it.
+
+`cutline run examples/media.toml`: the link has 2.5 Mbit/s, from 40 s to 70 s 0.8 Mbit/s, and a round trip of 44 ms. The video has at most
+1.5 Mbit/s. A cell has the goodput, the loss and the mean one-way delay of the video, of seeds 1 to 5.
+
+MEDIA
+
+Beside a transfer in the same queue, a sender that answers delay gets little: NADA counts a long wait less while packets are lost, and
+still gets a fifth of the transfer's rate. Queues that serve flows in turn give it a share. With Sieve it loses less than with FQ-CoDel,
+and waits longer.
+
 ## What is not implemented
 
 - *Quanta.* Linux sends several segments together, up to 1 ms of its rate. Here each segment leaves by itself. The windows still have room
@@ -72,6 +88,8 @@ and its first reduction is to the half. On a long path, growth by a segment in e
 - *Pacing of the other controls.* Linux can pace them; here they behave as without.
 - *Prague with windows below two segments*, which the draft has, and its fall-back at queues that mark all flows alike. Marks are counted
   in segments with 32 bits; the header of RFC 9768 has three bits, and an option counts bytes.
+
+- *The variation of a real encoder* (RFC 8593): each frame of `nada` has the size of the target rate.
 
 The laboratory asks the kernel for the control of the same name. Most kernels have `bbr` as a module (`modprobe tcp_bbr`). `bbr3` and
 `prague` need a kernel of those who develop them.
@@ -185,6 +203,30 @@ fn scalable() -> String {
     )
 }
 
+fn media() -> String {
+    let text = std::fs::read_to_string(root().join("examples/media.toml")).unwrap();
+    let points = ScenarioFile::parse(&text, "media.toml").unwrap().expand().unwrap();
+    let mut table = String::from("| queue | alone | beside a transfer |\n| --- | --- | --- |\n");
+    for (aqm, name) in
+        [("drop-tail", "drop-tail, 60 packets"), ("pie", "PIE"), ("fq-codel", "FQ-CoDel"), ("sieve", "Sieve")]
+    {
+        let cell = |transfers: u32| {
+            let label = format!("dumbbell.queue.aqm={aqm},flow.transfer.count={transfers}");
+            let point = points.iter().find(|point| point.label() == label).expect("it is in the sweep");
+            let runs = [1, 2, 3, 4, 5].map(|seed| {
+                let run = point.scenario.simulate(seed, &AtomicBool::new(false)).unwrap();
+                run.flows.into_iter().find(|row| &*row.group == "video").unwrap()
+            });
+            let (goodput, half) = estimate(runs.clone().map(|row| row.goodput_bps / 1e3));
+            let (loss, _) = estimate(runs.clone().map(|row| row.loss_ratio.unwrap() * 100.0));
+            let (delay, _) = estimate(runs.map(|row| row.one_way_mean_ms.unwrap()));
+            format!("{goodput:.0} ± {half:.0} kbit/s, {loss:.1} %, {delay:.0} ms")
+        };
+        let _ = writeln!(table, "| {name} | {} | {} |", cell(0), cell(1));
+    }
+    table
+}
+
 fn controls() -> String {
     let mut table = String::from(
         "| `congestion-control` | title | source | scalable | paced |\n| --- | --- | --- | --- | --- |\n",
@@ -207,6 +249,7 @@ fn the_page_of_congestion_controls_has_what_is_simulated() {
         .replace("CONTROLS\n", &controls())
         .replace("ONE\n", &one())
         .replace("TWO\n", &two())
-        .replace("SCALABLE\n", &scalable());
+        .replace("SCALABLE\n", &scalable())
+        .replace("MEDIA\n", &media());
     check_page(&root().join("docs/guide/congestion-controls.md"), &page);
 }

@@ -114,7 +114,7 @@ record! {
         duplicated: u64, counter("packets"), "Duplicate datagrams.";
         marked: u64, counter("packets"), "Datagrams that a router marked (CE); for TCP, segments acknowledged with an ECN echo.", shown("marked");
         retransmissions: u64, counter("packets"), "Segments that TCP retransmitted.", shown("resent");
-        refused_bytes: u64, counter("B"), "Bytes of the applications dropped because the queue of TFRC or TCP was full.", shown("refused KB", 1e-3);
+        refused_bytes: u64, counter("B"), "Bytes of the applications dropped because the queue of TFRC, NADA or TCP was full.", shown("refused KB", 1e-3);
         unsent: u64, counter("packets"), "Datagrams that the sender's kernel refused.";
         delay_ms: Option<Distribution>, gauge("ms"), "One-way delays; null if empty.";
         ipdv_ms: Option<Distribution>, gauge("ms"), "Changes of the one-way delay between packets received one after the other (RFC 3393), absolute; null if empty.";
@@ -130,16 +130,16 @@ record! {
         bytes: u64, counter("B"), "Payload passed to the kernel.";
         packets: u64, counter("packets"), "Datagrams passed to the kernel; for TCP, data segments sent.";
         messages: u64, counter("messages"), "Messages that the application wrote.";
-        refused_bytes: u64, counter("B"), "Bytes of the application dropped because the queue of TFRC or TCP was full.";
+        refused_bytes: u64, counter("B"), "Bytes of the application dropped because the queue of TFRC, NADA or TCP was full.";
         unsent: u64, counter("packets"), "Datagrams that the kernel refused because its buffer was full or the peer does not exist.";
         added_bytes: u64, counter("B"), "Bytes added to datagrams whose random size was below the header.";
         retransmissions: u64, counter("packets"), "Segments that TCP retransmitted.";
-        timeouts: Option<u64>, counter("timeouts"), "Timeouts of TCP's retransmission timer, where the kernel counts them, or of TFRC's nofeedback timer; null otherwise.";
+        timeouts: Option<u64>, counter("timeouts"), "Timeouts of TCP's retransmission timer, where the kernel counts them, or of TFRC's or NADA's reports; null otherwise.";
         response_ms: Option<Distribution>, gauge("ms"), "Response times of files and pages; null if empty.";
         lateness_ms: Option<Distribution>, gauge("ms"), "Lateness of the generator: from the time at which the application was due to its call; null if empty.";
         buffer_wait_ms: Option<Distribution>, gauge("ms"), "For TCP, waits of messages in the buffers of the process and of the kernel until their last byte was sent; null if empty.";
         tcp: Option<TcpDocument>, part, "The kernel's data about the connection at the end (`TCP_INFO`); null without TCP.";
-        tfrc_rtt_ms: Option<f64>, gauge("ms"), "TFRC's average round-trip time at the end; null without TFRC.";
+        tfrc_rtt_ms: Option<f64>, gauge("ms"), "Average round-trip time of TFRC or NADA at the end; null with other transports.";
         error: Option<String>, label, "The error that ended the flow early; null if there was none.";
     }
 

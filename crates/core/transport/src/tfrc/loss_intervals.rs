@@ -39,7 +39,7 @@ struct Interval {
 
 /// The recent loss events.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct LossIntervals {
+pub(crate) struct LossIntervals {
     /// The newest first.
     closed: [Interval; N],
     filled: usize,
@@ -49,13 +49,13 @@ pub(super) struct LossIntervals {
 }
 
 impl LossIntervals {
-    pub(super) fn new(discounting: bool) -> Self {
+    pub(crate) fn new(discounting: bool) -> Self {
         Self { discounting, ..Self::default() }
     }
 
     /// Adds the loss or the mark of the packet `seq` at the time `at`. Returns whether it begins a new event.
     /// `first_interval` is called for the first event of all (RFC 5348 section 6.3.1).
-    pub(super) fn add_loss(
+    pub(crate) fn add_loss(
         &mut self,
         seq: u64,
         at: Instant,
@@ -87,7 +87,7 @@ impl LossIntervals {
     }
 
     /// Returns the loss event rate when `highest` is the newest packet; 0 before the first loss (RFC 5348 section 5.4).
-    pub(super) fn rate(&self, highest: u64) -> f64 {
+    pub(crate) fn rate(&self, highest: u64) -> f64 {
         let Some((start, _)) = self.start else {
             return 0.0;
         };

@@ -26,6 +26,8 @@ mod sender;
 mod transport;
 mod wire;
 
+pub(crate) use loss_intervals::LossIntervals;
+
 pub use equation::{loss_event_rate, throughput, throughput_with_timeout};
 pub use params::Params;
 pub use receiver::{Receiver, ReceiverStats};

@@ -5,6 +5,8 @@
 //! | data | 32 | magic 2, kind 1, DSCP 1, flow 4, token 8, sequence 8, when it was sent 8 |
 //! | TFRC data, kind 2 | 44 | the same, round-trip time 8, segment size 3, flags 1 |
 //! | TFRC feedback, kind 3 | 48 | magic 2, kind 1, 0, flow 4, token 8, echo 8, delay 8, rate received 8, loss event rate 8 |
+//! | NADA data, kind 4 | 48 | the same as data, round-trip time 8, interval between reports in ms 4, window of measurements in ms 4 |
+//! | NADA report, kind 5 | 88 | magic 2, kind 1, 0, flow 4, token 8, echo 8, delay 8, queuing delay 8, largest queuing delay 8, lost 8, marked 8, rate received in bit/s 8, loss interval 8, packets since a loss 8 |
 //!
 //! Kind 1 is UDP, which adds no fields. A data header is part of the payload size that the application sets, so rates
 //! and sizes are exact. Times are in nanoseconds of the receiver's clock.

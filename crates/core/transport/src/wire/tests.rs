@@ -1,6 +1,6 @@
 use super::*;
-use crate::{tfrc, udp};
-use cutline_units::Duration;
+use crate::{nada, tfrc, udp};
+use cutline_units::{Duration, Rate};
 use proptest::prelude::*;
 
 const TOKEN: u64 = 0x0102_0304_0506_0708;
@@ -12,6 +12,9 @@ const TFRC: Extension = Extension::Tfrc(tfrc::Extension {
     ecn: false,
 });
 
+const NADA: Extension =
+    Extension::Nada(nada::Extension { rtt: Duration::from_millis(300), feedback_ms: 100, window_ms: 500 });
+
 fn data(extension: Extension) -> Data {
     let dscp = Dscp::new(46).unwrap();
     Data { flow: 7, dscp, token: TOKEN, seq: 1 << 40, sent_at: Instant::from_nanos(123_456_789), extension }
@@ -20,6 +23,26 @@ fn data(extension: Extension) -> Data {
 fn feedback() -> tfrc::Feedback {
     let (echo, t_delay) = (Instant::from_nanos(5), Duration::from_micros(3));
     tfrc::Feedback { echo, t_delay, x_recv: 1e5, p: 0.01 }
+}
+
+fn report() -> nada::Feedback {
+    nada::Feedback {
+        echo: Instant::from_nanos(5),
+        since_arrival: Duration::from_micros(3),
+        queuing_delay: Duration::from_micros(1),
+        largest_delay: Duration::from_micros(2),
+        lost: 0.5,
+        marked: 0.25,
+        received: Rate::from_bps(0x1234),
+        loss_interval: 100.0,
+        since_loss: 9,
+    }
+}
+
+/// Writes a report of a flow as a datagram.
+fn datagram(report: Report) -> Vec<u8> {
+    let reply = Reply { flow: 3, token: TOKEN, report };
+    reply.write()[..reply.length()].to_vec()
 }
 
 #[test]
@@ -31,12 +54,13 @@ fn kinds_differ() {
 
 #[test]
 fn headers_and_replies_are_read_as_they_were_written() {
-    for data in [data(UDP), data(TFRC)] {
+    for data in [data(UDP), data(TFRC), data(NADA)] {
         assert_eq!(Data::read(&data.write()[..data.header_length()]), Some(data));
         assert_eq!(Data::read(&data.write()[..data.header_length() - 1]), None);
     }
-    let reply = Reply { flow: 3, token: TOKEN, report: Report::Tfrc(feedback()) };
-    assert_eq!(Reply::read(&reply.write()[..reply.length()]), Some(reply));
+    for report in [Report::Tfrc(feedback()), Report::Nada(report())] {
+        assert_eq!(Reply::read(&datagram(report)), Some(Reply { flow: 3, token: TOKEN, report }));
+    }
 }
 
 /// The two ends of a flow may have different versions.
@@ -53,7 +77,18 @@ fn the_layout_is_that_of_the_table() {
     let mut expected = vec![0xc7, 0x71, 3, 0, 0, 0, 0, 3, 1, 2, 3, 4, 5, 6, 7, 8];
     expected.extend([0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0x0b, 0xb8]);
     expected.extend([1e5_f64.to_be_bytes(), 0.01_f64.to_be_bytes()].concat());
-    assert_eq!(Reply { flow: 3, token: TOKEN, report: Report::Tfrc(feedback()) }.write(), *expected);
+    assert_eq!(datagram(Report::Tfrc(feedback())), *expected);
+
+    let nada = data(NADA);
+    let written = nada.write();
+    assert_eq!((written[2], nada.header_length()), (4, 48));
+    assert_eq!(written[32..48], [0, 0, 0, 0, 0x11, 0xe1, 0xa3, 0, 0, 0, 0, 100, 0, 0, 0x01, 0xf4]);
+    let written = datagram(Report::Nada(report()));
+    assert_eq!((written[2], written.len()), (5, 88));
+    let word = |number: usize| u64::from_be_bytes(written[16 + 8 * number..][..8].try_into().unwrap());
+    let numbers = [0.5_f64, 0.25, 100.0].map(f64::to_bits);
+    assert_eq!([0, 1, 2, 3, 4].map(word), [5, 3000, 1000, 2000, numbers[0]]);
+    assert_eq!([5, 6, 7, 8].map(word), [numbers[1], 0x1234, numbers[2], 9]);
 }
 
 #[test]
@@ -67,13 +102,23 @@ fn feedback_with_an_impossible_value_is_refused() {
         tfrc::Feedback { p: 1.5, ..good },
         tfrc::Feedback { t_delay: too_long, ..good },
     ] {
-        assert_eq!(
-            Reply::read(&Reply { flow: 0, token: TOKEN, report: Report::Tfrc(bad) }.write()),
-            None,
-            "{bad:?}"
-        );
+        assert_eq!(Reply::read(&datagram(Report::Tfrc(bad))), None, "{bad:?}");
     }
-    let longer = [&Reply { flow: 0, token: TOKEN, report: Report::Tfrc(good) }.write()[..], &[0]].concat();
+    let best = report();
+    for bad in [
+        nada::Feedback { lost: 1.1, ..best },
+        nada::Feedback { marked: f64::NAN, ..best },
+        nada::Feedback { received: Rate::from_bps(u64::MAX), ..best },
+        nada::Feedback { loss_interval: -1.0, ..best },
+        nada::Feedback { queuing_delay: too_long, ..best },
+    ] {
+        assert_eq!(Reply::read(&datagram(Report::Nada(bad))), None, "{bad:?}");
+    }
+    for (feedback_ms, window_ms) in [(9, 500), (1001, 2000), (100, 99), (100, 10_001)] {
+        let data = data(Extension::Nada(nada::Extension { rtt: Duration::ZERO, feedback_ms, window_ms }));
+        assert_eq!(Data::read(&data.write()), None, "{feedback_ms} {window_ms}");
+    }
+    let longer = [&datagram(Report::Tfrc(good))[..], &[0]].concat();
     assert_eq!(Reply::read(&longer), None);
 }
 
@@ -89,6 +134,9 @@ fn an_end_refuses_what_another_transport_sends() {
     assert_eq!(receiver.delivered(), 0);
     assert_eq!(receiver.on_datagram(Instant::ZERO, &data(UDP), 100, false), None);
     assert_eq!(receiver.delivered(), 100);
+    let nada = TransportParams::Nada(Arc::default());
+    assert!(!Sender::new(&nada, Instant::ZERO).on_report(Instant::ZERO, &Report::Tfrc(feedback())));
+    assert!(Sender::new(&nada, Instant::ZERO).on_report(Instant::ZERO, &Report::Nada(report())));
 }
 
 #[test]
@@ -133,7 +181,7 @@ fn a_flow_behaves_the_same_over_the_wire() {
             assert_eq!(report, expected.map(Report::Tfrc));
             if let (Some(report), Some(expected)) = (report, expected) {
                 let reply = Reply { flow: 1, token: TOKEN, report };
-                let read = Reply::read(&reply.write()).unwrap();
+                let read = Reply::read(&reply.write()[..reply.length()]).unwrap();
                 now = arrives + Duration::from_millis(10);
                 assert!(sender.on_report(now, &read.report));
                 plain.on_feedback(now, &expected);
@@ -148,13 +196,13 @@ fn a_flow_behaves_the_same_over_the_wire() {
 
 proptest! {
     #[test]
-    fn reading_and_writing_restores_the_bytes(kind in 0_u8..5, rest in proptest::collection::vec(any::<u8>(), 0..56)) {
+    fn reading_and_writing_restores_the_bytes(kind in 0_u8..7, rest in proptest::collection::vec(any::<u8>(), 0..96)) {
         let bytes = [&MAGIC[..], &[kind, 0], &rest].concat();
         if let Some(data) = Data::read(&bytes) {
             prop_assert_eq!(Data::read(&data.write()), Some(data));
         }
         if let Some(reply) = Reply::read(&bytes) {
-            prop_assert_eq!(&reply.write()[..], &bytes[..]);
+            prop_assert_eq!(&reply.write()[..reply.length()], &bytes[..]);
         }
     }
 

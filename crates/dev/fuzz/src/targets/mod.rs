@@ -328,7 +328,7 @@ const TARGETS: [Target; 35] = [
         name: "traffic-headers",
         parse: traffic_headers::parse,
         seeds: &[],
-        longest: 64,
+        longest: 128,
         tries: 500_000,
         memory: LITTLE,
     },

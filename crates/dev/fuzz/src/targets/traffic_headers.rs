@@ -67,8 +67,18 @@ fn data(bytes: &[u8]) -> Option<()> {
     let length = data.header_length();
     assert_eq!(Data::read(&bytes[..length]), Some(data), "without what follows");
     assert_eq!(Data::read(&data.write()[..length]), Some(data));
-    if let Extension::Tfrc(tfrc) = data.extension {
-        assert!(tfrc.rtt <= LONGEST_RTT && (1..=65_535).contains(&tfrc.segment_size), "{tfrc:?}");
+    match data.extension {
+        Extension::Udp(_) => {}
+        Extension::Tfrc(tfrc) => {
+            assert!(tfrc.rtt <= LONGEST_RTT && (1..=65_535).contains(&tfrc.segment_size), "{tfrc:?}");
+        }
+        Extension::Nada(nada) => {
+            assert!(nada.rtt <= LONGEST_RTT, "{nada:?}");
+            assert!(
+                (10..=1000).contains(&nada.feedback_ms) && nada.window_ms >= nada.feedback_ms,
+                "{nada:?}"
+            );
+        }
     }
     Some(())
 }
@@ -77,11 +87,18 @@ fn feedback(bytes: &[u8]) -> Option<()> {
     let reply = Reply::read(bytes)?;
     assert_eq!(bytes.len(), reply.length());
     assert_eq!(Reply::read(&reply.write()[..reply.length()]), Some(reply));
-    let Report::Tfrc(report) = reply.report;
-    assert!(
-        (0.0..=1.0).contains(&report.p) && report.x_recv.is_finite() && report.x_recv >= 0.0,
-        "{report:?}"
-    );
-    assert!(report.t_delay <= LONGEST_RTT, "{report:?}");
+    let is_share = |share: f64| (0.0..=1.0).contains(&share);
+    let is_amount = |amount: f64| amount.is_finite() && amount >= 0.0;
+    let is_allowed = match reply.report {
+        Report::Udp(none) => match none {},
+        Report::Tfrc(tfrc) => is_share(tfrc.p) && is_amount(tfrc.x_recv) && tfrc.t_delay <= LONGEST_RTT,
+        Report::Nada(nada) => {
+            is_share(nada.lost)
+                && is_share(nada.marked)
+                && is_amount(nada.loss_interval)
+                && nada.queuing_delay.max(nada.largest_delay).max(nada.since_arrival) <= LONGEST_RTT
+        }
+    };
+    assert!(is_allowed, "{reply:?}");
     Some(())
 }
