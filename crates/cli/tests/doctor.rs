@@ -11,7 +11,7 @@ use crate::common::{may_make_namespaces, schema};
 use cutline_sys::Offloads;
 use cutline_sys::namespace::{Namespace, sweep};
 use cutline_testbed::{in_time, undisturbed};
-use rustix::process::{Pid, Signal, geteuid, kill_process};
+use rustix::process::{Pid, Signal, geteuid, kill_process, test_kill_process_group};
 use serde_json::Value;
 use std::fs::File;
 use std::net::UdpSocket;
@@ -132,8 +132,10 @@ fn an_interrupted_doctor_removes_its_namespace_and_the_next_one_removes_that_of_
         return;
     }
     for (signal, is_left) in [(Signal::INT, false), (Signal::KILL, true)] {
-        let start =
-            || Command::new(CUTLINE).arg("doctor").stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let start = || {
+            let mut command = Command::new(CUTLINE);
+            command.arg("doctor").stdout(Stdio::null()).stderr(Stdio::null()).process_group(0).spawn()
+        };
         let mut doctor = Running(start().unwrap());
         let namespace = namespace_of(doctor.0.id());
         let patience = Instant::now() + Duration::from_secs(90);
@@ -142,6 +144,11 @@ fn an_interrupted_doctor_removes_its_namespace_and_the_next_one_removes_that_of_
         }
         kill_process(Pid::from_child(&doctor.0), signal).unwrap();
         doctor.0.wait().unwrap();
+        // Programs that it had just started may still be making the namespace.
+        let group = Pid::from_child(&doctor.0);
+        while test_kill_process_group(group).is_ok() && Instant::now() < patience {
+            sleep(Duration::from_millis(2));
+        }
         // Another test may have removed the namespace of the killed one.
         assert!(is_left || !namespace.exists(), "{signal:?}");
         start().unwrap().wait().unwrap();
