@@ -10,6 +10,7 @@ tests are listed at the end, and the exit code is 1.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -65,7 +66,9 @@ class Rows:
                 with self.lock:
                     self.stopped = True
                     for process in self.processes:
-                        process.terminate()
+                        # With the programs that it has started: they hold its output open.
+                        with contextlib.suppress(ProcessLookupError):
+                            os.killpg(process.pid, signal.SIGTERM)
                 raise
 
     def _row(self, steps: list[Step]) -> None:
@@ -100,6 +103,7 @@ class Rows:
                 stderr=subprocess.STDOUT,
                 text=True,
                 errors="replace",
+                process_group=0,
             )
             self.processes.add(process)
             return process
