@@ -114,9 +114,29 @@ fn check(params: &Params) -> Result<(), ParameterError> {
     if min_rate > max_rate {
         return Err(ParameterError::new("min-rate", min_rate, format!("at most max-rate, {max_rate}")));
     }
+    for (name, time) in [("feedback-interval", feedback_interval), ("log-window", log_window)] {
+        if !time.as_nanos().is_multiple_of(1_000_000) {
+            return Err(ParameterError::new(name, time, "whole milliseconds"));
+        }
+    }
     if feedback_interval > log_window {
         let allowed = format!("at most log-window, {log_window}");
         return Err(ParameterError::new("feedback-interval", feedback_interval, allowed));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_that_contradict_each_other_are_named() {
+        let error = |params: Params| params.validate().unwrap_err().parameter;
+        assert_eq!(error(Params { min_rate: Rate::from_mbps(2), ..Params::default() }), "min-rate");
+        assert_eq!(error(Params { log_window: MS(50), ..Params::default() }), "feedback-interval");
+        let odd = Duration::from_micros(100_500);
+        assert_eq!(error(Params { feedback_interval: odd, ..Params::default() }), "feedback-interval");
+        assert_eq!(error(Params { log_window: odd, ..Params::default() }), "log-window");
+    }
 }

@@ -121,9 +121,12 @@ impl Sender {
 
     /// Makes a frame if it is time, and halves the rate if no reports come.
     pub fn on_deadline(&mut self, now: Instant) {
-        while let Some(at) = self.frame.filter(|at| *at <= now) {
+        if let Some(at) = self.frame.filter(|at| *at <= now) {
             self.encode();
-            self.frame = Some(at + Duration::from_secs_f64(1.0 / self.params.frame_rate));
+            // A timer that is more than a frame late makes no burst: an encoder has dropped those pictures.
+            let interval = Duration::from_secs_f64(1.0 / self.params.frame_rate);
+            let next = at + interval;
+            self.frame = Some(if next > now { next } else { now + interval });
         }
         if now >= self.timeout {
             self.rate.halve();
@@ -249,6 +252,16 @@ mod tests {
         assert_eq!(sender.stats().refused, 0);
         sender.end_supply();
         assert!(sender.deadline() > Instant::ZERO + Duration::from_secs(10));
+    }
+
+    #[test]
+    fn a_late_timer_makes_one_frame() {
+        let mut sender = sender(Params::default());
+        sender.write_unlimited();
+        let late = Instant::ZERO + Duration::from_secs(5);
+        sender.on_deadline(late);
+        assert_eq!(sender.stats().frames, 1);
+        assert!(sender.transmit(late).is_some() && sender.deadline() > late);
     }
 
     #[test]
