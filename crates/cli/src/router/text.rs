@@ -3,7 +3,8 @@
 use crate::direction_text::direction;
 use crate::table::{cells, titles};
 use cutline_router_service::{
-    AutorateStatistics, Direction, Interface, PacketCount, ReloadStatus, Statistics, TRUNCATED, UNFILLED,
+    AutorateStatistics, Direction, DirectionInterval, Interface, ReloadStatus, Statistics, TRUNCATED,
+    UNFILLED,
 };
 use cutline_text::Printable;
 use serde_json::Value;
@@ -45,42 +46,24 @@ fn other_losses(statistics: &Statistics) -> String {
 
 /// Returns one line per direction about the time since `before`, or since the start.
 pub fn since(before: Option<&Statistics>, now: &Statistics) -> String {
-    let span = now.elapsed_s - before.map_or(0.0, |before| before.elapsed_s);
-    let line = |reverse| {
-        let (before, after) = (before.map(|before| before.direction(reverse)), now.direction(reverse));
-        let sent = before.map_or_else(PacketCount::default, |before| before.sent);
-        let dropped = before.map_or(0, Direction::dropped_packets);
-        let p = after.probability.map_or_else(String::new, |p| format!("  p {p:.2e}"));
-        format!(
-            "{:8.1} s  {}  {:8.3} Mbit/s  {:6.0} packets/s  wait {}  backlog {} packets ({:.1} ms)  dropped {}{p}\n",
-            now.elapsed_s,
-            Printable(&after.name),
-            (after.sent.bytes - sent.bytes) as f64 * 8e-6 / span,
-            (after.sent.packets - sent.packets) as f64 / span,
-            mean_wait(before, after),
-            after.backlog.packets,
-            after.backlog.bytes as f64 * 8e3 / after.rate_bps as f64,
-            after.dropped_packets() - dropped,
-        )
-    };
-    line(false) + &line(true)
+    let start = Statistics::default();
+    let intervals = DirectionInterval::both(before.unwrap_or(&start), now);
+    intervals.iter().flatten().map(|interval| interval_line(interval, now.elapsed_s)).collect()
 }
 
-/// Returns the mean waiting time of the frames that left the queue since `before`, or since the start.
-fn mean_wait(before: Option<&Direction>, after: &Direction) -> String {
-    let sum = |direction: &Direction| {
-        let waits = direction.hints.iter().map(|of| {
-            let packets = of.departed.packets;
-            (packets, packets as f64 * of.mean_wait_ms)
-        });
-        waits.fold((0, 0.0), |(packets, ms), (more, longer)| (packets + more, ms + longer))
-    };
-    let (packets, ms) = sum(after);
-    let (packets_before, ms_before) = before.map_or((0, 0.0), sum);
-    match packets - packets_before {
-        0 => "-".to_owned(),
-        packets => format!("{:.2} ms", (ms - ms_before).max(0.0) / packets as f64),
-    }
+fn interval_line(interval: &DirectionInterval<'_>, at_s: f64) -> String {
+    let after = interval.after();
+    let p = after.probability.map_or_else(String::new, |p| format!("  p {p:.2e}"));
+    let wait = interval.waits().mean_ms().map_or_else(|| "-".to_owned(), |ms| format!("{ms:.2} ms"));
+    format!(
+        "{at_s:8.1} s  {}  {:8.3} Mbit/s  {:6.0} packets/s  wait {wait}  backlog {} packets ({:.1} ms)  dropped {}{p}\n",
+        Printable(&after.name),
+        interval.sent_bps() / 1e6,
+        interval.per_second(|direction| direction.sent.packets),
+        after.backlog.packets,
+        after.backlog.bytes as f64 * 8e3 / after.rate_bps as f64,
+        interval.grown(Direction::dropped_packets),
+    )
 }
 
 /// Returns the limit and the parameters of a direction's queue in a line.

@@ -4,7 +4,8 @@ use cutline_flow::TrafficSpec;
 use cutline_monitor::{HostDocument, RouterEntry, SocketEntry};
 use cutline_provision::status::Status;
 use cutline_publish::{DirectionRow, unit_of};
-use cutline_router_service::{Direction, FlowStatistics, HostStatistics};
+use cutline_router::Loss;
+use cutline_router_service::{Direction, DirectionInterval, FlowStatistics, HostStatistics};
 use std::net::SocketAddr;
 
 /// A table.
@@ -232,39 +233,33 @@ pub fn rate(bps: f64) -> String {
 fn links(now: &HostDocument, before: Option<&HostDocument>) -> Vec<Row> {
     let rows = now.routers.iter().flat_map(|router| {
         let earlier = before.and_then(|before| before.routers.iter().find(|it| it.pid == router.pid));
-        [false, true].map(|is_reverse| link(router, earlier, is_reverse))
+        let intervals = earlier.and_then(|earlier| DirectionInterval::both(&earlier.router, &router.router));
+        let [forward, reverse] = intervals.map_or([None; 2], |both| both.map(Some));
+        [link(router, false, forward.as_ref()), link(router, true, reverse.as_ref())]
     });
     rows.collect()
 }
 
-fn link(router: &RouterEntry, earlier: Option<&RouterEntry>, is_reverse: bool) -> Row {
+fn link(router: &RouterEntry, is_reverse: bool, interval: Option<&DirectionInterval<'_>>) -> Row {
     let now = router.router.direction(is_reverse);
-    let seconds = earlier.map(|earlier| router.router.elapsed_s - earlier.router.elapsed_s);
-    let before = earlier.map(|earlier| earlier.router.direction(is_reverse));
-    let pair = before.zip(seconds.filter(|seconds| *seconds > 0.0));
-    let per_second = |of: &dyn Fn(&Direction) -> u64| {
-        pair.map(|(before, seconds)| of(now).saturating_sub(of(before)) as f64 / seconds)
-    };
-    let lost = |reason: &'static str| {
-        per_second(&move |direction| direction.dropped.get(reason).map_or(0, |count| count.packets))
-    };
-    let waits = pair.map(|(before, _)| now.waits_us.since(&before.waits_us));
-    let wait = |q| waits.as_ref().and_then(|waits| waits.quantile(q)).map(|us| us / 1e3);
-    let sent = per_second(&|direction| direction.sent.bytes).map(|bytes| 8.0 * bytes);
-    let share = sent.map(|sent| 100.0 * sent / now.rate_bps.max(1) as f64);
-    let (early, full) = (lost("early"), lost("overflow"));
+    let lost =
+        |loss: Loss| interval.map(|interval| interval.per_second(|direction| direction.lost(loss).packets));
+    let waits = interval.map(DirectionInterval::waits);
+    let wait = |q| waits.as_ref().and_then(|waits| waits.quantile_ms(q));
+    let sent = interval.map(DirectionInterval::sent_bps);
+    let (early, full) = (lost(Loss::Early), lost(Loss::Overflow));
     let cells = vec![
         Cell::word(&now.name),
         Cell::word(&now.queue),
         Cell::rate(Some(now.rate_bps as f64)),
         Cell::rate(sent),
-        Cell::number(share),
+        Cell::number(interval.map(|interval| 100.0 * interval.utilisation())),
         Cell::number(wait(0.5)),
         Cell::number(wait(0.99)),
         Cell::count(Some(now.backlog.packets as f64)),
         Cell::number(early),
         Cell::number(full).bad_if(full.is_some_and(|full| full > 0.0)),
-        Cell::number(per_second(&|direction| direction.marked.packets)),
+        Cell::number(interval.map(|interval| interval.per_second(|direction| direction.marked.packets))),
     ];
     let mut facts = vec![format!("queue {} at {}", now.queue, rate(now.rate_bps as f64))];
     if let Some(sieve) = &now.sieve {

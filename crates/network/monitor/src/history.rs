@@ -2,7 +2,8 @@
 
 use crate::registry::{Process, RowRegistry, Viewer};
 use cutline_publish::SocketRow;
-use cutline_router_service::{Direction, Statistics};
+use cutline_router::Loss;
+use cutline_router_service::{Direction, DirectionInterval, PacketCount, SieveStatistics, Statistics};
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -134,11 +135,13 @@ impl History {
         let before_all = std::mem::take(&mut self.last);
         for (Process { pid, uid }, statistics) in registry.routers() {
             if let Some(before) = before_all.get(&pid) {
-                let seconds = statistics.elapsed_s - before.elapsed_s;
-                for is_reverse in [false, true] {
-                    let pair = (before.direction(is_reverse), statistics.direction(is_reverse));
+                // A router that does not answer publishes the same document; it has no new second.
+                let intervals =
+                    DirectionInterval::both(before, statistics).map_or([None; 2], |both| both.map(Some));
+                for (interval, is_reverse) in intervals.into_iter().zip([false, true]) {
+                    let title = &statistics.direction(is_reverse).name;
                     let key = SeriesKey::Direction { pid, is_reverse };
-                    self.note_direction(at, key, uid, pair, seconds);
+                    self.note_direction(at, key, (uid, title), interval.as_ref());
                 }
             }
             self.last.insert(pid, statistics.clone());
@@ -157,18 +160,16 @@ impl History {
         &mut self,
         at: f64,
         key: SeriesKey,
-        owner: u32,
-        (before, after): (&Direction, &Direction),
-        seconds: f64,
+        (owner, title): (u32, &str),
+        interval: Option<&DirectionInterval<'_>>,
     ) {
         if self.directions.len() >= MOST_DIRECTIONS && !self.directions.contains_key(&key) {
             return;
         }
-        let series = self.directions.entry(key).or_insert_with(|| Series::new(owner, after.name.clone()));
+        let series = self.directions.entry(key).or_insert_with(|| Series::new(owner, title.to_owned()));
         series.seen = self.second;
-        // A router that does not answer publishes the same document; it has no new second.
-        if seconds > 0.0 {
-            series.push(at, direction_point(before, after, seconds));
+        if let Some(interval) = interval {
+            series.push(at, direction_point(interval));
         }
     }
 
@@ -196,35 +197,33 @@ impl History {
     }
 }
 
-fn direction_point(before: &Direction, after: &Direction, seconds: f64) -> [f32; DIRECTION_COLUMNS.len()] {
-    let per_second = |after: u64, before: u64| after.saturating_sub(before) as f64 / seconds;
-    let bps = |after: u64, before: u64| 8.0 * per_second(after, before);
-    let dropped = |reason: &str| {
-        let of = |direction: &Direction| direction.dropped.get(reason).map_or(0, |count| count.packets);
-        per_second(of(after), of(before))
-    };
-    let other = per_second(after.dropped_packets(), before.dropped_packets())
-        - dropped("early")
-        - dropped("overflow");
-    let waits = after.waits_us.since(&before.waits_us);
-    let wait = |q| waits.quantile(q).map_or(f64::NAN, |us| us / 1e3);
-    let sieve = after.sieve.zip(before.sieve);
-    let share = |of: fn(&cutline_router_service::SieveStatistics) -> u64| {
-        sieve.map_or(f64::NAN, |(after, before)| bps(of(&after), of(&before)))
+fn direction_point(interval: &DirectionInterval<'_>) -> [f32; DIRECTION_COLUMNS.len()] {
+    let after = interval.after();
+    let dropped = |loss: Loss| interval.per_second(|direction| direction.lost(loss).packets);
+    let (early, overflow) = (dropped(Loss::Early), dropped(Loss::Overflow));
+    let other = interval.per_second(Direction::dropped_packets) - early - overflow;
+    let waits = interval.waits();
+    let wait = |q| waits.quantile_ms(q).unwrap_or(f64::NAN);
+    let has_shares = interval.before().sieve.is_some() && after.sieve.is_some();
+    let share = |of: fn(&SieveStatistics) -> PacketCount| {
+        if !has_shares {
+            return f64::NAN;
+        }
+        8.0 * interval.per_second(|direction| direction.sieve.as_ref().map_or(0, |sieve| of(sieve).bytes))
     };
     [
-        bps(after.received.bytes, before.received.bytes),
-        bps(after.sent.bytes, before.sent.bytes),
+        interval.received_bps(),
+        interval.sent_bps(),
         after.rate_bps as f64,
         wait(0.5),
         wait(0.99),
         after.backlog.bytes as f64,
-        dropped("early"),
-        dropped("overflow"),
+        early,
+        overflow,
         other.max(0.0),
-        per_second(after.marked.packets, before.marked.packets),
-        share(|sieve| sieve.below_fair_share.bytes),
-        share(|sieve| sieve.above_fair_share.bytes),
+        interval.per_second(|direction| direction.marked.packets),
+        share(|sieve| sieve.below_fair_share),
+        share(|sieve| sieve.above_fair_share),
         after.probability.unwrap_or(f64::NAN),
     ]
     .map(|value| value as f32)

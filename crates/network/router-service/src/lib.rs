@@ -22,6 +22,7 @@
 //! client         a client's side of requests
 //!   reservation_client  reserving
 //! statistics     the counters of a router, as a document
+//!   interval     differences of them at two times
 //! configuration  how it works, as a document
 //! bridging       uses of the interfaces that forbid a router between them
 //! claims         an interface has one router at a time
@@ -37,6 +38,7 @@ mod client;
 mod configuration;
 mod error;
 mod file;
+mod interval;
 mod local_socket;
 mod metrics;
 mod offload_notes;
@@ -60,6 +62,7 @@ pub use claims::{Holder, holder};
 pub use client::{RouterClient, RouterReply};
 pub use configuration::{Configuration, configuration, summary, too_small, warnings};
 pub use error::{AskError, AskProblem, ServiceError};
+pub use interval::{DirectionInterval, Waits};
 pub use metrics::{add_direction, add_statistics};
 pub use offload_notes::{Restored, folder, restore};
 pub use request::{RequestError, RouterRequest};

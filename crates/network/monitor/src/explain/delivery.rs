@@ -1,6 +1,6 @@
 //! Causes of the bad delivery of a socket: its own rows, and the rows of the host's routers about its packets.
 
-use super::interval::{Delivered, DirectionInterval, FEW_LOSSES, FlowInterval, Interval};
+use super::interval::{Delivered, FEW_LOSSES, FlowInterval, Interval, LinkInterval};
 use super::queues::{BUSY, too_long};
 use super::wording::{measured, ms, name, percent, rate, socket};
 use super::{DeliveryCause, DeliveryFinding, Strength};
@@ -196,7 +196,7 @@ fn network(
 fn delay(
     delivered: &Delivered<'_>,
     interval: &Interval<'_>,
-    passed: Option<(&DirectionInterval<'_>, &FlowInterval<'_>)>,
+    passed: Option<(&LinkInterval<'_>, &FlowInterval<'_>)>,
 ) -> Option<DeliveryFinding> {
     let measured = delivered.row.last_delay.as_ref()?.mean_ms;
     let who = socket(delivered.entry);
@@ -210,7 +210,7 @@ fn delay(
         None => interval.ways.iter().filter_map(|way| way.mean_wait_ms).fold(0.0, f64::max),
     };
     if wait >= EXPLAINED * measured {
-        let busiest = |way: &&DirectionInterval<'_>| (way.utilisation * 1e6) as u64;
+        let busiest = |way: &&LinkInterval<'_>| (way.direction.utilisation() * 1e6) as u64;
         let way = passed.map(|(way, _)| way).or_else(|| interval.ways.iter().max_by_key(busiest))?;
         let what = format!("{} waits {} of its {} there", who, ms(wait), ms(measured));
         let strength = if passed.is_some() { Strength::Strong } else { Strength::Medium };
@@ -229,14 +229,14 @@ fn delay(
 
 /// Returns the finding that packets wait or are lost outside of the routers.
 fn elsewhere(
-    passed: Option<(&DirectionInterval<'_>, &FlowInterval<'_>)>,
+    passed: Option<(&LinkInterval<'_>, &FlowInterval<'_>)>,
     interval: &Interval<'_>,
     what: &str,
     field: String,
 ) -> DeliveryFinding {
     let (strength, busy) = match passed {
-        Some((way, _)) => (Strength::Strong, Some(way).filter(|way| way.utilisation >= BUSY)),
-        None => (Strength::Medium, interval.ways.iter().find(|way| way.utilisation >= BUSY)),
+        Some((way, _)) => (Strength::Strong, Some(way).filter(|way| way.direction.utilisation() >= BUSY)),
+        None => (Strength::Medium, interval.ways.iter().find(|way| way.direction.utilisation() >= BUSY)),
     };
     if let Some(way) = busy {
         return DeliveryFinding::new(
@@ -244,15 +244,17 @@ fn elsewhere(
             Strength::Medium,
             format!(
                 "the link carries less than the {} that the router is configured for: it sends at {} of that, and {what}",
-                rate(way.after.rate_bps as f64),
-                percent(way.utilisation)
+                rate(way.direction.after().rate_bps as f64),
+                percent(way.direction.utilisation())
             ),
             &[field, format!("{}.sent", way.path), format!("{}.rate_bps", way.path)],
             "set --rate lower, step by step, until delays no longer exceed the queue's wait; check --overhead",
         );
     }
     let (links, path) = match passed.map(|(way, _)| way).or_else(|| interval.ways.first()) {
-        Some(way) => (format!(", whose link is {} utilised", percent(way.utilisation)), way.path.clone()),
+        Some(way) => {
+            (format!(", whose link is {} utilised", percent(way.direction.utilisation())), way.path.clone())
+        }
         None => (String::new(), "routers".to_owned()),
     };
     DeliveryFinding::new(
@@ -268,7 +270,7 @@ fn elsewhere(
 fn loss(
     delivered: &Delivered<'_>,
     interval: &Interval<'_>,
-    passed: Option<(&DirectionInterval<'_>, &FlowInterval<'_>)>,
+    passed: Option<(&LinkInterval<'_>, &FlowInterval<'_>)>,
 ) -> Option<DeliveryFinding> {
     let (lost, who) = (delivered.lost, socket(delivered.entry));
     let field = format!("{}.lost_messages", delivered.path);

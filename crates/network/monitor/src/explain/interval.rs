@@ -3,7 +3,10 @@
 use super::{HostEvidence, InterfaceEvidence};
 use crate::document::{HostDocument, RouterEntry, SocketEntry};
 use cutline_publish::{DirectionRow, ViolationRow};
-use cutline_router_service::{Direction, FlowStatistics, Interface, PacketCount, Statistics};
+use cutline_router::Loss;
+use cutline_router_service::{
+    Direction, DirectionInterval, FlowStatistics, Interface, PacketCount, Statistics,
+};
 use std::net::{IpAddr, SocketAddr};
 
 /// Loss from which delivery is bad if nothing limits it: that of the doctor's probes (`Thresholds::loss` of `cutline-doctor`).
@@ -16,34 +19,24 @@ pub struct Interval<'e> {
     pub after: &'e HostDocument,
     pub seconds: f64,
     pub interfaces: &'e [InterfaceEvidence],
-    pub ways: Vec<DirectionInterval<'e>>,
+    pub ways: Vec<LinkInterval<'e>>,
     pub delivered: Vec<Delivered<'e>>,
 }
 
-/// A direction of a router in an interval.
-pub struct DirectionInterval<'e> {
+/// A direction of a router in an interval, with its interfaces and flows.
+pub struct LinkInterval<'e> {
     /// Path of the direction in the document.
     pub path: String,
     /// Path of the interface at which frames arrive.
     pub input_path: String,
-    pub before: &'e Direction,
-    pub after: &'e Direction,
     pub input: Counted,
     /// Name of the interface at which frames arrive; empty if the statistics have none.
     pub input_name: &'e str,
     /// Name of the interface at which frames leave.
     pub output_name: &'e str,
-    pub seconds: f64,
-    /// Bytes sent, as a share of the rate.
-    pub utilisation: f64,
-    pub sent_bps: f64,
-    pub sent_packets: u64,
-    pub received_packets: u64,
-    pub received_bytes: u64,
+    pub direction: DirectionInterval<'e>,
     /// Dropped by the queue.
     pub dropped: u64,
-    /// Refused by the outgoing interface.
-    pub unsent: u64,
     /// Mean wait in the queue, ms; `None` if no frame has left.
     pub mean_wait_ms: Option<f64>,
     pub flows: Vec<FlowInterval<'e>>,
@@ -114,7 +107,7 @@ impl<'e> Interval<'e> {
     }
 
     /// Returns the direction of a router that a direction of a socket passes, with the flow there.
-    pub fn way_of(&self, delivered: &Delivered<'e>) -> Option<(&DirectionInterval<'e>, &FlowInterval<'e>)> {
+    pub fn way_of(&self, delivered: &Delivered<'e>) -> Option<(&LinkInterval<'e>, &FlowInterval<'e>)> {
         self.ways.iter().find_map(|way| Some((way, way.flow_of(delivered)?)))
     }
 
@@ -125,30 +118,31 @@ impl<'e> Interval<'e> {
 }
 
 /// Returns the directions of a router; none if it was restarted, or its statistics are the same.
-fn ways<'e>(
-    place: usize,
-    before: &'e RouterEntry,
-    after: &'e RouterEntry,
-) -> Option<[DirectionInterval<'e>; 2]> {
+fn ways<'e>(place: usize, before: &'e RouterEntry, after: &'e RouterEntry) -> Option<[LinkInterval<'e>; 2]> {
     let (before, after): (&Statistics, &Statistics) = (&before.router, &after.router);
-    let seconds = after.elapsed_s - before.elapsed_s;
-    if seconds <= 0.0 {
-        return None;
-    }
-    Some([false, true].map(|is_reverse| {
-        let [input, output] = if is_reverse { [1, 0] } else { [0, 1] };
-        let interface = |of: &'e Statistics, place: usize| of.interfaces.get(place);
-        let name = |place| interface(after, place).map_or("", |interface| interface.name.as_str());
-        let way = if is_reverse { "reverse" } else { "forward" };
-        DirectionInterval {
-            path: format!("routers[{place}].router.{way}"),
-            input_path: format!("routers[{place}].router.ports[{input}]"),
-            input: Counted::between(interface(before, input), interface(after, input)),
-            input_name: name(input),
-            output_name: name(output),
-            ..DirectionInterval::new(before.direction(is_reverse), after.direction(is_reverse), seconds)
-        }
-    }))
+    let [forward, reverse] = DirectionInterval::both(before, after)?;
+    Some([(forward, "forward", [0, 1]), (reverse, "reverse", [1, 0])].map(
+        |(direction, way, [input, output])| {
+            let interface = |of: &'e Statistics, place: usize| of.interfaces.get(place);
+            let name = |place| interface(after, place).map_or("", |interface| interface.name.as_str());
+            LinkInterval {
+                path: format!("routers[{place}].router.{way}"),
+                input_path: format!("routers[{place}].router.ports[{input}]"),
+                input: Counted::between(interface(before, input), interface(after, input)),
+                input_name: name(input),
+                output_name: name(output),
+                direction,
+                dropped: direction.lost(Loss::Early) + direction.lost(Loss::Overflow),
+                mean_wait_ms: direction.waits().mean_ms(),
+                flows: direction
+                    .after()
+                    .flows
+                    .iter()
+                    .map(|flow| FlowInterval::new(direction.before(), flow))
+                    .collect(),
+            }
+        },
+    ))
 }
 
 impl Counted {
@@ -162,36 +156,15 @@ impl Counted {
     }
 }
 
-impl<'e> DirectionInterval<'e> {
-    fn new(before: &'e Direction, after: &'e Direction, seconds: f64) -> Self {
-        let lost = |reason: &str| {
-            let of =
-                |direction: &Direction| direction.dropped.get(reason).copied().unwrap_or_default().packets;
-            since(of(after), of(before))
-        };
-        let sent_bps = since(after.sent.bytes, before.sent.bytes) as f64 * 8.0 / seconds;
-        let left = |of: &Direction| of.waits_us.counts.iter().sum::<u64>();
-        let departed = since(left(after), left(before));
-        let waited_us = (after.waits_us.sum - before.waits_us.sum).max(0.0);
-        Self {
-            path: String::new(),
-            input_path: String::new(),
-            before,
-            after,
-            input: Counted::default(),
-            input_name: "",
-            output_name: "",
-            seconds,
-            utilisation: if after.rate_bps > 0 { sent_bps / after.rate_bps as f64 } else { 0.0 },
-            sent_bps,
-            sent_packets: since(after.sent.packets, before.sent.packets),
-            received_packets: since(after.received.packets, before.received.packets),
-            received_bytes: since(after.received.bytes, before.received.bytes),
-            dropped: lost("early") + lost("overflow"),
-            unsent: lost("unsent"),
-            mean_wait_ms: (departed > 0).then(|| waited_us / departed as f64 / 1e3),
-            flows: after.flows.iter().map(|flow| FlowInterval::new(before, flow)).collect(),
-        }
+impl<'e> LinkInterval<'e> {
+    /// Returns the number of packets that were refused by the outgoing interface.
+    pub fn unsent(&self) -> u64 {
+        self.direction.lost(Loss::Unsent)
+    }
+
+    /// Returns the number of sent packets.
+    pub fn sent_packets(&self) -> u64 {
+        self.direction.counted(|of| of.sent).packets
     }
 
     /// Returns the flow of a direction of a socket.

@@ -241,7 +241,7 @@ fn not_examined(evidence: &HostEvidence<'_>, interval: &Interval<'_>) -> Vec<Str
         lines.push(format!("{hidden_rows} rows of other users: root sees them"));
     }
     let is_hidden =
-        |way: &interval::DirectionInterval<'_>| way.sent_packets > 0 && way.after.flows.is_empty();
+        |way: &interval::LinkInterval<'_>| way.sent_packets() > 0 && way.direction.after().flows.is_empty();
     if interval.ways.iter().any(is_hidden) {
         lines.push("flows and hosts of a router: only root and its own user see them".to_owned());
     }

@@ -1,6 +1,6 @@
 //! Causes that the counters of a router and its interfaces show, whether or not a socket suffers.
 
-use super::interval::{Delivered, DirectionInterval, FlowInterval, Interval};
+use super::interval::{Delivered, FlowInterval, Interval, LinkInterval};
 use super::wording::{ms, name, percent, rate};
 use super::{DeliveryCause, DeliveryFinding, Strength};
 use cutline_router_service::HostStatistics;
@@ -61,7 +61,7 @@ pub fn findings(interval: &Interval<'_>) -> Vec<DeliveryFinding> {
     findings
 }
 
-fn offloads(way: &DirectionInterval<'_>, interval: &Interval<'_>) -> Option<DeliveryFinding> {
+fn offloads(way: &LinkInterval<'_>, interval: &Interval<'_>) -> Option<DeliveryFinding> {
     let input = name(way.input_name);
     let (long, empty) = (way.input.truncated, way.input.without_checksum);
     if long.max(empty) < FEW_FRAMES {
@@ -85,9 +85,9 @@ fn offloads(way: &DirectionInterval<'_>, interval: &Interval<'_>) -> Option<Deli
     ))
 }
 
-fn missed(way: &DirectionInterval<'_>) -> Option<DeliveryFinding> {
+fn missed(way: &LinkInterval<'_>) -> Option<DeliveryFinding> {
     let (missed, input) = (way.input.missed, name(way.input_name));
-    let share = missed as f64 / (missed + way.received_packets).max(1) as f64;
+    let share = missed as f64 / (missed + way.direction.counted(|of| of.received).packets).max(1) as f64;
     if missed < FEW_FRAMES || share < SHARE_OF_FRAMES {
         return None;
     }
@@ -103,18 +103,18 @@ fn missed(way: &DirectionInterval<'_>) -> Option<DeliveryFinding> {
     ))
 }
 
-fn slow_link(way: &DirectionInterval<'_>, interval: &Interval<'_>) -> Option<DeliveryFinding> {
-    let (configured, sent) = (rate(way.after.rate_bps as f64), rate(way.sent_bps));
+fn slow_link(way: &LinkInterval<'_>, interval: &Interval<'_>) -> Option<DeliveryFinding> {
+    let (configured, sent) = (rate(way.direction.after().rate_bps as f64), rate(way.direction.sent_bps()));
     let output = name(way.output_name);
     let evidence = interval.interface(way.output_name);
     let stuck = |of: &cutline_router_service::Direction| of.queued_packets.saturating_sub(of.backlog.packets);
-    let held = stuck(way.before).min(stuck(way.after));
-    let refused_share = way.unsent as f64 / (way.unsent + way.sent_packets).max(1) as f64;
-    let is_busy = way.utilisation >= BUSY;
-    let (strength, what, field) = if way.unsent >= FEW_FRAMES && refused_share >= SHARE_OF_FRAMES {
+    let held = stuck(way.direction.before()).min(stuck(way.direction.after()));
+    let refused_share = way.unsent() as f64 / (way.unsent() + way.sent_packets()).max(1) as f64;
+    let is_busy = way.direction.utilisation() >= BUSY;
+    let (strength, what, field) = if way.unsent() >= FEW_FRAMES && refused_share >= SHARE_OF_FRAMES {
         (
             Strength::Strong,
-            format!("`{output}` refused {} frames", way.unsent),
+            format!("`{output}` refused {} frames", way.unsent()),
             format!("{}.dropped.unsent", way.path),
         )
     } else if held > STUCK {
@@ -128,7 +128,7 @@ fn slow_link(way: &DirectionInterval<'_>, interval: &Interval<'_>) -> Option<Del
         (Strength::Strong, what, format!("tc -s qdisc show dev {output}"))
     } else {
         let speed = evidence?.speed_bps.filter(|_| is_busy)?;
-        if speed as f64 >= way.after.rate_bps as f64 * (1.0 + MARGIN) {
+        if speed as f64 >= way.direction.after().rate_bps as f64 * (1.0 + MARGIN) {
             return None;
         }
         (
@@ -148,8 +148,10 @@ fn slow_link(way: &DirectionInterval<'_>, interval: &Interval<'_>) -> Option<Del
     ))
 }
 
-fn unresponsive_flow(way: &DirectionInterval<'_>) -> Option<DeliveryFinding> {
-    let share = |flow: &FlowInterval<'_>| flow.received.bytes as f64 / way.received_bytes.max(1) as f64;
+fn unresponsive_flow(way: &LinkInterval<'_>) -> Option<DeliveryFinding> {
+    let share = |flow: &FlowInterval<'_>| {
+        flow.received.bytes as f64 / way.direction.counted(|of| of.received).bytes.max(1) as f64
+    };
     let is_it = |flow: &&FlowInterval<'_>| {
         flow.received.packets >= FEW_PACKETS
             && share(flow) >= LARGE_FLOW
@@ -166,9 +168,9 @@ fn unresponsive_flow(way: &DirectionInterval<'_>) -> Option<DeliveryFinding> {
             "one unresponsive flow, {}, sends {} of the arrivals at `{}` ({} of a link of {}) and continues although {} of its packets are dropped",
             flow_name(flow),
             percent(share(flow)),
-            name(&way.after.name),
+            name(&way.direction.after().name),
             rate(of.recent_bps as f64),
-            rate(way.after.rate_bps as f64),
+            rate(way.direction.after().rate_bps as f64),
             percent(flow.loss())
         ),
         &[format!("{}.flows", way.path), format!("{}.received", way.path)],
@@ -180,20 +182,20 @@ fn unresponsive_flow(way: &DirectionInterval<'_>) -> Option<DeliveryFinding> {
 }
 
 /// Returns whether a flow has not reduced its rate in the interval. One that was not listed at the beginning is not known.
-fn is_steady(flow: &FlowInterval<'_>, way: &DirectionInterval<'_>) -> bool {
+fn is_steady(flow: &FlowInterval<'_>, way: &LinkInterval<'_>) -> bool {
     let Some(before) = flow.before else { return false };
-    let mean_bps = flow.received.bytes as f64 * 8.0 / way.seconds;
+    let mean_bps = flow.received.bytes as f64 * 8.0 / way.direction.seconds();
     flow.after.recent_bps as f64 >= STEADY * mean_bps.max(before.recent_bps as f64)
 }
 
 /// Returns whether a flow has far more packets under way than a responsive one would have with its loss, after the time that TCP needs to
 /// respond.
-fn exceeds_window(flow: &FlowInterval<'_>, way: &DirectionInterval<'_>) -> bool {
+fn exceeds_window(flow: &FlowInterval<'_>, way: &LinkInterval<'_>) -> bool {
     let wait_s = flow.mean_wait_ms.unwrap_or_default() / 1e3;
-    if flow.after.protocol == TCP && way.seconds < TCP_RESPONSE * wait_s {
+    if flow.after.protocol == TCP && way.direction.seconds() < TCP_RESPONSE * wait_s {
         return false;
     }
-    let under_way = flow.received.packets as f64 / way.seconds * wait_s;
+    let under_way = flow.received.packets as f64 / way.direction.seconds() * wait_s;
     let mut window = WINDOW_FACTOR * TCP_WINDOW / flow.loss().sqrt();
     if flow.after.protocol == TCP {
         // TCP responds once to all losses of a window (RFC 5681 section 3.2). If there are k, the window is TCP_WINDOW * sqrt(k / loss),
@@ -227,13 +229,13 @@ fn flow_name(flow: &FlowInterval<'_>) -> String {
     )
 }
 
-fn many_flows(way: &DirectionInterval<'_>, interval: &Interval<'_>) -> Option<DeliveryFinding> {
-    if way.utilisation < BUSY {
+fn many_flows(way: &LinkInterval<'_>, interval: &Interval<'_>) -> Option<DeliveryFinding> {
+    if way.direction.utilisation() < BUSY {
         return None;
     }
     ["source", "destination"].into_iter().find_map(|side| {
         let takes_part = move |host: &&HostStatistics| host.side == side && host.recent_bps >= TAKES_PART_BPS;
-        let hosts = || way.after.hosts.iter().filter(takes_part);
+        let hosts = || way.direction.after().hosts.iter().filter(takes_part);
         let total: u64 = hosts().map(|host| host.recent_bps).sum();
         let host = hosts().max_by_key(|host| host.recent_bps)?;
         let share = host.recent_bps as f64 / total.max(1) as f64;
@@ -255,7 +257,7 @@ fn many_flows(way: &DirectionInterval<'_>, interval: &Interval<'_>) -> Option<De
                 name(&host.host),
                 host.flows,
                 percent(share),
-                name(&way.after.name),
+                name(&way.direction.after().name),
                 name(&other.host),
                 percent(other.dropped_percent / 100.0),
                 ms(other.mean_wait_ms)
@@ -267,16 +269,16 @@ fn many_flows(way: &DirectionInterval<'_>, interval: &Interval<'_>) -> Option<De
 }
 
 /// Returns whether a direction of a socket is one of a host's flows.
-fn is_of(delivered: &Delivered<'_>, way: &DirectionInterval<'_>, host: &HostStatistics) -> bool {
+fn is_of(delivered: &Delivered<'_>, way: &LinkInterval<'_>, host: &HostStatistics) -> bool {
     way.flow_of(delivered).is_some_and(|flow| {
         let of = flow.after;
         host.host == if host.side == "source" { of.source.as_str() } else { of.destination.as_str() }
     })
 }
 
-fn long_queue(way: &DirectionInterval<'_>, is_explained: bool) -> Option<DeliveryFinding> {
+fn long_queue(way: &LinkInterval<'_>, is_explained: bool) -> Option<DeliveryFinding> {
     let wait = way.mean_wait_ms.filter(|wait| *wait >= LONG_WAIT_MS)?;
-    if way.utilisation < BUSY || way.sent_packets < FEW_PACKETS {
+    if way.direction.utilisation() < BUSY || way.sent_packets() < FEW_PACKETS {
         return None;
     }
     // Where one flow or host fills the queue, that is the cause and this is its effect.
@@ -285,22 +287,17 @@ fn long_queue(way: &DirectionInterval<'_>, is_explained: bool) -> Option<Deliver
 }
 
 /// Returns the finding that a queue is too long.
-pub fn too_long(
-    way: &DirectionInterval<'_>,
-    strength: Strength,
-    what: &str,
-    more: &[String],
-) -> DeliveryFinding {
+pub fn too_long(way: &LinkInterval<'_>, strength: Strength, what: &str, more: &[String]) -> DeliveryFinding {
     let own = [format!("{}.waits_us", way.path), format!("{}.sent", way.path)];
     DeliveryFinding::new(
         DeliveryCause::QueueTooLong,
         strength,
         format!(
             "the queue `{}` of `{}` is too long: {what}, at {} of its {}",
-            name(&way.after.queue),
-            name(&way.after.name),
-            percent(way.utilisation),
-            rate(way.after.rate_bps as f64)
+            name(&way.direction.after().queue),
+            name(&way.direction.after().name),
+            percent(way.direction.utilisation()),
+            rate(way.direction.after().rate_bps as f64)
         ),
         &[more, &own[..]].concat(),
         "take a queue with a short target, such as cutline router --aqm sieve (the default), or give the flow a lower hint",
@@ -310,7 +307,7 @@ pub fn too_long(
 /// Share of a socket's packets at the router that shows its code point: enough that a change of its hint is not the reason.
 const MARKED_PACKETS: u64 = 10;
 
-fn rewritten_marks(way: &DirectionInterval<'_>, interval: &Interval<'_>) -> Option<DeliveryFinding> {
+fn rewritten_marks(way: &LinkInterval<'_>, interval: &Interval<'_>) -> Option<DeliveryFinding> {
     interval.delivered.iter().filter(|delivered| delivered.is_send).find_map(|delivered| {
         let flow = way.flow_of(delivered)?;
         let was = flow.before?;
