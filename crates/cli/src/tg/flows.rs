@@ -4,110 +4,75 @@ use super::options::FlowArgs;
 use crate::exit::Failure;
 use cutline_scenario::FlowsFile;
 use cutline_scenario::spec::{FlowDirection, FlowSpec, StartSpec};
-use cutline_traffic::{Direction, FlowPlan, TcpOptions, Transport};
+use cutline_traffic::{Direction, FlowGroups, FlowPlan, TcpOptions, Transport};
 use cutline_transport::endpoint::TransportParams;
 use cutline_transport::tcp;
 use cutline_units::{DscpPool2, Duration, HintCodec as _, Streams};
 use std::net::SocketAddr;
-use std::ops::Range;
-
-/// The plans of all flows, and their groups.
-#[derive(Debug, Default)]
-pub struct Flows {
-    pub plans: Vec<FlowPlan>,
-    pub groups: Vec<Group>,
-}
-
-/// A group of flows with the same parameters.
-#[derive(Debug)]
-pub struct Group {
-    pub name: String,
-    /// The name of the transport.
-    pub transport: &'static str,
-    pub direction: Direction,
-    pub members: Range<usize>,
-}
 
 /// The size of the time stamp option with its padding, which the kernel subtracts from `TCP_MAXSEG` (RFC 7323 section 3.2).
 const TIME_STAMP: u32 = 12;
 
-impl Flows {
-    /// Returns one group from the options.
-    pub fn from_options(args: &FlowArgs, from: Option<SocketAddr>, to: SocketAddr) -> Result<Self, Failure> {
-        let (transport, app, dscp) = (args.transport()?, args.application()?, args.code_point()?);
-        let mut flows = Self::default();
-        for (direction, group) in directions(args.direction(), &args.name()) {
+/// Returns one group from the options.
+pub fn from_options(
+    args: &FlowArgs,
+    from: Option<SocketAddr>,
+    to: SocketAddr,
+) -> Result<FlowGroups, Failure> {
+    let (transport, app, dscp) = (args.transport()?, args.application()?, args.code_point()?);
+    let mut flows = FlowGroups::default();
+    for (direction, group) in directions(args.direction(), &args.name()) {
+        let first = flows.plans.len() as u32;
+        let name = |i: u32| if args.flows == 1 { group.clone() } else { format!("{group}.{}", i + 1) };
+        let plan = |i: u32| FlowPlan {
+            id: first + i,
+            name: name(i),
+            direction,
+            transport: transport.clone(),
+            app: app.clone(),
+            from,
+            to,
+            dscp,
+            ecn: args.ecn,
+            start: Duration::ZERO,
+            stop: None,
+        };
+        flows.add(group.clone(), (0..args.flows).map(plan));
+    }
+    Ok(flows)
+}
+
+/// Returns the groups of a file.
+pub fn from_file(
+    file: &FlowsFile,
+    streams: Streams,
+    from: Option<SocketAddr>,
+    to: SocketAddr,
+) -> Result<FlowGroups, Failure> {
+    let mut flows = FlowGroups::default();
+    for spec in &file.flows {
+        let transport = transport(spec)?;
+        let dscp = DscpPool2.encode(spec.hint).unwrap_or_default();
+        for (direction, group) in directions(spec.direction, &spec.name) {
             let first = flows.plans.len() as u32;
-            let name = |i: u32| if args.flows == 1 { group.clone() } else { format!("{group}.{}", i + 1) };
-            let plan = |i: u32| FlowPlan {
-                id: first + i,
-                name: name(i),
+            let names = FlowSpec { name: group.clone(), ..spec.clone() };
+            let plan = |(id, name): (u32, String)| FlowPlan {
+                id,
                 direction,
                 transport: transport.clone(),
-                app: app.clone(),
+                app: spec.app.clone(),
                 from,
                 to,
                 dscp,
-                ecn: args.ecn,
-                start: Duration::ZERO,
-                stop: None,
+                ecn: spec.ecn.is_capable(),
+                start: start(spec.start, streams, &name),
+                stop: spec.stop,
+                name,
             };
-            flows.add(group.clone(), (0..args.flows).map(plan));
+            flows.add(group, (first..).zip(names.member_names()).map(plan));
         }
-        Ok(flows)
     }
-
-    /// Returns the groups of a file.
-    pub fn from_file(
-        file: &FlowsFile,
-        streams: Streams,
-        from: Option<SocketAddr>,
-        to: SocketAddr,
-    ) -> Result<Self, Failure> {
-        let mut flows = Self::default();
-        for spec in &file.flows {
-            let transport = transport(spec)?;
-            let dscp = DscpPool2.encode(spec.hint).unwrap_or_default();
-            for (direction, group) in directions(spec.direction, &spec.name) {
-                let first = flows.plans.len() as u32;
-                let names = FlowSpec { name: group.clone(), ..spec.clone() };
-                let plan = |(id, name): (u32, String)| FlowPlan {
-                    id,
-                    direction,
-                    transport: transport.clone(),
-                    app: spec.app.clone(),
-                    from,
-                    to,
-                    dscp,
-                    ecn: spec.ecn.is_capable(),
-                    start: start(spec.start, streams, &name),
-                    stop: spec.stop,
-                    name,
-                };
-                flows.add(group, (first..).zip(names.member_names()).map(plan));
-            }
-        }
-        Ok(flows)
-    }
-
-    /// Adds a group; one without flows is left out.
-    fn add(&mut self, name: String, plans: impl Iterator<Item = FlowPlan>) {
-        let first = self.plans.len();
-        self.plans.extend(plans);
-        let Some(plan) = self.plans.get(first) else { return };
-        let (transport, direction) = (plan.transport.name(), plan.direction);
-        self.groups.push(Group { name, transport, direction, members: first..self.plans.len() });
-    }
-
-    /// Returns whether the receiver sends a flow.
-    pub fn has_reverse(&self) -> bool {
-        self.groups.iter().any(|group| group.direction == Direction::Reverse)
-    }
-
-    /// Returns whether this end sends a flow.
-    pub fn has_forward(&self) -> bool {
-        self.groups.iter().any(|group| group.direction == Direction::Forward)
-    }
+    Ok(flows)
 }
 
 /// Returns the directions of a group and the group's name in each.

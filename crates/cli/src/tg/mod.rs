@@ -2,7 +2,6 @@
 
 mod flent;
 mod flows;
-mod found;
 mod options;
 #[cfg(feature = "charts")]
 mod picture;
@@ -14,9 +13,10 @@ mod tables;
 pub use send::resolve;
 
 use crate::exit::Failure;
-use cutline_traffic::TrafficError;
 use cutline_traffic::control::{ControlError, Key};
+use cutline_traffic::{SendResults, TrafficError};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Generate traffic over real networks, and measure its delay, loss and throughput
 ///
@@ -47,6 +47,11 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
 /// Reads the key file of either end.
 pub fn key(path: &Path) -> Result<Key, Failure> {
     Key::read(path).map_err(Failure::Usage)
+}
+
+/// Returns an error if the run was interrupted or a flow failed.
+fn judged(results: &SendResults<'_>, stop: &AtomicBool) -> Result<(), Failure> {
+    results.failure(stop.load(Ordering::Relaxed)).map_or(Ok(()), |why| Err(Failure::Failed(why)))
 }
 
 impl From<TrafficError> for Failure {

@@ -1,7 +1,5 @@
 //! `cutline tg rrul`: delay under load in several classes.
 
-use super::flows::{Flows, Group};
-use super::found::Found;
 use super::send::resolve;
 use super::{flent, tables};
 use crate::arguments::duration;
@@ -16,11 +14,10 @@ use cutline_traffic::control::{self, SendParams};
 use cutline_traffic::responsiveness::{
     ClassDocument, LoadedDirection, Responsiveness, ResponsivenessDocument, RrulClass, SETTLING,
 };
-use cutline_traffic::{DatagramOptions, Distribution, FlowPlan, TcpOptions};
+use cutline_traffic::{DatagramOptions, Distribution, FlowGroups, SendResults, TcpOptions};
 use cutline_units::{Duration, Streams};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 
 /// Measure delay under load: probes in several classes, while TCP fills the path in both directions
 ///
@@ -109,7 +106,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     ));
     let outcome = control::send(&receivers, flows.plans.clone(), params, &stop)?;
     let document = measurement.document(&outcome, args.seed, INTERVAL);
-    let found = Found::new((args.seed, duration, interval), &flows, &outcome);
+    let found = SendResults::new(&params, &flows, &outcome);
     if args.json {
         output::print_json(&document)?;
     } else {
@@ -123,7 +120,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     if let Some(target) = flent {
         flent::write(&target, &found, &found.flow_totals())?;
     }
-    found.judge(stop.load(Ordering::Relaxed))
+    super::judged(&found, &stop)
 }
 
 fn measurement(args: &Args) -> Result<Responsiveness, Failure> {
@@ -153,16 +150,12 @@ fn measurement(args: &Args) -> Result<Responsiveness, Failure> {
 }
 
 /// Returns the plans; each flow is a group.
-fn flows(measurement: &Responsiveness, from: Option<SocketAddr>, to: SocketAddr) -> Flows {
-    let plans = measurement.plans(from, to);
-    let group = |(i, plan): (usize, &FlowPlan)| Group {
-        name: plan.name.clone(),
-        transport: plan.transport.name(),
-        direction: plan.direction,
-        members: i..i + 1,
-    };
-    let groups = plans.iter().enumerate().map(group).collect();
-    Flows { plans, groups }
+fn flows(measurement: &Responsiveness, from: Option<SocketAddr>, to: SocketAddr) -> FlowGroups {
+    let mut flows = FlowGroups::default();
+    for plan in measurement.plans(from, to) {
+        flows.add(plan.name.clone(), [plan]);
+    }
+    flows
 }
 
 /// Parses the code point of a class, which is its name.

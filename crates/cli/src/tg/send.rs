@@ -1,7 +1,6 @@
 //! `cutline tg send`: generates traffic and prints the measurements of both ends.
 
-use super::flows::Flows;
-use super::found::Found;
+use super::flows;
 use super::options::FlowArgs;
 use super::tables;
 use crate::arguments::duration;
@@ -11,13 +10,12 @@ use crate::{interrupt, message, output};
 use cutline_scenario::FlowsFile;
 use cutline_sys::address::{self, ZonedIp};
 use cutline_text::Printable;
-use cutline_traffic::DatagramOptions;
 use cutline_traffic::control::{self, SendParams};
+use cutline_traffic::{DatagramOptions, Direction, SendResults};
 use cutline_units::{Duration, Streams};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 
 /// Send flows to a receiver, or receive flows from it, and print the measurements of both ends
 ///
@@ -92,8 +90,8 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     let receiver = receivers[0];
     let streams = Streams::new(seed);
     let flows = match &file {
-        Some(file) => Flows::from_file(file, streams, from, receiver)?,
-        None => Flows::from_options(&args.flows, from, receiver)?,
+        Some(file) => flows::from_file(file, streams, from, receiver)?,
+        None => flows::from_options(&args.flows, from, receiver)?,
     };
     for plan in &flows.plans {
         plan.validate().map_err(|error| Failure::Usage(error.to_string()))?;
@@ -103,14 +101,14 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     let (datagrams, blocking) = (DatagramOptions::default(), false);
     let params = SendParams { duration, linger: args.linger, interval, streams, key, datagrams, blocking };
     let count = flows.plans.len();
-    let (verb, preposition) = match (flows.has_reverse(), flows.has_forward()) {
+    let (verb, preposition) = match (flows.has(Direction::Reverse), flows.has(Direction::Forward)) {
         (false, _) => ("sending", "to"),
         (true, false) => ("receiving", "from"),
         (true, true) => ("exchanging", "with"),
     };
     message::print(&format!("{verb} {count} flows {preposition} {receiver} for {duration}, seed {seed}"));
     let outcome = control::send(&receivers, flows.plans.clone(), params, &stop)?;
-    let found = Found::new((seed, duration, interval), &flows, &outcome);
+    let found = SendResults::new(&params, &flows, &outcome);
     if args.json {
         output::print_json(&found.document())?;
     } else {
@@ -119,7 +117,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     if let Some(target) = flent {
         super::flent::write(&target, &found, &found.flow_totals())?;
     }
-    found.judge(stop.load(Ordering::Relaxed))
+    super::judged(&found, &stop)
 }
 
 /// Returns the addresses of a receiver. The default port is [`control::PORT`]. With a source address only those of its family are left.

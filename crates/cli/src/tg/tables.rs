@@ -1,11 +1,11 @@
 //! The measurements as text tables.
 
-use super::found::Found;
 use crate::table::{Table, cells, number, titles};
 use cutline_text::Printable;
 use cutline_traffic::control::ClockReport;
 use cutline_traffic::{
-    Direction, Distribution, FlowsSummary, GroupTotals, IntervalDocument, MeterReport, SenderReport, Totals,
+    Direction, Distribution, FlowsSummary, GroupTotals, IntervalDocument, MeterReport, SendResults,
+    SenderReport, Totals,
 };
 use cutline_units::Duration;
 
@@ -15,7 +15,7 @@ const MOST_FAILURES: usize = 10;
 const LATE: Duration = Duration::from_millis(5);
 
 /// Returns all measurements of both ends as text.
-pub fn sent(found: &Found<'_>, per_flow: bool, with_intervals: bool) -> String {
+pub fn sent(found: &SendResults<'_>, per_flow: bool, with_intervals: bool) -> String {
     let mut rows = found.group_totals();
     let total = found.totals(&found.total);
     let mut text = format!("after {:.1} s\n", found.outcome.elapsed.as_secs_f64());
@@ -164,7 +164,7 @@ fn lateness(total: &FlowsSummary) -> String {
 }
 
 /// Returns the flows that failed, and the counters of unusual events.
-pub fn trouble(found: &Found<'_>) -> String {
+pub fn trouble(found: &SendResults<'_>) -> String {
     let listed = found
         .failures()
         .take(MOST_FAILURES)

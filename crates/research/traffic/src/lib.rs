@@ -16,6 +16,7 @@
 //! host       work and losses of a host during a run
 //! sent       serialization of other crates' types
 //! summary    the sums over a group of flows
+//! results    the reports of both ends joined, by flow and by group
 //! document   the measurements as documents: every counter with its name, unit and meaning
 //! trace      a recorded trace as text
 //! agenda     the deadlines of the flows
@@ -40,6 +41,7 @@ mod plan;
 mod rendezvous;
 mod report;
 pub mod responsiveness;
+mod results;
 mod sent;
 mod socket;
 pub mod stream;
@@ -60,6 +62,7 @@ pub use plan::{
     Transport,
 };
 pub use report::{MeterReport, ReceivedInterval, ReceiverReport, SenderReport, SentInterval, Window};
+pub use results::{FlowGroup, FlowGroups, SendResults};
 pub use socket::select_congestion_control;
 pub use summary::FlowsSummary;
 pub use trace::{TraceError, parse_trace};

@@ -1,38 +1,75 @@
 //! The measurements of a sender and its receiver, by flow and by group.
 
-use super::flows::{Flows, Group};
-use crate::exit::Failure;
-use cutline_traffic::control::BothReports;
-use cutline_traffic::{
-    FlowDocument, FlowPlan, FlowsSummary, GroupTotals, ReceiverReport, SendDocument, SenderReport, Totals,
-};
+use crate::control::{BothReports, SendParams};
+use crate::document::{FlowDocument, GroupTotals, SendDocument, Totals};
+use crate::plan::{Direction, FlowPlan};
+use crate::report::{ReceiverReport, SenderReport};
+use crate::summary::FlowsSummary;
 use cutline_units::Duration;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::ops::Range;
 
-/// The results of both ends.
-pub struct Found<'a> {
-    pub receiver: SocketAddr,
-    pub seed: u64,
-    pub duration: Duration,
-    pub interval: Option<Duration>,
-    pub flows: &'a Flows,
-    pub outcome: &'a BothReports,
-    /// The receiver's reports by flow.
-    pub received: BTreeMap<u32, &'a ReceiverReport>,
-    /// A summary for each group.
-    pub groups: Vec<FlowsSummary>,
-    /// All groups together.
-    pub total: FlowsSummary,
+/// The plans of all flows, and their groups.
+#[derive(Debug, Default)]
+pub struct FlowGroups {
+    /// The plans. Those of a group follow each other.
+    pub plans: Vec<FlowPlan>,
+    /// The groups.
+    pub groups: Vec<FlowGroup>,
 }
 
-impl<'a> Found<'a> {
-    /// Joins the reports of both ends.
-    pub fn new(
-        (seed, duration, interval): (u64, Duration, Option<Duration>),
-        flows: &'a Flows,
-        outcome: &'a BothReports,
-    ) -> Self {
+/// A group of flows with the same parameters.
+#[derive(Debug)]
+pub struct FlowGroup {
+    /// Its name.
+    pub name: String,
+    /// The name of the transport.
+    pub transport: &'static str,
+    /// The direction of its flows.
+    pub direction: Direction,
+    /// The places of its plans.
+    pub members: Range<usize>,
+}
+
+impl FlowGroups {
+    /// Adds a group; one without flows is left out.
+    pub fn add(&mut self, name: String, plans: impl IntoIterator<Item = FlowPlan>) {
+        let first = self.plans.len();
+        self.plans.extend(plans);
+        let Some(plan) = self.plans.get(first) else { return };
+        let (transport, direction) = (plan.transport.name(), plan.direction);
+        self.groups.push(FlowGroup { name, transport, direction, members: first..self.plans.len() });
+    }
+
+    /// Returns whether a flow has this direction.
+    pub fn has(&self, direction: Direction) -> bool {
+        self.groups.iter().any(|group| group.direction == direction)
+    }
+}
+
+/// The results of both ends.
+#[derive(Debug)]
+pub struct SendResults<'a> {
+    /// The seed of the random numbers.
+    pub seed: u64,
+    /// The duration of the run as it was planned.
+    pub duration: Duration,
+    /// The width of the intervals; `None`: without intervals.
+    pub interval: Option<Duration>,
+    /// The reports of both ends.
+    pub outcome: &'a BothReports,
+    /// The sums and distributions of all groups together.
+    pub total: FlowsSummary,
+    flows: &'a FlowGroups,
+    /// The receiver's reports by flow.
+    received: BTreeMap<u32, &'a ReceiverReport>,
+    /// A summary for each group.
+    groups: Vec<FlowsSummary>,
+}
+
+impl<'a> SendResults<'a> {
+    /// Joins the reports of both ends about flows that were sent with these parameters.
+    pub fn new(params: &SendParams, flows: &'a FlowGroups, outcome: &'a BothReports) -> Self {
         let reports = outcome.received.iter().flat_map(|report| &report.flows);
         let received: BTreeMap<u32, _> = reports.map(|report| (report.flow, report)).collect();
         let summaries = flows.groups.iter().map(|group| {
@@ -47,7 +84,17 @@ impl<'a> Found<'a> {
         for group in &groups {
             total.merge(group);
         }
-        Self { receiver: outcome.receiver, seed, duration, interval, flows, outcome, received, groups, total }
+        let SendParams { duration, interval, streams, .. } = params;
+        Self {
+            seed: streams.seed(),
+            duration: *duration,
+            interval: *interval,
+            outcome,
+            total,
+            flows,
+            received,
+            groups,
+        }
     }
 
     /// Returns the JSON document.
@@ -58,7 +105,7 @@ impl<'a> Found<'a> {
             FlowDocument::new(sent, received, plan.direction, self.interval)
         };
         SendDocument {
-            receiver: self.receiver.to_string(),
+            receiver: self.outcome.receiver.to_string(),
             seed: self.seed,
             duration_s: self.duration.as_secs_f64(),
             elapsed_s: self.outcome.elapsed.as_secs_f64(),
@@ -85,7 +132,7 @@ impl<'a> Found<'a> {
 
     /// Returns the sums and distributions of each flow.
     pub fn flow_totals(&self) -> Vec<GroupTotals> {
-        let one = |group: &Group, sent: &SenderReport| {
+        let one = |group: &FlowGroup, sent: &SenderReport| {
             let mut summary = FlowsSummary::default();
             summary.add(sent, self.received.get(&sent.flow).copied());
             let totals = self.totals(&summary);
@@ -93,8 +140,9 @@ impl<'a> Found<'a> {
             let (transport, direction) = (group.transport.to_owned(), group.direction.name().to_owned());
             GroupTotals { name: sent.name.clone(), transport, direction, totals }
         };
-        let of =
-            |group: &'a Group| self.outcome.sent[group.members.clone()].iter().map(move |sent| (group, sent));
+        let of = |group: &'a FlowGroup| {
+            self.outcome.sent[group.members.clone()].iter().map(move |sent| (group, sent))
+        };
         self.flows.groups.iter().flat_map(of).map(|(group, sent)| one(group, sent)).collect()
     }
 
@@ -111,18 +159,15 @@ impl<'a> Found<'a> {
         })
     }
 
-    /// Returns an error if a flow failed or the run was interrupted.
-    pub fn judge(&self, stopped: bool) -> Result<(), Failure> {
-        if let Some(error) = &self.outcome.error {
-            return Err(Failure::Failed(error.to_string()));
-        }
-        if stopped {
-            let Self { duration, outcome, .. } = self;
-            return Err(Failure::Failed(format!("interrupted after {} of {duration}", outcome.elapsed)));
-        }
-        match self.total.failed {
-            0 => Ok(()),
-            failed => Err(Failure::Failed(format!("{failed} of {} flows failed", self.total.flows))),
+    /// Returns the reason why the run failed: an error of the session, an interruption (`stopped`), or flows that failed; `None` if it was
+    /// as planned.
+    pub fn failure(&self, stopped: bool) -> Option<String> {
+        let Self { duration, outcome, total, .. } = self;
+        match (&outcome.error, stopped, total.failed) {
+            (Some(error), ..) => Some(error.to_string()),
+            (None, true, _) => Some(format!("interrupted after {} of {duration}", outcome.elapsed)),
+            (None, false, 0) => None,
+            (None, false, failed) => Some(format!("{failed} of {} flows failed", total.flows)),
         }
     }
 }
