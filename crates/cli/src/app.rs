@@ -2,10 +2,8 @@
 
 use crate::catalogue::{Catalogue, CatalogueItem, Command};
 use crate::exit::Failure;
-use cutline_documents::ParameterDocument;
+use cutline_documents::{ApplicationDocument, ApplicationList};
 use cutline_transport::app::{self, ApplicationDescription};
-use schemars::JsonSchema;
-use serde::Serialize;
 
 /// List the sources of traffic and their parameters
 #[derive(clap::Args)]
@@ -20,39 +18,15 @@ const EXAMPLES: &str = "Examples:
   cutline app show on-off
   cutline app show files --json";
 
-/// A source of traffic and its parameters.
-#[derive(Serialize, JsonSchema)]
-pub struct ApplicationDocument {
-    /// The name in a scenario.
-    name: &'static str,
-    /// The title.
-    title: &'static str,
-    /// The paper or standard that defines the source; empty if there is none.
-    source: &'static str,
-    /// True if the source waits until every byte is delivered, and so needs a reliable transport.
-    waits_for_delivery: bool,
-    /// True if the supply of data is unlimited.
-    endless: bool,
-    /// The parameters.
-    parameters: Vec<ParameterDocument>,
-}
-
-/// All sources of traffic.
-#[derive(Serialize, JsonSchema)]
-pub struct ApplicationList(Vec<ApplicationDocument>);
-
 pub fn execute(args: &Args) -> Result<(), Failure> {
-    let (items, documents) = app::describe().into_iter().map(describe).unzip();
+    let all = app::describe();
+    let documents = all.iter().map(ApplicationDocument::from).collect();
+    let items = all.into_iter().map(item).collect();
     Catalogue { noun: "application", items, documents }.execute(&args.command, ApplicationList)
 }
 
-fn describe(about: ApplicationDescription) -> (CatalogueItem, ApplicationDocument) {
+fn item(about: ApplicationDescription) -> CatalogueItem {
     let ApplicationDescription { name, title, source, parameters, waits_for_delivery, endless } = about;
-    let item = CatalogueItem::new(
-        [name, title, source],
-        parameters,
-        vec![("waits for delivery", waits_for_delivery), ("endless", endless)],
-    );
-    let parameters = item.parameter_documents();
-    (item, ApplicationDocument { name, title, source, waits_for_delivery, endless, parameters })
+    let properties = vec![("waits for delivery", waits_for_delivery), ("endless", endless)];
+    CatalogueItem::new([name, title, source], parameters, properties)
 }

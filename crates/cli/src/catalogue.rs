@@ -4,7 +4,6 @@ use crate::exit::Failure;
 use crate::output;
 use crate::table::Table;
 use clap::Subcommand;
-use cutline_documents::ParameterDocument;
 use cutline_params::{Parameter, ParameterValue};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -132,14 +131,5 @@ impl CatalogueItem {
             table.add(cells);
         }
         if table.is_empty() { "It has no parameters.\n".to_owned() } else { table.render() }
-    }
-
-    /// Returns the documents of the parameters.
-    pub fn parameter_documents(&self) -> Vec<ParameterDocument> {
-        let document = |(at, parameter): (usize, &&'static Parameter)| {
-            let others = self.other_defaults.iter().map(|(set, values)| (*set, &values[at]));
-            ParameterDocument::new(parameter, others)
-        };
-        self.parameters.iter().enumerate().map(document).collect()
     }
 }

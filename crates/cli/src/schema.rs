@@ -1,10 +1,11 @@
 //! `cutline schema`: the JSON documents of the commands, and their schemas.
 
 use crate::exit::Failure;
+use crate::output;
 use crate::table::Table;
-use crate::{app, aqm, output, transport};
 use cutline_documents::{
-    AgreementDocument, SpecificationDocument, SpecificationList, SpecificationParameters, TranslationDocument,
+    AgreementDocument, ApplicationDocument, ApplicationList, AqmDocument, AqmList, SpecificationDocument,
+    SpecificationList, SpecificationParameters, TranslationDocument, TransportDocument, TransportList,
 };
 use cutline_records::schema_of;
 use cutline_results::{RunsDocument, Summary};
@@ -47,12 +48,12 @@ const DOCUMENTS: &[Document] = &[
     document::<check::ScenarioDocument>("check", &["cutline check --json"]),
     document::<check::ErrorsDocument>("check-errors", &["cutline check --json, of a scenario with errors"]),
     document::<cutline_analysis::compare::ComparisonDocument<'_>>("compare", &["cutline compare --json"]),
-    document::<aqm::AqmList>("aqm-list", &["cutline aqm list --json"]),
-    document::<aqm::AqmDocument>("aqm", &["cutline aqm show --json"]),
-    document::<transport::TransportList>("transport-list", &["cutline transport list --json"]),
-    document::<transport::TransportDocument>("transport", &["cutline transport show --json"]),
-    document::<app::ApplicationList>("app-list", &["cutline app list --json"]),
-    document::<app::ApplicationDocument>("app", &["cutline app show --json"]),
+    document::<AqmList>("aqm-list", &["cutline aqm list --json"]),
+    document::<AqmDocument>("aqm", &["cutline aqm show --json"]),
+    document::<TransportList>("transport-list", &["cutline transport list --json"]),
+    document::<TransportDocument>("transport", &["cutline transport show --json"]),
+    document::<ApplicationList>("app-list", &["cutline app list --json"]),
+    document::<ApplicationDocument>("app", &["cutline app show --json"]),
     document::<SpecificationList>("spec-list", &["cutline spec list --json"]),
     document::<SpecificationDocument>("spec", &["cutline spec show --json"]),
     document::<SpecificationParameters>("spec-parameters", &["cutline spec parameters --json"]),

@@ -19,6 +19,17 @@ use cutline_units::{Duration, Rate};
 use std::fmt::Debug;
 
 pub use crate::description::AqmDescription;
+
+/// Returns the description of TSQ, which works on top of an AQM.
+pub fn describe_tsq() -> AqmDescription {
+    AqmDescription {
+        name: "tsq",
+        title: "TSQ",
+        source: "the TSQ paper, section 3; on top of any AQM that decides by a probability: tsq = true or { ... }",
+        parameters: TsqParams::describe(),
+        takes_tsq: false,
+    }
+}
 pub use crate::external::{
     DynLaw, DynQueue, ExternalAqm, ExternalQueue, ExternalSpec, ExternalValues, PacketId, Product,
 };
