@@ -18,7 +18,8 @@ const TRIES: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Port {
     number: u16,
-    _name: OwnedFd,
+    /// `None` after its release.
+    _name: Option<OwnedFd>,
 }
 
 impl Port {
@@ -41,7 +42,12 @@ impl Port {
         let name = format!("cutline-direct/{interface}/{number}");
         let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
         bind(&socket, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
-        Ok(Self { number, _name: socket })
+        Ok(Self { number, _name: Some(socket) })
+    }
+
+    /// The number of a port that others may take.
+    pub(crate) const fn released(number: u16) -> Self {
+        Self { number, _name: None }
     }
 
     pub(crate) const fn number(&self) -> u16 {

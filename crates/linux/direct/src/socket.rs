@@ -5,6 +5,7 @@ use crate::port::Port;
 use cutline_sys::packet::{BATCH, FrameField, FrameFilter, bind_protocol, open_without_headers, send_to};
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_sys::sockopt::SO_PRIORITY;
+use cutline_sys::vacant::vacate;
 use cutline_sys::{SysError, interface, lock, random};
 use cutline_units::{Duration, Hint};
 use cutline_wire::direct::{DirectFlow, ETHERTYPE, Segments};
@@ -166,6 +167,18 @@ impl DirectSocket {
     pub fn close(&self) -> io::Result<()> {
         self.is_closed.store(true, Ordering::Relaxed);
         self.filter()
+    }
+
+    /// Closes the socket at once although a thread may still use it, so that its port is free. Such a thread gets the errors of a socket
+    /// that is not bound. Sockets that were accepted on this port keep it.
+    ///
+    /// # Errors
+    /// When the system has no room for another descriptor. The port is free, too.
+    pub fn vacate(&self) -> io::Result<()> {
+        let mut port = lock(&self.port);
+        *port = Arc::new(Port::released(port.number()));
+        drop(port);
+        vacate(&self.fd)
     }
 
     /// Sets the delay hint of its messages: in the header of frames, and as the priority in the host's queues, which an interface with

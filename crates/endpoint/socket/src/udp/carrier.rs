@@ -11,6 +11,7 @@ use cutline_sys::datagrams::Inbox;
 use cutline_sys::local_address::{LocalAddress, send_from};
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_sys::traffic_class::set_traffic_class;
+use cutline_sys::vacant::vacate;
 use cutline_units::{Dscp, DscpPool2, Duration, Hint, HintCodec as _};
 use rustix::io::Errno;
 use rustix::net::{
@@ -68,6 +69,14 @@ impl DatagramCarrier {
             Self::Direct(socket) => DirectInbox::prepare(socket),
         };
         counted.map_err(QosError::system("cannot enable the counter of lost datagrams"))
+    }
+
+    /// Closes the socket although a thread may still use its descriptor, so that its port is free ([`vacate`]).
+    pub fn vacate(&self) -> io::Result<()> {
+        match self {
+            Self::Udp(socket) => vacate(socket),
+            Self::Direct(socket) => socket.vacate(),
+        }
     }
 
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {

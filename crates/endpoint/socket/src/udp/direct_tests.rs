@@ -183,6 +183,28 @@ fn a_connection_whose_listener_starts_again_recovers() {
     assert_eq!(theirs.recv(&mut buffer).unwrap(), 4);
 }
 
+/// A thread of this library may be serving a socket that its application closes.
+#[test]
+fn the_port_of_closed_sockets_is_free() {
+    if !may_run() {
+        return;
+    }
+    let before = listener(QosOptions::default());
+    let [ours, theirs] = meet(&before, &quick(QosOptions::default()));
+    let port = before.local_addr().unwrap().port;
+    // As that thread does.
+    let served = [&ours, &theirs].map(|socket| Arc::clone(&socket.0.0));
+    drop(before);
+    let again = || QosDirectListener::bind("lo", port, &QosOptions::default());
+    assert!(again().is_err(), "a connection keeps it");
+    drop((ours, theirs));
+    let _after = again().unwrap();
+    // It meets no connection and no data.
+    for connection in served {
+        connection.serve(now());
+    }
+}
+
 #[test]
 fn options_and_addresses_that_are_not_possible_are_named() {
     if !may_run() {

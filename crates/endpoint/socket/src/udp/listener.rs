@@ -20,7 +20,6 @@ use cutline_sys::lock;
 use cutline_sys::now;
 use cutline_sys::process::generation;
 use cutline_sys::reactor::{PollFd, PollFlags};
-use cutline_sys::vacant::vacate;
 use cutline_units::Instant;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
@@ -227,7 +226,7 @@ impl QosUdpListener {
 impl Drop for QosUdpListener {
     /// Closes the socket, so that its port is free afterwards, although a connection may use the entrance for a moment.
     fn drop(&mut self) {
-        let _later = vacate(&self.entrance.socket);
+        let _later = self.entrance.socket.vacate();
     }
 }
 

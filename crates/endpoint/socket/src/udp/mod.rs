@@ -43,7 +43,6 @@ use cutline_publish::{ManagerRequest, SocketRow};
 use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::session::{Cause, Event, Inbound, Outbound, Session, Standing};
 use cutline_sys::now;
-use cutline_sys::vacant::vacate;
 use cutline_translate::Protocol;
 use cutline_units::{Duration, Hint, Instant};
 use dial::Joining;
@@ -392,7 +391,7 @@ impl SharedCalls for Inner {
             entrance.release(self.peer);
         }
         // Without room for another descriptor, the thread that serves connections closes it, after microseconds.
-        let _later = vacate(&self.socket);
+        let _later = self.socket.vacate();
     }
 }
 
