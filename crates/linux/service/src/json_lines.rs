@@ -9,8 +9,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
-/// Time that a service may take to accept a connection, and to read a request.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Time that a service may take to accept a connection, and to read a request: seconds, on a host that is busy with other work.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A service of this host, as messages name it.
 #[derive(Debug)]

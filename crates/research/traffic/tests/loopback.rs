@@ -330,6 +330,25 @@ fn a_bad_plan_is_refused_before_a_socket_is_opened() {
     assert!(twice.contains("id = 3: must be unique"), "{twice}");
 }
 
+/// The socket of a flow that the receiver sends is closed at the end of the run, while the sender's last replies are on their way to its port.
+#[test]
+fn a_late_reply_of_the_session_is_no_stranger() {
+    let meter = Meter::bind(LOOPBACK.parse().unwrap(), MeterParams { token: 7, ..MeterParams::default() });
+    let meter = meter.unwrap();
+    let to = meter.address();
+    let peer = UdpSocket::bind(LOOPBACK).unwrap();
+    // Replies of TFRC and NADA, to flow 2.
+    for (token, kind, length) in [(7, 3, 48), (7, 5, 88), (8, 3, 48), (8, 5, 88)] {
+        let mut reply = vec![0; length];
+        reply[..8].copy_from_slice(&[0xc7, 0x71, kind, 0, 0, 0, 0, 2]);
+        reply[8..16].copy_from_slice(&u64::to_be_bytes(token));
+        peer.send_to(&reply, to).unwrap();
+    }
+    // They wait in the socket, which is read first.
+    let report = meter.run(now(), Duration::from_secs(1), &AtomicBool::new(false)).unwrap();
+    assert_eq!((report.strangers, report.flows.len()), (2, 0), "those of another session are");
+}
+
 #[test]
 fn strangers_are_counted_and_ignored() {
     undisturbed(|| {

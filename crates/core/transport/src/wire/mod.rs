@@ -188,6 +188,14 @@ impl Reply {
         bytes
     }
 
+    /// Returns the token in the first bytes of a reply; `None` if they do not begin as a reply does.
+    pub fn token_of(head: &[u8]) -> Option<u64> {
+        let mut reader = Reader::new(head);
+        let (magic, _kind, zero, _flow) = (reader.take()?, reader.u8()?, reader.u8()?, reader.u32()?);
+        let token = reader.u64()?;
+        (magic == MAGIC && zero == 0).then_some(token)
+    }
+
     /// Reads a reply. Returns `None` if it is not a reply, or has another length than its kind.
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let mut reader = Reader::new(bytes);

@@ -166,10 +166,13 @@ impl DatagramFlows {
         };
         let is_ours =
             |data: &Data| data.flow < self.run.params.flows && data.token == self.run.params.token && is_peer;
-        let Some(data) = Data::read(heard.head).filter(is_ours) else {
-            // The proof of a path may be repeated on the way, or come late.
-            let is_proof = Proof::read(heard.head).is_some_and(|proof| proof.token == self.run.params.token);
-            self.strangers += u64::from(!is_proof);
+        let data = Data::read(heard.head);
+        let Some(data) = data.filter(is_ours) else {
+            // The proof of a path may be repeated on the way, or come late. A reply to a flow that this end sends comes here if that flow's own
+            // socket is closed already.
+            let token = Proof::read(heard.head).map(|proof| proof.token);
+            let token = token.or_else(|| Reply::token_of(heard.head).filter(|_| data.is_none() && is_peer));
+            self.strangers += u64::from(token != Some(self.run.params.token));
             return;
         };
         let index = data.flow as usize;
