@@ -285,6 +285,12 @@ def wait_for(condition):
 class Interruption(InFolder):
     SCRIPT = """
         import cutline, test_sim
+        class Progress(cutline.sim.Progress):
+            def update(self, done, *_):
+                if done == 2:
+                    print("two runs are finished", flush=True)
+                    self.update = lambda *_: None
+        cutline.sim.Progress = Progress
         scenario = test_sim.small().sweep({"duration": ["2 s", "200000 s"]})
         try:
             cutline.run(scenario, seeds=2, jobs=1, results=RESULTS)
@@ -295,7 +301,7 @@ class Interruption(InFolder):
 
     def interrupted(self, results, when):
         with started(textwrap.dedent(self.SCRIPT).replace("RESULTS", repr(results))) as process:
-            when()
+            when(process)
             begin = time.monotonic()
             process.send_signal(signal.SIGINT)
             out, errors = process.communicate(timeout=60)
@@ -305,13 +311,13 @@ class Interruption(InFolder):
 
     def test_finished_runs_are_kept(self):
         finished = lambda: len([name for name in os.listdir("results/small/runs") if "." not in name]) == 2
-        out = self.interrupted("results", lambda: wait_for(lambda: Path("results/small/runs").exists() and finished()))
+        out = self.interrupted("results", lambda _: wait_for(lambda: Path("results/small/runs").exists() and finished()))
         self.assertIn("Interrupted stopped: 2 of 4 runs are finished, kept in results/small: the same call with resume=True", out)
         self.assertIn("6 False results/small", out)
         self.assertEqual(len(cutline.open("results/small").flows), 6)
 
     def test_they_are_in_the_exception_if_they_are_not_stored(self):
-        out = self.interrupted(None, lambda: time.sleep(3))
+        out = self.interrupted(None, lambda process: self.assertEqual(process.stdout.readline(), "two runs are finished\n"))
         self.assertIn("Interrupted stopped: 2 of 4 runs are finished, in the attribute results", out)
         self.assertIn("6 False None", out)
 

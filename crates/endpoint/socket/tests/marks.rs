@@ -257,6 +257,18 @@ fn what_goes_to_ends_that_do_not_agree_or_take_part_is_marked_too() {
     assert!(plain.iter().all(|port| packets.iter().any(|it| !it.is_tcp && it.ports[1] == *port)));
 }
 
+/// Returns whether a socket of TCP listens at a port in the network namespace of this thread.
+fn is_listened_at(port: u16) -> bool {
+    let tables = ["tcp", "tcp6"]
+        .map(|table| std::fs::read_to_string(format!("/proc/thread-self/net/{table}")).unwrap());
+    // The second column is the local address, the fourth the state (proc_net_tcp.txt of the kernel): 0A is LISTEN.
+    let ends = format!(":{port:04X}");
+    tables.iter().flat_map(|table| table.lines()).any(|line| {
+        let columns: Vec<_> = line.split_ascii_whitespace().collect();
+        columns.get(3) == Some(&"0A") && columns[1].ends_with(&ends)
+    })
+}
+
 /// A socket resets with its own mark. Without a socket, the kernel resets, and copies the mark of the packet that it answers.
 #[test]
 fn a_reset_of_the_kernel_has_the_mark_of_what_it_answers() {
@@ -280,7 +292,10 @@ fn a_reset_of_the_kernel_has_the_mark_of_what_it_answers() {
             set_socket_linger(&ours, Some(time::Duration::ZERO)).unwrap();
             drop(ours);
             drop((theirs, listener));
-            // There is no longer a listener.
+            // A process that another test has just forked may keep the listener open for a moment.
+            while is_listened_at(to.port()) {
+                thread::sleep(time::Duration::from_millis(5));
+            }
             QosTcpStream::connect(to, &asks).map(drop).unwrap_err();
         }
     });
