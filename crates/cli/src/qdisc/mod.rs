@@ -99,7 +99,7 @@ struct ChangeArgs {
 /// Options of the queue that both commands have.
 #[derive(clap::Args)]
 struct QueueOptions {
-    /// Set a parameter of the algorithm, such as target="10 ms"; may be repeated (`cutline aqm show NAME`)
+    /// Set a parameter of the algorithm, such as tau="100 ms"; may be repeated (`cutline aqm show NAME`)
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Use TSQ on top of the algorithm, with optional parameters, such as l=40ms,bits=4
