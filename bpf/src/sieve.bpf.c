@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
-/* Sieve by accounts as a queueing discipline: a share for each flow, with a link's rate. */
+/* Sieve as a queueing discipline: a share for each flow, with a link's rate. */
 #include "kernel.bpf.h"
 
 /* A packet that waits. The inner map of `cutline_slots` has one for each packet of the limit, and one more. */

@@ -3,7 +3,7 @@
 
     python3 experiments/suites/judge.py target/trial/cutline            the judged seeds, 9101 to 9103
     python3 experiments/suites/judge.py target/trial/cutline --seed 101 --seeds 2       seeds for tuning
-    ... --queue sieve-account --queue sieve --suite drops --all --page cells.md
+    ... --queue sieve --queue cake --suite drops --all --page cells.md
 
 A cell is a point of a scenario's sweep without its queue. The rule, fixed before any run: a cell holds for a queue if, on
 average over the seeds,
@@ -117,14 +117,14 @@ def main():
     parser.add_argument("--seed", type=int, default=9101)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--suite", action="append")
-    parser.add_argument("--queue", action="append", help="judged queues; by default sieve and sieve-account")
+    parser.add_argument("--queue", action="append", help="judged queues; by default sieve")
     parser.add_argument("--only", action="append", help="run these queues alone; the others are read from --rivals")
     parser.add_argument("--rivals", type=Path, help="a file of numbers, written if --only is not given, else read")
     parser.add_argument("--set", action="append", default=[], help="as of cutline run")
     parser.add_argument("--all", action="store_true", help="print every cell")
     parser.add_argument("--page", type=Path, help="write the lost cells as Markdown")
     options = parser.parse_args()
-    queues = options.only or options.queue or ["sieve", "sieve-account"]
+    queues = options.only or options.queue or ["sieve"]
     cells = collect(options.cutline, Path(__file__).parent, options.suite or SUITES, options)
     if options.rivals and options.only:
         for cell, by_queue in json.loads(options.rivals.read_text()).items():

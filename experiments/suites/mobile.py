@@ -68,7 +68,7 @@ distributions = "group"
 ]
 """
 
-NAMES = ["fq-codel", "cake", "dual-pi2", "sieve", "sieve-account"]
+NAMES = ["fq-codel", "cake", "dual-pi2", "sieve"]
 
 
 def rates(middle_mbps, draw):

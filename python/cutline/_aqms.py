@@ -9,7 +9,7 @@ from ._queue import Queue
 
 __all__ = [
     "DropTail", "Pi", "Red", "Ared", "RedWorcester", "Blue", "Sfc", "Pie", "Pi2", "CoDel", "FqCoDel", "FqPie", "Cake",
-    "StrictPriority", "Drr", "DualPi2", "Abe", "Sieve", "SieveAccount",
+    "StrictPriority", "Drr", "DualPi2", "Abe", "Sieve",
 ]
 
 
@@ -809,92 +809,7 @@ class Abe(Queue):
 
 
 class Sieve(Queue):
-    """Sieve (ours, from TSQ and CSFQ (Stoica, Shenker, Zhang, SIGCOMM 1998)).
-
-    TSQ does not work over it.
-
-    rtt: The round-trip time, without queues, of most flows that fill the link. Allowed is a time from 1 ms to 10 s; the default
-        is 100 ms (RFC 8289 section 4.1: suits paths of 10 ms to 300 ms).
-    target: The delay of those above their share that PI2 holds; off: from `rtt` and the link's rate. Allowed is a time from 100
-        us to 10 s, or off; the default is off (ours: docs/studies/sieve.md).
-    memory: Memory for the state of flows. Allowed is a whole number from 64 to 1073741824 B; the default is 65536 (ours:
-        docs/studies/sieve.md).
-    key: Unit whose rate counts: a flow, all flows of a host, or first a host and then each of its flows. Allowed is one of flow,
-        source, destination, source-then-flow, destination-then-flow; the default is flow (ours: docs/studies/sieve.md).
-    tau: tau: the bytes of a flow count e^(-t / tau) after a time t. Allowed is a time from 10 ms to 100 s; the default is 250 ms
-        (ours, after Stoica et al. 1998).
-    eta: The part of the link that all flows together should fill with at most a fair share each. Allowed is a number from 0.1 to
-        1.1; the default is 0.95 (ours: docs/studies/sieve.md).
-    falling: The exponent with which the fair share falls. Allowed is a number from 0.001 to 1; the default is 0.2 (ours:
-        docs/studies/sieve.md).
-    rising: The exponent with which the fair share rises. Allowed is a number from 0.001 to 1; the default is 0.05 (ours:
-        docs/studies/sieve.md).
-    update: The time between updates of the fair share. Allowed is a time from 1 ms to 1 s; the default is 50 ms (ours:
-        docs/studies/sieve.md).
-    first_delay: Largest waiting time in the first queues. Allowed is a time from 0 ns to 1 s; the default is 20 ms (ours:
-        docs/studies/sieve.md).
-    lanes_share: One byte in so many is sure to be the lanes' if both wait. Allowed is a whole number from 2 to 1000; the default
-        is 8 (ours: docs/studies/sieve.md).
-    newcomers: The part of the link that all flows that have just come may have together without paying. Allowed is a number from
-        0.001 to 1; the default is 0.125 (ours: docs/studies/sieve.md).
-    newcomer_age: Age below which a flow counts as new. Allowed is a time from 0 ns to 100 s; the default is 200 ms (ours:
-        docs/studies/sieve.md).
-    surcharge: Increase of the logarithm of a flow's surcharge per second of its share that is let through in excess; 0: no
-        surcharges. Allowed is a number from 0 to 10; the default is 1 (ours: docs/studies/sieve.md).
-    mark_until: The largest p' at which packets that can be marked are marked. Allowed is a number from 0 to 1; the default is
-        0.25 (RFC 9332 appendix A.1: p_Cmax).
-    without: A part of the design that is left out, to show its effect. Allowed is one of nothing, first, rate-price, surcharge,
-        cap, order, place-price; the default is nothing (ours: docs/studies/sieve.md).
-    bits: n: the number of hint bits; hints are 1 to 2^n. Allowed is a whole number from 1 to 8; the default is 4 (TSQ section
-        3.2).
-    l: The delay outside the queue that the charge for cutting in line assumes. Allowed is a time from 1 ms to 1 s; the default is
-        40 ms (TSQ section 3.3; 40 ms to 100 ms is sensible).
-    max_ratio: The largest p'/p allowed. Allowed is a number from 1 to 1000000, or off; the default is off (off: the paper's law
-        has no bound).
-    age_credit: Order packets as if they had come earlier by as long as they have waited in routers before, and charge them as if
-        they had not. Allowed is true or false; the default is false (ours: RED-Worcester section 5 leaves it to future work).
-    below: The AQM below it, as a table of a scenario, such as {'aqm': 'pi2'}.
-    """
-
-    name = "sieve"
-
-    def __init__(
-        self,
-        rate: str | float,
-        *,
-        limit: str = "1000 packets",
-        ecn: bool = True,
-        seed: int = 1,
-        rtt: str | None = None,
-        target: str | bool | None = None,
-        memory: int | str | None = None,
-        key: str | None = None,
-        tau: str | None = None,
-        eta: float | str | None = None,
-        falling: float | str | None = None,
-        rising: float | str | None = None,
-        update: str | None = None,
-        first_delay: str | None = None,
-        lanes_share: int | str | None = None,
-        newcomers: float | str | None = None,
-        newcomer_age: str | None = None,
-        surcharge: float | str | None = None,
-        mark_until: float | str | None = None,
-        without: str | None = None,
-        bits: int | str | None = None,
-        l: str | None = None,
-        max_ratio: float | str | bool | None = None,
-        age_credit: bool | None = None,
-        below: Mapping[str, Any] | None = None,
-    ) -> None:
-        super().__init__(rate, limit=limit, ecn=ecn, seed=seed, rtt=rtt, target=target, memory=memory, key=key, tau=tau, eta=eta,
-            falling=falling, rising=rising, update=update, first_delay=first_delay, lanes_share=lanes_share, newcomers=newcomers,
-            newcomer_age=newcomer_age, surcharge=surcharge, mark_until=mark_until, without=without, bits=bits, l=l,
-            max_ratio=max_ratio, age_credit=age_credit, below=below)
-
-
-class SieveAccount(Queue):
-    """Sieve by accounts (ours: docs/internals/sieve.md).
+    """Sieve (ours: docs/internals/sieve.md).
 
     TSQ does not work over it.
 
@@ -910,7 +825,7 @@ class SieveAccount(Queue):
         docs/internals/sieve.md).
     """
 
-    name = "sieve-account"
+    name = "sieve"
 
     def __init__(
         self,

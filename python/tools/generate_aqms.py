@@ -69,7 +69,7 @@ def filled(words, first, rest):
 
 
 def code(name, title, source, takes_tsq, parameters):
-    has_below = name in ("sieve", "strict-priority")
+    has_below = name == "strict-priority"
     typed = [(argument(parameter), type_of(kind, allowed)) for parameter, kind, allowed, *_ in parameters]
     typed += [("below", "Mapping[str, Any]")] * has_below
     shared = ["limit", "ecn", *["tsq"] * takes_tsq, "seed"]

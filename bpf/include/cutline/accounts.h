@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
-/* Accounts of flows, in memory of fixed size: the table of `sieve_account/accounts.rs` of the crate `aqm`, without hosts.
+/* Accounts of flows, in memory of fixed size: the table of `sieve/accounts.rs` of the crate `aqm`, without hosts, and with one set for each flow
+ * where that table has two.
  *
  * An account is a finish: the virtual time at which the next packet of a flow may start. A salted hash of the flow chooses a set of eight cells. A flow
  * that is not in its set takes a cell that is unused, or else that of the flow without waiting packets that owes least, and inherits its debt. If

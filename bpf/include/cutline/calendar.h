@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
-/* A calendar of FIFOs: packets in the order of their due times, to the width of a slot, as `sieve_account/calendar.rs` of the crate `aqm`.
+/* A calendar of FIFOs: packets in the order of their due times, to the width of a slot, as `sieve/calendar.rs` of the crate `aqm`.
  *
  * The slots are a ring over the virtual time from the floor on. Two levels of bits say which slots have packets.
  *

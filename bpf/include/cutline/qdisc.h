@@ -132,7 +132,7 @@ struct cutline_tsq {
     cl_u32 reserved;   /* 0 */
 };
 
-/* Sieve by accounts. */
+/* Sieve. */
 struct cutline_sieve {
     cl_u64 rtt;          /* round-trip time, without queues, of most flows that fill the link, ns; 10^6 to 10^10 */
     cl_u64 tau;          /* time for which an unused share is kept, ns; 10^7 to 10^11 */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
-/* Sieve by accounts (docs/internals/sieve.md), with flows as the key and without marks, for the kernel and for the host.
+/* Sieve (docs/internals/sieve.md), with flows as the key and without marks, for the kernel and for the host.
  *
  *     V      = start of the packet in service; f = dV/dt over tau is the fair share
  *     F      = max(F, min(V - f tau, what waits)): the floor, below which no packet starts

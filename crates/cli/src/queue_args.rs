@@ -72,6 +72,9 @@ pub fn values<'t>(
     let read = |text: &str| {
         let (name, written) = pair("--set", text)?;
         let parameter = parameters.iter().find(|parameter| parameter.name == name).ok_or_else(|| {
+            if let Some(why) = registry::former_parameter(owner, name) {
+                return Failure::Usage(format!("parameter {name:?} of {owner} {why}"));
+            }
             let names: Vec<_> = parameters.iter().map(|parameter| parameter.name).collect();
             Failure::Usage(format!("{owner} has no parameter {name:?}; it has: {}", names.join(", ")))
         })?;

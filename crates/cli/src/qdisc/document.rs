@@ -268,7 +268,7 @@ mod tests {
     fn the_document_keeps_to_its_schema() {
         let schema = cutline_records::schema_of::<QdiscList>();
         let validator = jsonschema::validator_for(schema.as_value()).unwrap();
-        let all = [status("sieve-account", false), status("red-worcester", true), status("pi", true)];
+        let all = [status("sieve", false), status("red-worcester", true), status("pi", true)];
         let document = serde_json::to_value(QdiscList::new(&all)).unwrap();
         let errors: Vec<_> = validator.iter_errors(&document).map(|error| error.to_string()).collect();
         assert_eq!(errors, Vec::<String>::new(), "{document:#}");
@@ -280,12 +280,12 @@ mod tests {
 
     #[test]
     fn metrics_have_labels_for_interface_and_queue() {
-        let text = metrics(&[status("pi2", true), status("sieve-account", false)]);
+        let text = metrics(&[status("pi2", true), status("sieve", false)]);
         for line in [
             "cutline_qdisc_sent_packets_total{interface=\"eth0\",queue=\"TSQ over pi2\"} 80",
-            "cutline_qdisc_dropped_packets_total{interface=\"eth0\",queue=\"sieve-account\",reason=\"unsent\"} 4",
+            "cutline_qdisc_dropped_packets_total{interface=\"eth0\",queue=\"sieve\",reason=\"unsent\"} 4",
             "cutline_qdisc_hint_departed_packets_total{interface=\"eth0\",queue=\"TSQ over pi2\",hint=\"6\"} 80",
-            "cutline_qdisc_sieve_load_ratio{interface=\"eth0\",queue=\"sieve-account\"} 0.25",
+            "cutline_qdisc_sieve_load_ratio{interface=\"eth0\",queue=\"sieve\"} 0.25",
         ] {
             assert!(text.lines().any(|found| found == line), "no {line} in\n{text}");
         }
@@ -294,9 +294,9 @@ mod tests {
 
     #[test]
     fn sieve_has_its_values_and_no_probability() {
-        let found = statistics(&status("sieve-account", false));
+        let found = statistics(&status("sieve", false));
         assert_eq!((found.probability, found.sieve.unwrap().load), (None, 0.25));
-        assert_eq!(found.queue, "sieve-account");
+        assert_eq!(found.queue, "sieve");
         let red = QdiscDocument::new(&status("red-worcester", true));
         assert!(red.average_packets.is_some() && red.max_p.is_some());
         assert_eq!(QdiscDocument::new(&status("pi", true)).average_packets, None);

@@ -6,9 +6,7 @@ use crate::arguments::{duration, overhead};
 use crate::exit::Failure;
 use crate::queue_args::{aqm_spec, hint_table, limit, link_rate, tsq_params};
 use crate::{message, output};
-use cutline_aqm::{
-    Aqm as _, AqmSpec, Discipline as _, Limit, Pi2, QueueSpec, Sieve, SieveAccount, TsqParams,
-};
+use cutline_aqm::{Aqm as _, AqmSpec, Discipline as _, Limit, Pi2, QueueSpec, Sieve, TsqParams};
 use cutline_params::ParameterValue;
 use cutline_qdisc::{
     BPFFS, ChangeOutcome, INSTANCES, KernelQueues, QdiscChange, QdiscError, QdiscSettings, QdiscStatus,
@@ -57,7 +55,7 @@ struct AddArgs {
     /// Do not shape: the interface itself has this rate
     #[arg(long)]
     unshaped: bool,
-    /// Algorithm: sieve-account, or with --tsq one of pi2, pi, red-worcester, ared, drop-tail [default: sieve-account, or pi2 with --tsq]
+    /// Algorithm: sieve, or with --tsq one of pi2, pi, red-worcester, ared, drop-tail [default: sieve, or pi2 with --tsq]
     #[arg(long, value_name = "NAME")]
     aqm: Option<String>,
     #[command(flatten)]
@@ -101,7 +99,7 @@ struct ChangeArgs {
 /// Options of the queue that both commands have.
 #[derive(clap::Args)]
 struct QueueOptions {
-    /// Set a parameter of the algorithm, such as target="10 ms"; may be repeated (`cutline aqm show NAME`)
+    /// Set a parameter of the algorithm, such as tau="100 ms"; may be repeated (`cutline aqm show NAME`)
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Use TSQ on top of the algorithm, with optional parameters, such as l=40ms,bits=4
@@ -224,9 +222,9 @@ impl AddArgs {
 
     fn settings(&self) -> Result<QdiscSettings, Failure> {
         let tsq = self.queue.tsq()?;
-        let default = if tsq.is_some() { Pi2::NAME } else { SieveAccount::<()>::NAME };
+        let default = if tsq.is_some() { Pi2::NAME } else { Sieve::<()>::NAME };
         let aqm = self.queue.aqm(self.aqm.as_deref().unwrap_or(default))?;
-        if let (AqmSpec::SieveAccount(_), Some(_)) = (&aqm, tsq) {
+        if let (AqmSpec::Sieve(_), Some(_)) = (&aqm, tsq) {
             return Err(Failure::Usage(
                 "--tsq needs a law, such as --aqm pi2: Sieve orders packets itself".to_owned(),
             ));
@@ -324,11 +322,9 @@ impl QueueOptions {
         self.tsq.as_deref().map(tsq_params).transpose()
     }
 
-    /// Returns an algorithm with the parameters of the options. The kernel's Sieve is the one by accounts.
+    /// Returns an algorithm with the parameters of the options.
     fn aqm(&self, name: &str) -> Result<AqmSpec, Failure> {
-        let by_accounts = SieveAccount::<()>::NAME;
-        let name = if name == Sieve::<()>::NAME { by_accounts } else { name };
-        if self.rtt.is_some() && name != by_accounts {
+        if self.rtt.is_some() && name != Sieve::<()>::NAME {
             return Err(Failure::Usage(format!("--rtt is for Sieve, and the algorithm is {name}")));
         }
         aqm_spec(name, &self.set, self.rtt.map(|rtt| ("rtt", ParameterValue::Duration(rtt))))
@@ -423,10 +419,9 @@ mod tests {
     #[test]
     fn sieve_is_the_default_and_pi2_below_tsq() {
         let plain = added("add dev eth0 --rate 100Mbit").unwrap();
-        assert_eq!((plain.queue.aqm.name(), plain.queue.tsq, plain.shaped), ("sieve-account", None, true));
+        assert_eq!((plain.queue.aqm.name(), plain.queue.tsq, plain.shaped), ("sieve", None, true));
         assert_eq!((plain.queue.rate, plain.overhead), (Rate::from_mbps(100), Overhead::Ethernet));
         assert_eq!(plain.queue.limit, Limit::Packets(1111));
-        // The router calls its own Sieve so; the kernel has the one by accounts.
         assert_eq!(added("add eth0 --rate 100Mbit --aqm sieve").unwrap(), plain);
         let tsq = added("add dev eth0 --rate 20Mbit --tsq l=60ms --hint EF=4 --unshaped").unwrap();
         assert_eq!((tsq.queue.aqm.name(), tsq.shaped), ("pi2", false));
@@ -444,7 +439,7 @@ mod tests {
         refused("add dev eth0 --rate 1Mbit --aqm pi", "law for --tsq");
         refused("add dev eth0 --rate 1Mbit --aqm pi2 --tsq --rtt 30ms", "--rtt is for Sieve");
         refused("add dev eth0 --rate 1Mbit --set rtt=9h", "rtt = 9h");
-        refused("add dev eth0 --rate 1Mbit --set target=9ms", "sieve-account has no parameter");
+        refused("add dev eth0 --rate 1Mbit --set target=9ms", "has been replaced by \"rtt\"");
         refused("add dev eth0 --rate 1Mbit --hint EF=17", "--hint EF=17");
     }
 

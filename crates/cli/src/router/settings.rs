@@ -17,7 +17,7 @@ pub struct QueueArgs {
     /// Algorithm of the queue (`cutline aqm list`) [default: sieve, or pie with --tsq]
     #[arg(long, value_name = "NAME", conflicts_with = "config")]
     aqm: Option<String>,
-    /// Set a parameter of the algorithm, such as target="10 ms"; may be repeated (`cutline aqm show NAME`)
+    /// Set a parameter of the algorithm, such as key=source-then-flow; may be repeated (`cutline aqm show NAME`)
     #[arg(long, value_name = "KEY=VALUE", conflicts_with = "config")]
     set: Vec<String>,
     /// Use TSQ on top of the algorithm, with optional parameters, such as l=40ms,bits=4

@@ -264,7 +264,7 @@ fn link(router: &RouterEntry, is_reverse: bool, interval: Option<&DirectionInter
     let mut facts = vec![format!("queue {} at {}", now.queue, rate(now.rate_bps as f64))];
     if let Some(sieve) = &now.sieve {
         facts.push(format!(
-            "fair share of a flow {}; {} packets below it did not wait behind others, {} above it waited in lanes",
+            "fair share of a flow {}; {} packets below it did not wait behind others, {} above it waited for those of their flow",
             rate(sieve.fair_share_bps as f64),
             sieve.below_fair_share.packets,
             sieve.above_fair_share.packets

@@ -17,7 +17,7 @@
 //! - `aqm.NAME`: every queue of the registry with its defaults, as the simulator builds it, at a backlog of 100
 //!   packets of 100 flows, each between hosts of its own; `aqm.NAME.tsq` with TSQ on it. All packets can be marked; of those that are dropped
 //!   all the same, one a step is replaced.
-//! - `aqm.NAME.flows.N`: FQ-CoDel, CAKE and both Sieves, these also with hosts before flows (`sieve.hosts`), with so many flows in turn.
+//! - `aqm.NAME.flows.N`: FQ-CoDel, CAKE and Sieve, this also with hosts before flows (`sieve.hosts`), with so many flows in turn.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
 
@@ -29,7 +29,7 @@ mod sorted_list;
 use cutline_aqm::sieve::Key;
 use cutline_aqm::{
     AnyQueue, AqmSpec, Arrival, Backlog, DrainRate, DropProbability, Entry, Fifo, Limit, NoEarlyDrop, Queue,
-    QueueSpec, SieveAccountParams, SieveParams, Tsq, TsqParams, registry, tsq::weight,
+    QueueSpec, SieveParams, Tsq, TsqParams, registry, tsq::weight,
 };
 use cutline_units::{Duration, Hint, HintBits, Instant, Probability, RandomStream, Rate, Streams};
 use rustix::time::{ClockId, clock_gettime};
@@ -227,19 +227,13 @@ fn registered() -> Vec<String> {
 /// The queues that tell flows apart, by the number of flows.
 fn by_flows() -> Vec<String> {
     let hosts = AqmSpec::Sieve(SieveParams { key: Key::SourceThenFlow, ..SieveParams::default() });
-    let by_accounts = AqmSpec::SieveAccount(SieveAccountParams {
-        key: Key::SourceThenFlow,
-        ..SieveAccountParams::default()
-    });
-    let by_name = ["fq-codel", "cake", "sieve", "sieve-account"]
+    let by_name = ["fq-codel", "cake", "sieve"]
         .map(|name| (name, AqmSpec::from_values(name, []).expect("the defaults are allowed")));
     println!("\nby the number of flows, {REGISTERED_BACKLOG} packets waiting: ns of CPU per packet");
     println!("{:>16} {:>10} {:>10} {:>10}", "", FLOWS[0], FLOWS[1], FLOWS[2]);
     let mut objects = Vec::new();
     let mut peer = [0.0; FLOWS.len()];
-    for (name, aqm) in
-        by_name.into_iter().chain([("sieve.hosts", hosts), ("sieve-account.hosts", by_accounts)])
-    {
+    for (name, aqm) in by_name.into_iter().chain([("sieve.hosts", hosts)]) {
         let times = FLOWS.map(|flows| {
             measure(Registered::of(aqm.clone(), None, flows), Mix::Uniform, REGISTERED_BACKLOG, STEPS)
         });

@@ -1,7 +1,7 @@
 //! The queue that a description requests.
 
 use crate::forward::forward_queue;
-use crate::{AnyAqm, AnyDiscipline, AqmSpec, BandsSpec, Fifo, Limit, SieveSpec, Tsq, TsqParams, drop_tail};
+use crate::{AnyAqm, AnyDiscipline, AqmSpec, BandsSpec, Fifo, Limit, Tsq, TsqParams, drop_tail};
 use cutline_params::{ParameterError, ParameterValue};
 use cutline_units::Rate;
 
@@ -71,9 +71,6 @@ impl AqmSpec {
         match self {
             Self::Bands(BandsSpec { priority, below }) => {
                 Self::Bands(BandsSpec { priority: *priority, below: Box::new(below.at_interface(frame)) })
-            }
-            Self::SieveOver(SieveSpec { sieve, below }) => {
-                Self::SieveOver(SieveSpec { sieve: *sieve, below: Box::new(below.at_interface(frame)) })
             }
             Self::External(_) => self.clone(),
             _ => {

@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(refused("strict-priority", priority(2, Some(aqm("pie")))), nested);
         assert_eq!(
             refused("pie", aqm("codel")),
-            "below = codel: allowed is nothing with pie: only strict-priority and sieve have queues below them"
+            "below = codel: allowed is nothing with pie: only strict-priority has queues below it"
         );
         assert_eq!(priority(4, Some(aqm("drop-tail"))), priority(4, None));
     }

@@ -110,12 +110,6 @@ impl<P: Copy> Lane<P> {
         Some((first.entry.weight, first.number))
     }
 
-    /// Returns the time at which the first packet was enqueued.
-    #[inline]
-    pub(crate) fn head_arrived(&self) -> Option<Instant> {
-        (!self.is_empty()).then(|| self.at(self.head).entry.arrived)
-    }
-
     /// The bytes of the packets that weigh more than `w`, of which there is one at least. The search starts at
     /// the cursor, which is not beyond the first of them, and moves it there.
     #[inline]

@@ -152,24 +152,6 @@ impl<P: Copy> Lanes<P> {
         Some(entry)
     }
 
-    /// The weight of the packet that is next.
-    #[inline]
-    pub fn least_weight(&self) -> Option<Instant> {
-        self.heads.weight()
-    }
-
-    /// Returns the time at which the next packet was enqueued.
-    #[inline]
-    pub fn next_arrived(&self) -> Option<Instant> {
-        self.fifos[self.next_lane()?].head_arrived()
-    }
-
-    /// The lane of the packet that is next.
-    #[inline]
-    pub fn next_lane(&self) -> Option<usize> {
-        self.heads.lane()
-    }
-
     /// Returns the backlog of all lanes.
     #[inline]
     pub const fn backlog(&self) -> Backlog {
@@ -271,13 +253,6 @@ impl LeastHead {
             at /= 2;
             minima[at] = first;
         }
-    }
-
-    /// The least weight, if any lane has a head.
-    #[inline]
-    fn weight(&self) -> Option<Instant> {
-        let first = self.minima[1];
-        (first != NO_HEAD).then_some(Instant::from_nanos((first >> 64) as u64))
     }
 
     /// The lane whose head is least, if any lane has one.

@@ -19,10 +19,10 @@ pub struct Readings {
 /// Values of Sieve, and its counters since it was made.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SieveReadings {
-    /// Packets that were served first.
-    pub went_first: Count,
-    /// Packets that were in the lanes, or were dropped before them.
-    pub paid: Count,
+    /// Packets of flows that were below their share.
+    pub below: Count,
+    /// Packets of flows that were above it, dropped ones included.
+    pub above: Count,
     /// f.
     pub fair_share: Rate,
     /// The share of the memory for flows that is taken by flows that have sent within tau.

@@ -12,8 +12,7 @@ use crate::bands::{Bands, BandsSpec};
 use crate::discipline::tsq_on_a_discipline;
 use crate::external::{TypedDiscipline, TypedLaw};
 use crate::forward::{forward_law, forward_queue};
-use crate::sieve::SieveSpec;
-use crate::{AnyQueue, Aqm, Discipline, Fifo, Limit, Queue, Sieve, Tsq, TsqParams};
+use crate::{AnyQueue, Aqm, Discipline, Fifo, Limit, Queue, Tsq, TsqParams};
 use cutline_params::{ParameterError, ParameterValue, Parameters as _, Registry, RegistryError};
 use cutline_units::{Duration, Rate};
 use std::fmt::Debug;
@@ -70,6 +69,11 @@ where
     register(Box::new(TypedDiscipline::<D>::default()))
 }
 
+/// Returns the replacement of a parameter that an AQM had in an earlier version, in words that follow the parameter's name.
+pub fn former_parameter(aqm: &str, name: &str) -> Option<&'static str> {
+    if aqm == <crate::Sieve<()> as Discipline>::NAME { crate::sieve::former_parameter(name) } else { None }
+}
+
 /// Writes the enums and their matches from the list of AQMs.
 macro_rules! registry {
     (
@@ -83,8 +87,6 @@ macro_rules! registry {
             $($(#[$qdoc])* $queue(<crate::$queue<()> as Discipline>::Params),)+
             /// Strict priority over queues of another AQM.
             Bands(BandsSpec),
-            /// Sieve over another law.
-            SieveOver(SieveSpec),
             /// An AQM that another crate or language has registered.
             External(ExternalSpec),
         }
@@ -99,8 +101,6 @@ macro_rules! registry {
             $($(#[$qdoc])* $queue(crate::$queue<P>),)+
             /// Strict priority over queues of another AQM.
             Bands(Bands<P>),
-            /// Sieve over any law.
-            SieveOver(Sieve<P, AnyAqm>),
             /// A queue with an AQM that another crate or language has registered, laws too.
             External(ExternalQueue<P>),
         }
@@ -149,22 +149,19 @@ macro_rules! registry {
                     $(Self::$variant(_) => <$law>::NAME,)+
                     $(Self::$queue(_) => crate::$queue::<()>::NAME,)+
                     Self::Bands(_) => crate::StrictPriority::<()>::NAME,
-                    Self::SieveOver(_) => crate::Sieve::<()>::NAME,
                     Self::External(spec) => spec.name(),
                 }
             }
 
-            /// The AQM of each class of strict priority, unless that is drop-tail, or the law below Sieve, unless that is its own;
-            /// `None` for other AQMs.
+            /// The AQM of each class of strict priority, unless that is drop-tail; `None` for other AQMs.
             pub fn below(&self) -> Option<&Self> {
                 match self {
                     Self::Bands(spec) => Some(&spec.below),
-                    Self::SieveOver(spec) => Some(&spec.below),
                     _ => None,
                 }
             }
 
-            /// Strict priority over queues of `below`, or Sieve over the law `below`.
+            /// Strict priority over queues of `below`.
             ///
             /// # Errors
             /// When this is another AQM, or `below` cannot be below it.
@@ -178,22 +175,15 @@ macro_rules! registry {
                     (Self::StrictPriority(priority), below) => {
                         Ok(Self::Bands(BandsSpec { priority, below: Box::new(below) }))
                     }
-                    (Self::Sieve(sieve), below) if below.is_law() => {
-                        Ok(Self::SieveOver(SieveSpec { sieve, below: Box::new(below) }))
-                    }
                     (Self::Sieve(_), _) => {
-                        Err(ParameterError::new("below", refused, "an AQM that answers a probability, such as pi2 or pie"))
+                        let why = crate::sieve::former_parameter("below").unwrap_or_default();
+                        Err(ParameterError::new("below", refused, format!("nothing with {name}: it {why}")))
                     }
                     _ => {
-                        let why = format!("nothing with {name}: only strict-priority and sieve have queues below them");
+                        let why = format!("nothing with {name}: only strict-priority has queues below it");
                         Err(ParameterError::new("below", refused, why))
                     }
                 }
-            }
-
-            /// Returns whether the AQM is a law of this crate.
-            const fn is_law(&self) -> bool {
-                matches!(self, $(Self::$variant(_))|+)
             }
 
             /// The law in front of a link of rate `rate`; `None` for an AQM that is none, or one of another crate.
@@ -223,7 +213,7 @@ macro_rules! registry {
                 match self {
                     $(Self::$variant(_) => true,)+
                     $(Self::$queue(_) => false,)+
-                    Self::Bands(_) | Self::SieveOver(_) => false,
+                    Self::Bands(_) => false,
                     Self::External(spec) => spec.takes_tsq(),
                 }
             }
@@ -234,7 +224,6 @@ macro_rules! registry {
                     $(Self::$variant(params) => params.values(),)+
                     $(Self::$queue(params) => params.values(),)+
                     Self::Bands(spec) => spec.priority.values(),
-                    Self::SieveOver(spec) => spec.sieve.values(),
                     Self::External(spec) => spec.values().to_vec(),
                 }
             }
@@ -259,7 +248,6 @@ macro_rules! registry {
                     $(Self::$variant(params) => <$law>::standing_delay(params, limit, rate),)+
                     $(Self::$queue(params) => crate::$queue::<()>::standing_delay(params, limit, rate),)+
                     Self::Bands(spec) => spec.below.standing_delay(limit, rate),
-                    Self::SieveOver(_) => None,
                     Self::External(spec) => spec.standing_delay(limit, rate),
                 }
             }
@@ -288,13 +276,9 @@ macro_rules! registry {
                         let queue = AnyDiscipline::$queue(crate::$queue::build(params, limit, ecn, rate)?);
                         Ok(AnyQueue::Discipline(Box::new(queue)))
                     })+
-                    Self::Bands(_) | Self::SieveOver(_) if tsq.is_some() => Err(tsq_on_a_discipline(self.name())),
+                    Self::Bands(_) if tsq.is_some() => Err(tsq_on_a_discipline(self.name())),
                     Self::Bands(spec) => {
                         let queue = AnyDiscipline::Bands(spec.build(limit, ecn, rate)?);
-                        Ok(AnyQueue::Discipline(Box::new(queue)))
-                    }
-                    Self::SieveOver(spec) => {
-                        let queue = AnyDiscipline::SieveOver(spec.build(limit, ecn, rate)?);
                         Ok(AnyQueue::Discipline(Box::new(queue)))
                     }
                     Self::External(spec) => {
@@ -305,7 +289,7 @@ macro_rules! registry {
             }
         }
 
-        forward_queue!(#[inline(never)] AnyDiscipline { $($queue,)+ Bands, SieveOver, External });
+        forward_queue!(#[inline(never)] AnyDiscipline { $($queue,)+ Bands, External });
         forward_law!(AnyAqm { $($variant),+ });
     };
 }
@@ -348,9 +332,7 @@ registry! {
         DualPi2,
         /// Little delay for some, no harm for the others.
         Abe,
-        /// Flows below their fair share are served before others.
-        Sieve,
         /// A flow that has recently used less of its share is served before others.
-        SieveAccount,
+        Sieve,
     }
 }

@@ -77,7 +77,6 @@ mod tests {
             ("dual-pi2", Some(15)),
             ("abe", Some(800)),
             ("sieve", None),
-            ("sieve-account", None),
         ];
         for (name, expected) in expected {
             assert_eq!(delay(name, &[]), expected, "{name}");
@@ -102,6 +101,5 @@ mod tests {
         let of = |name| AqmSpec::from_values(name, []).unwrap();
         let below = |aqm, below| queue(of(aqm).with_below(of(below)).unwrap()).standing_delay();
         assert_eq!(below("strict-priority", "pie"), Some(Duration::from_millis(15)));
-        assert_eq!(below("sieve", "pie"), None);
     }
 }

@@ -270,7 +270,7 @@ fn an_ipv6_host_is_a_prefix_of_its_address() {
 #[test]
 fn a_sparse_flow_in_a_tunnel_does_not_wait_behind_a_busy_one() {
     let ms = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
-    for name in ["fq-codel", "fq-pie", "cake", "drr", "sieve", "sieve-account"] {
+    for name in ["fq-codel", "fq-pie", "cake", "drr", "sieve"] {
         let aqm = AqmSpec::from_values(name, []).unwrap();
         let (limit, rate) = (Limit::Packets(1000), Rate::from_mbps(4));
         let queue = QueueSpec { limit, ecn: false, aqm, tsq: None, rate };

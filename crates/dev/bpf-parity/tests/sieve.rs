@@ -1,4 +1,4 @@
-//! Sieve by accounts in fixed point beside that of the crate `aqm`, with the same arrivals and dice.
+//! Sieve in fixed point beside that of the crate `aqm`, with the same arrivals and dice.
 //!
 //! Virtual time is rounded to 1/16 B in C, so packets of different flows that are due at a border of two slots change places. Each such change moves V
 //! by a packet for a moment, and with it f and p. So that one verdict that differs does not make two histories of one, the queue in C acts by the
@@ -9,9 +9,7 @@
 //! by up to a quarter, and may sort the calendar again, which brings new flows nearer to V in one of both for as long as they wait.
 
 use crate::peer;
-use cutline_aqm::{
-    Arrival, Discipline as _, DropReason, Limit, Queue as _, SieveAccount, SieveAccountParams, Verdict,
-};
+use cutline_aqm::{Arrival, Discipline as _, DropReason, Limit, Queue as _, Sieve, SieveParams, Verdict};
 use cutline_bpf_parity::{fixed, float};
 use cutline_units::{Hint, Instant, RandomStream, Rate, Streams};
 use std::fmt::Write as _;
@@ -74,13 +72,13 @@ fn sources(random: &mut RandomStream, load: f64) -> Vec<Source> {
 /// Runs both.
 fn compare(case: &Case) -> Outcome {
     let rate = Rate::from_bps(case.rates[0].1);
-    let params = SieveAccountParams { memory: MEMORY, ..SieveAccountParams::default() };
-    let mut queue = SieveAccount::build(&params, Limit::Packets(case.limit), false, rate).unwrap();
+    let params = SieveParams { memory: MEMORY, ..SieveParams::default() };
+    let mut queue = Sieve::build(&params, Limit::Packets(case.limit), false, rate).unwrap();
     let mut random = Streams::new(5).stream(case.name, "dice");
     let mut sources = sources(&mut Streams::new(6).stream(case.name, "sources"), rate.as_bps() as f64);
     let mut commands =
         format!("set shape_bps {}\nset limit_packets {}\nsieve 0 {SETS} 0\n", rate.as_bps(), case.limit);
-    let (mut verdicts, mut shares, mut paid, mut order, mut shed) =
+    let (mut verdicts, mut shares, mut above, mut order, mut shed) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new(), 0);
     let (mut stored, mut free_at, mut bps, mut salt_at, mut next_flow) =
         (0_u32, 0.0_f64, rate.as_bps(), 0.0, 1_u32 << 20);
@@ -116,7 +114,7 @@ fn compare(case: &Case) -> Outcome {
         let dice = fixed(ahead.uniform());
         let arrival =
             Arrival { flow: source.flow, ..Arrival::new(source.size, Hint::from_level(source.hint)) };
-        let before = queue.readings().sieve.unwrap().paid.packets;
+        let before = queue.readings().sieve.unwrap().above.packets;
         let verdict = queue.enqueue(now, arrival, stored, &mut random);
         let verdict = match verdict {
             Verdict::Pass => 0,
@@ -133,7 +131,7 @@ fn compare(case: &Case) -> Outcome {
             .unwrap();
         verdicts.push(verdict);
         shares.push(readings.fair_share.as_bps() as f64);
-        paid.push(i128::from(readings.paid.packets > before));
+        above.push(i128::from(readings.above.packets > before));
         stored += u32::from(verdict == 0);
         let gap = f64::from(size) * 8.0 / source.rate;
         source.next += gap * (0.5 + 0.1 * f64::from(stored * 7 % 11));
@@ -148,7 +146,7 @@ fn compare(case: &Case) -> Outcome {
     }
     let answers = peer(case.name).run(&commands).unwrap();
     assert_eq!(answers.len(), verdicts.len() + order.len());
-    let outcome = judge(&answers, &verdicts, &shares, &paid, &order);
+    let outcome = judge(&answers, &verdicts, &shares, &above, &order);
     let outcome = Outcome { pushed_out: (shed, outcome.pushed_out.1), ..outcome };
     println!("{}: {outcome:?}", case.name);
     outcome
@@ -156,15 +154,15 @@ fn compare(case: &Case) -> Outcome {
 
 /// Compares the answers with the crate's verdicts, shares, packets behind others of their flow, and order of departure. Answers to departures have three
 /// numbers, those to arrivals four or more.
-fn judge(answers: &[Vec<i128>], verdicts: &[i128], shares: &[f64], paid: &[i128], order: &[u32]) -> Outcome {
+fn judge(answers: &[Vec<i128>], verdicts: &[i128], shares: &[f64], above: &[i128], order: &[u32]) -> Outcome {
     let mut outcome = Outcome { verdicts: verdicts.len(), departures: order.len(), ..Outcome::default() };
     let arrivals = answers.iter().filter(|answer| answer.len() > 3);
-    for (((answer, verdict), share), paid) in arrivals.zip(verdicts).zip(shares).zip(paid) {
+    for (((answer, verdict), share), above) in arrivals.zip(verdicts).zip(shares).zip(above) {
         outcome.early += usize::from(*verdict == 1);
         outcome.overflow += usize::from(*verdict == 2);
         outcome.own_overflow += usize::from(answer[0] == 2);
         outcome.differ += usize::from(answer[0] != *verdict);
-        outcome.waits_differ += usize::from(answer[3] != *paid);
+        outcome.waits_differ += usize::from(answer[3] != *above);
         outcome.share += (answer[2] as f64 / share - 1.0).abs() / verdicts.len() as f64;
         outcome.p += float(answer[1]);
         outcome.pushed_out.1 += answer.len() - 4;

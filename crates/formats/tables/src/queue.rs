@@ -5,7 +5,7 @@
 use crate::lengths;
 use cutline_aqm::drop_tail::DropTailParams;
 use cutline_aqm::{
-    AqmDescription, AqmSpec, Discipline as _, Limit, QueueSpec, Sieve, StrictPriority, TsqParams, registry,
+    AqmDescription, AqmSpec, Discipline as _, Limit, QueueSpec, StrictPriority, TsqParams, registry,
 };
 use cutline_config::TableReader;
 use cutline_config::kind::{self, ValueKind};
@@ -81,7 +81,7 @@ const DEFAULT_LIMIT: Limit = Limit::Packets(1000);
 /// Allowed values of `tsq`.
 const TSQ: &str = "true, false or a table such as { bits = 4, l = \"40 ms\" }";
 
-/// Allowed values of the AQM below strict priority or Sieve.
+/// Allowed values of the AQM below strict priority.
 const BELOW: &str = "a table such as { aqm = \"pie\", target = \"15 ms\" }";
 
 /// Allowed values of `pass-on`.
@@ -185,20 +185,17 @@ fn read(reader: &TableReader<'_>) -> Option<QueueConfig> {
     Some(QueueConfig { aqm: aqm?, limit: limit?, ecn, tsq, pass_on, timed })
 }
 
-/// Reads the AQM of each class of strict priority, or the law below Sieve. The error is reported.
+/// Reads the AQM of each class of strict priority. The error is reported.
 fn below(reader: &TableReader<'_>, above: &str) -> Result<Option<(lengths::AqmConfig, AqmSpec)>, ()> {
-    let (what, may_be): (_, fn(&AqmDescription) -> bool) = match above {
-        name if name == StrictPriority::<()>::NAME => {
-            ("an AQM for each class", |aqm| aqm.name != StrictPriority::<()>::NAME)
-        }
-        name if name == Sieve::<()>::NAME => ("an AQM that answers a probability", |aqm| aqm.takes_tsq),
-        _ => return Ok(None),
-    };
+    let priority = StrictPriority::<()>::NAME;
+    if above != priority {
+        return Ok(None);
+    }
     let Some(node) = reader.node("below") else { return Ok(None) };
     let table = reader.table_in(node, "below", BELOW).ok_or(())?;
-    let aqms = registry::describe().into_iter().filter(may_be);
+    let aqms = registry::describe().into_iter().filter(|aqm| aqm.name != priority);
     let words = aqms.map(|aqm| (aqm.name.to_owned(), aqm)).collect();
-    let Some(aqm) = table.required("aqm", &kind::choice(what, words)) else {
+    let Some(aqm) = table.required("aqm", &kind::choice("an AQM for each class", words)) else {
         table.report_missing();
         return Err(());
     };
@@ -210,7 +207,8 @@ fn below(reader: &TableReader<'_>, above: &str) -> Result<Option<(lengths::AqmCo
 /// Reports the unknown and the missing keys of a queue with this AQM.
 fn finish(reader: &TableReader<'_>, own: &str, all: &[AqmDescription]) {
     let others = || all.iter().map(|aqm| (aqm.name, &aqm.parameters));
-    reader.finish_explaining(|key| parameter::of_others(key, ("aqm", own), others()));
+    let former = |key: &str| registry::former_parameter(own, key).map(str::to_owned);
+    reader.finish_explaining(|key| former(key).or_else(|| parameter::of_others(key, ("aqm", own), others())));
 }
 
 fn limit() -> ValueKind<Limit> {

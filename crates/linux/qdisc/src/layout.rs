@@ -218,7 +218,7 @@ layout! {
         reserved: u32,
     }
 
-    /// Sieve by accounts in fixed point.
+    /// Sieve in fixed point.
     pub struct SieveLayout {
         /// Round-trip time of most flows that fill the link, ns.
         rtt: u64,

@@ -7,8 +7,7 @@ use crate::layout::{
 use cutline_aqm::red::{Automatic, RedMode, RedVariant, Spacing};
 use cutline_aqm::sieve::Key;
 use cutline_aqm::{
-    AqmSpec, AredParams, DelayEstimate, Limit, Pi2Params, PiParams, QueueSpec, SieveAccount,
-    SieveAccountParams, TsqParams,
+    AqmSpec, AredParams, DelayEstimate, Limit, Pi2Params, PiParams, QueueSpec, Sieve, SieveParams, TsqParams,
 };
 use cutline_aqm::{Discipline as _, RedWorcesterParams};
 use cutline_params::{Choice as _, ParameterError};
@@ -21,7 +20,7 @@ use std::array;
 pub enum KernelQueue {
     /// TSQ over a law.
     Tsq,
-    /// Sieve by accounts.
+    /// Sieve.
     Sieve,
 }
 
@@ -136,8 +135,7 @@ impl QdiscSettings {
         let rate = self.queue.rate;
         // The programs check the parameters of the queue that is not used, too.
         let law = LawLayout::None;
-        let (tsq, sieve) =
-            (tsq_layout(&TsqParams::default())?, sieve_layout(&SieveAccountParams::default())?);
+        let (tsq, sieve) = (tsq_layout(&TsqParams::default())?, sieve_layout(&SieveParams::default())?);
         let mut config = QdiscConfig {
             layout: LAYOUT,
             generation,
@@ -170,7 +168,7 @@ impl QdiscSettings {
     /// Returns the number of sets of Sieve's table; `None` for TSQ.
     pub fn account_sets(&self) -> Option<u32> {
         match &self.queue.aqm {
-            AqmSpec::SieveAccount(params) => Some(account_sets(params)),
+            AqmSpec::Sieve(params) => Some(account_sets(params)),
             _ => None,
         }
     }
@@ -208,7 +206,7 @@ impl QdiscChange {
                 let allowed = "the same queue: TSQ and Sieve replace each other by `del` and `add`";
                 return Err(ParameterError::new("aqm", aqm.name(), allowed));
             }
-            if let AqmSpec::SieveAccount(params) = aqm {
+            if let AqmSpec::Sieve(params) = aqm {
                 config.sieve = sieve_layout(params)?;
             } else {
                 let law = law_layout(aqm, rate)?;
@@ -238,7 +236,7 @@ impl QdiscChange {
 /// Returns the queue that an AQM belongs to, whether or not TSQ is set.
 fn queue_of(aqm: &AqmSpec) -> Result<KernelQueue, ParameterError> {
     match aqm {
-        AqmSpec::SieveAccount(_) => Ok(KernelQueue::Sieve),
+        AqmSpec::Sieve(_) => Ok(KernelQueue::Sieve),
         AqmSpec::Pi(_)
         | AqmSpec::Pi2(_)
         | AqmSpec::RedWorcester(_)
@@ -250,7 +248,7 @@ fn queue_of(aqm: &AqmSpec) -> Result<KernelQueue, ParameterError> {
 
 fn not_in_the_kernel(aqm: &AqmSpec) -> ParameterError {
     const QUEUES: &str =
-        "sieve-account without TSQ, or pi, pi2, red-worcester, ared or drop-tail with TSQ, in the kernel";
+        "sieve without TSQ, or pi, pi2, red-worcester, ared or drop-tail with TSQ, in the kernel";
     ParameterError::new("aqm", aqm.name(), QUEUES)
 }
 
@@ -276,7 +274,7 @@ fn tsq_layout(params: &TsqParams) -> Result<TsqLayout, ParameterError> {
     Ok(TsqLayout { l: params.l.as_nanos(), ratio_root: root, bits: params.bits as u32, reserved: 0 })
 }
 
-fn sieve_layout(params: &SieveAccountParams) -> Result<SieveLayout, ParameterError> {
+fn sieve_layout(params: &SieveParams) -> Result<SieveLayout, ParameterError> {
     if params.key != Key::Flow {
         let allowed = "flow: the kernel's Sieve knows flows alone";
         return Err(ParameterError::new("key", params.key.name(), allowed));
@@ -288,7 +286,7 @@ fn sieve_layout(params: &SieveAccountParams) -> Result<SieveLayout, ParameterErr
     })
 }
 
-fn account_sets(params: &SieveAccountParams) -> u32 {
+fn account_sets(params: &SieveParams) -> u32 {
     let (sets, bytes) = SETS;
     (params.memory * sets / bytes).max(1) as u32
 }
@@ -414,20 +412,17 @@ fn levels(hints: &HintTable) -> [u8; CODE_POINTS] {
     levels
 }
 
-/// Returns the limit for Sieve at a rate unless one is set: four times the backlog while the link is full of transfers, and at least 1,000 packets.
+/// Returns the usual limit of a queue: 1000 packets, and for Sieve four times the backlog that is free of charge, if that is more.
 pub fn default_limit(aqm: &AqmSpec, rate: Rate) -> Limit {
     const USUAL: u32 = 1000;
-    const PACKET: f64 = 1500.0;
-    let AqmSpec::SieveAccount(sieve) = aqm else { return Limit::Packets(USUAL) };
-    // A third of the round trip is free of charge.
-    let waiting = rate.as_bps() as f64 / 8.0 * sieve.rtt.as_secs_f64() / 3.0 / PACKET;
-    Limit::Packets(((4.0 * waiting) as u32).clamp(USUAL, MOST_PACKETS))
+    let AqmSpec::Sieve(sieve) = aqm else { return Limit::Packets(USUAL) };
+    Limit::Packets(sieve.usual_limit(rate).clamp(USUAL, MOST_PACKETS))
 }
 
 /// Returns the name of the queue of a configuration, such as `TSQ over pi2`, in the words of the router.
 pub fn in_words(queue: KernelQueue, config: &QdiscConfig) -> &'static str {
     match queue {
-        KernelQueue::Sieve => SieveAccount::<()>::NAME,
+        KernelQueue::Sieve => Sieve::<()>::NAME,
         KernelQueue::Tsq => match LawLayout::of(config) {
             Some(LawLayout::None) => "TSQ over drop-tail",
             Some(LawLayout::Pi(_)) => "TSQ over pi",
@@ -493,13 +488,12 @@ mod tests {
 
     #[test]
     fn sieve_needs_no_law() {
-        let found =
-            settings("sieve-account", &[("rtt", ParameterValue::Duration(Duration::from_millis(30)))], None);
+        let found = settings("sieve", &[("rtt", ParameterValue::Duration(Duration::from_millis(30)))], None);
         assert_eq!(found.kernel_queue(), Ok(KernelQueue::Sieve));
         assert_eq!(found.account_sets(), Some(298));
         let config = config(&found).unwrap();
         assert_eq!((config.sieve.rtt, config.sieve.tau, config.law), (30_000_000, 150_000_000, 0));
-        assert_eq!(in_words(KernelQueue::Sieve, &config), "sieve-account");
+        assert_eq!(in_words(KernelQueue::Sieve, &config), "sieve");
     }
 
     #[test]
@@ -511,14 +505,14 @@ mod tests {
         };
         refused(settings("pie", &[], tsq), "pi2");
         refused(settings("pi", &[], None), "aqm");
-        refused(settings("sieve", &[], None), "sieve-account");
+        refused(settings("cake", &[], None), "sieve");
         refused(
             settings("pi2", &[("estimate", ParameterValue::Choice("timestamp".into()))], tsq),
             "link-rate",
         );
         refused(settings("pi", &[], Some(TsqParams { bits: 5, ..TsqParams::default() })), "1 to 4");
         refused(settings("ared", &[("mode", ParameterValue::Choice("bytes".into()))], tsq), "packets");
-        let mut too_fast = settings("sieve-account", &[], None);
+        let mut too_fast = settings("sieve", &[], None);
         too_fast.queue.rate = Rate::from_bps(200_000_000_000);
         refused(too_fast, "Sieve");
         for limit in [Limit::Packets(0), Limit::Packets(MOST_PACKETS + 1), Limit::Bytes(0)] {
@@ -565,7 +559,7 @@ mod tests {
         change.apply(&mut after, KernelQueue::Tsq, Bytes::new(14)).unwrap();
         assert_eq!((after.link_bps, after.shape_bps), (4_000_000, 4_000_000));
         assert_eq!(QdiscConfig { link_bps: before.link_bps, shape_bps: before.shape_bps, ..after }, before);
-        let sieve = settings("sieve-account", &[], None).queue.aqm;
+        let sieve = settings("sieve", &[], None).queue.aqm;
         let other = QdiscChange { aqm: Some(sieve), ..QdiscChange::default() };
         let refused = other.apply(&mut before.clone(), KernelQueue::Tsq, Bytes::new(14)).unwrap_err();
         assert!(refused.to_string().contains("`del` and `add`"), "{refused}");
@@ -576,7 +570,7 @@ mod tests {
         assert_eq!(limits(Limit::Bytes(64_000)), Ok((1000, 64_000)));
         assert_eq!(limits(Limit::Bytes(1)), Ok((1, 1)));
         assert_eq!(limits(Limit::Bytes(u64::MAX)), Ok((MOST_PACKETS, u64::MAX)));
-        let fast = AqmSpec::from_values("sieve-account", []).unwrap();
+        let fast = AqmSpec::from_values("sieve", []).unwrap();
         assert_eq!(default_limit(&fast, Rate::from_mbps(10)), Limit::Packets(1000));
         assert_eq!(default_limit(&fast, Rate::from_mbps(1000)), Limit::Packets(11_111));
     }

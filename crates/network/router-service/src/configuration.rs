@@ -1,9 +1,9 @@
 //! A router's configuration, as text and as JSON.
 
 use crate::spec::{DirectionSpec, ProcessSpec, RouterSpec};
-use cutline_aqm::{AqmSpec, Limit, QueueSpec};
+use cutline_aqm::{Limit, QueueSpec};
 use cutline_params::{ParameterValue as Setting, Parameters as _};
-use cutline_units::{Bytes, Dscp, Duration, HintTable, Rate};
+use cutline_units::{Bytes, Dscp, Duration, HintTable};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -212,9 +212,6 @@ fn through(direction: &DirectionSpec) -> String {
 /// Waits of sparse traffic that are longer than this are worth a warning.
 const LONG_WAIT: Duration = Duration::from_millis(50);
 
-/// The rate below which Sieve is not good at keeping waits short.
-const SLOW: Rate = Rate::from_kbps(64);
-
 /// A full Ethernet frame, bytes.
 const FULL_FRAME: u64 = 1514;
 
@@ -232,24 +229,11 @@ pub fn warnings(spec: &RouterSpec) -> Vec<String> {
             in_words(&direction.queue)
         ))
     };
-    let slow = |(from, to, direction): (&String, &String, &DirectionSpec)| {
-        let rate = direction.autorate.as_ref().map_or(direction.queue.rate, |range| *range.start());
-        let is_sieve = matches!(direction.queue.aqm, AqmSpec::Sieve(_) | AqmSpec::SieveOver(_));
-        (is_sieve && rate < SLOW).then(|| {
-            format!(
-                "{from} -> {to}: at {rate}, below {SLOW}, sparse packets may wait for seconds with sieve while transfers fill the link; \
-                 cake keeps them shorter (--aqm cake)"
-            )
-        })
-    };
     let small = |(from, to, direction): (&String, &String, &DirectionSpec)| {
         too_small(direction.queue.limit).map(|what| format!("{from} -> {to}: {what}"))
     };
     let found = directions.into_iter().filter_map(warning);
-    found
-        .chain(directions.into_iter().filter_map(slow))
-        .chain(directions.into_iter().filter_map(small))
-        .collect()
+    found.chain(directions.into_iter().filter_map(small)).collect()
 }
 
 /// Returns a warning about a limit that is smaller than a full frame.
@@ -273,31 +257,6 @@ pub fn in_words(queue: &QueueSpec) -> String {
 mod tests {
     use super::*;
     use serde_json::{Value, json};
-
-    #[test]
-    fn sieve_on_a_very_slow_link_is_warned_of() {
-        let warnings = |aqm: &str, rate: &str, more: &str| {
-            let direction = |rate: &str, more: &str| {
-                format!("{{ rate = '{rate}', queue = {{ aqm = '{aqm}', limit = '90 packets' }}{more} }}")
-            };
-            let text = format!(
-                "in = 'a'\nout = 'b'\nforward = {}\nreverse = {}\n{}",
-                direction(rate, more),
-                direction("9 Mbit/s", ""),
-                if more.is_empty() { "" } else { "[autorate]\nreflectors = ['192.0.2.1']\n" }
-            );
-            super::warnings(&RouterSpec::parse(&text, "r.toml").unwrap())
-        };
-        let slow = warnings("sieve", "63 kbit/s", "");
-        assert!(
-            slow.len() == 1 && slow[0].starts_with("a -> b: at 63 kbit/s") && slow[0].contains("cake"),
-            "{slow:?}"
-        );
-        assert_eq!(warnings("sieve", "64 kbit/s", ""), Vec::<String>::new());
-        assert_eq!(warnings("cake", "32 kbit/s", ""), Vec::<String>::new());
-        let follows = ", autorate = { least = '32 kbit/s', most = '9 Mbit/s' }";
-        assert_eq!(warnings("sieve", "1 Mbit/s", follows).len(), 1, "a rate that may become so low");
-    }
 
     #[test]
     fn strict_priority_says_what_is_below() {

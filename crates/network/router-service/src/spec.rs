@@ -155,11 +155,9 @@ impl RouterSpec {
     }
 }
 
-/// Returns the usual limit of a queue: 1000 packets, and for Sieve four times the limit of its lanes, if that is more.
+/// Returns the usual limit of a queue: 1000 packets, and for Sieve four times the backlog that is free of charge, if that is more.
 pub fn default_limit(aqm: &AqmSpec, rate: Rate) -> Limit {
     const USUAL: u32 = 1000;
-    const PACKET: f64 = 1500.0;
     let AqmSpec::Sieve(sieve) = aqm else { return Limit::Packets(USUAL) };
-    let lanes = rate.as_bps() as f64 / 8.0 * sieve.target(rate).as_secs_f64() / PACKET;
-    Limit::Packets(USUAL.max((4.0 * lanes) as u32))
+    Limit::Packets(sieve.usual_limit(rate).max(USUAL))
 }

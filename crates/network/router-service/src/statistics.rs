@@ -112,8 +112,8 @@ record! {
     /// Values of Sieve, and its counters since it became the queue.
     #[derive(Copy, Deserialize)]
     pub struct SieveStatistics {
-        below_fair_share: PacketCount, counter("packets, B"), "Frames of flows that send less than the fair share. They do not wait behind the others.";
-        above_fair_share: PacketCount, counter("packets, B"), "Frames of flows that send more. They waited in the lanes, or were dropped before.";
+        below_fair_share: PacketCount, counter("packets, B"), "Frames of flows that had used less than their fair share. They do not wait behind the others.";
+        above_fair_share: PacketCount, counter("packets, B"), "Frames of flows that had used more. They waited for their own flow's packets, or were dropped.";
         fair_share_bps: u64, gauge("bit/s"), "The fair share of a flow.";
         load: f64, gauge("0..1"), "The part of the memory for flows that is in use.";
     }
@@ -582,10 +582,10 @@ impl HostStatistics {
 }
 
 impl From<SieveReadings> for SieveStatistics {
-    fn from(SieveReadings { went_first, paid, fair_share, load }: SieveReadings) -> Self {
+    fn from(SieveReadings { below, above, fair_share, load }: SieveReadings) -> Self {
         Self {
-            below_fair_share: went_first.into(),
-            above_fair_share: paid.into(),
+            below_fair_share: below.into(),
+            above_fair_share: above.into(),
             fair_share_bps: fair_share.as_bps(),
             load,
         }

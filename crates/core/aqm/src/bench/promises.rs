@@ -20,7 +20,7 @@ pub(crate) fn a_flow_keeps_its_order<Q: Sieving>() {
     let bench = rates.iter().zip(1..).fold(usual::<Q>(), |bench, (&rate, flow)| bench.flow(flow, rate));
     let bench = bench.run(30);
     assert!(
-        bench.queue.readings().sieve.unwrap().went_first.packets > 1000
+        bench.queue.readings().sieve.unwrap().below.packets > 1000
             && bench.queue.stats().dropped_in_all().packets > 1000
     );
 }

@@ -16,18 +16,8 @@ fn with(params: SieveParams) -> Bench {
 }
 
 #[test]
-fn gains_follow_the_round_trip() {
-    let params = SieveParams { rtt: Duration::from_millis(300), ..SieveParams::default() };
-    let control = params.pi2(Rate::from_mbps(15)).control;
-    assert_eq!(control.target, Duration::from_millis(100));
-    assert!((control.alpha - 0.01).abs() < 1e-9 && (control.beta - 0.75).abs() < 1e-9, "{control:?}");
-    // Three packets of 1500 B at 100 kbit/s.
-    assert_eq!(params.target(Rate::from_kbps(100)), Duration::from_millis(360));
-}
-
-#[test]
 fn the_sparse_go_first_whatever_their_hint() {
-    promises::the_sparse_go_first_whatever_their_hint::<Q>(0.009);
+    promises::the_sparse_go_first_whatever_their_hint::<Q>(0.0);
 }
 
 #[test]
@@ -37,131 +27,96 @@ fn a_flow_keeps_its_order() {
 
 #[test]
 fn who_sends_more_loses_more() {
-    promises::who_sends_more_loses_more::<Q>(0.06);
+    promises::who_sends_more_loses_more::<Q>(0.01);
 }
 
 #[test]
 fn a_flow_that_does_not_respond_keeps_its_share() {
-    promises::a_flow_that_does_not_respond_keeps_its_share::<Q>(0.004, 0.05);
+    promises::a_flow_that_does_not_respond_keeps_its_share::<Q>(0.0, 0.02);
 }
 
 #[test]
 fn a_host_that_splits_its_traffic_gains_only_where_flows_count() {
     let by = |key| SieveParams { key, ..SieveParams::default() };
     promises::a_host_that_splits_its_traffic_gains_only_where_flows_count::<Q>(
-        (&by(Key::Flow), 0.03),
-        (&by(Key::Source), 0.08),
+        (&by(Key::Flow), 0.01),
+        (&by(Key::Source), 0.02),
     );
-}
-
-/// A flow that sends a tenth more than the others, all of which the cap leaves their share, is not the one that loses less in the end.
-#[test]
-fn who_stays_above_the_share_is_led_back() {
-    let received = |surcharge| {
-        let bench = with(SieveParams { surcharge, ..SieveParams::default() });
-        let bench = (2..=8).fold(bench.flow(1, 0.6), |bench, flow| bench.flow(flow, 0.14));
-        f64::from(bench.run(60).got[&1].received) / 30_000.0
-    };
-    // An eighth of the link each, of which the seven need a little more.
-    let (with, without) = (received(0.5), received(0.0));
-    assert!(with < without && with < 0.16, "with the surcharge {with}, without {without}");
 }
 
 #[test]
 fn pulses_gain_nothing() {
-    promises::pulses_gain_nothing::<Q>(1.1);
+    promises::pulses_gain_nothing::<Q>(1.02);
 }
 
 #[test]
 fn new_flows_share_an_allowance() {
-    let flood =
-        |newcomers| promises::flood_of_new_flows::<Q>(&SieveParams { newcomers, ..SieveParams::default() });
-    let [call, flow] = flood(0.125);
-    assert!(call.lost() < 0.01 && call.longest <= Duration::from_millis(5), "{call:?}");
-    // All new flows are one that sends too much: 0.05 + f + f = 0.95 of the link.
-    assert!((f64::from(flow.received) / 20_000.0 - 0.45).abs() < 0.06, "{flow:?}");
-    // With the whole link for newcomers, they take most of it.
-    assert!(flood(1.0)[1].lost() > 0.5);
+    let [call, flow] = promises::flood_of_new_flows::<Q>(&SieveParams::default());
+    assert!(call.lost() == 0.0 && call.longest <= Duration::from_millis(5), "{call:?}");
+    // All new flows are one that sends too much: 0.05 + f + f = 1.
+    assert!((f64::from(flow.received) / 20_000.0 - 0.475).abs() < 0.05, "{flow:?}");
 }
 
 #[test]
-fn the_lanes_are_sure_of_their_share() {
-    let first_delay = Duration::from_secs(1);
-    let mut bench = with(SieveParams { first_delay, newcomer_age: Duration::ZERO, ..SieveParams::default() });
-    bench.sources = vec![(Id::Flow(1), 0.0, largest(), false)];
-    (0..900).for_each(|number| bench.send(0, number));
-    // Packets that came while the flow was below its share are served first; the others wait in the lanes.
-    while bench.queue.lanes.backlog().packets < bench.queue.backlog().packets {
-        bench.queue.dequeue(bench.now);
-    }
-    assert!(bench.queue.lanes.backlog().packets > 100);
-    bench.now = Instant::ZERO + Duration::from_millis(1);
-    for flow in 0..240 {
-        bench.sources = vec![(Id::Flow(1000 + flow), 0.0, largest(), false)];
-        bench.send(0, 1000 + flow);
-    }
-    let departures = (0..160).filter_map(|_| bench.queue.dequeue(bench.now));
-    let of_lanes = departures.filter(|departure| departure.packet.0 == 1).count();
-    assert!((18..=22).contains(&of_lanes), "an eighth of 160, and what was saved up: {of_lanes}");
-}
-
-#[test]
-fn who_has_stood_once_gets_out_again() {
+fn a_surge_is_soon_forgotten() {
     promises::a_surge_is_soon_forgotten::<Q>();
 }
 
+/// A flow that claims to mind delay waits less and loses more, and does not get more.
 #[test]
-fn who_waits_longer_pays_less() {
-    // Two flows above their share in the same lanes, one of which always lets the other pass.
-    let run = |surcharge| {
-        let mut bench = with(SieveParams { surcharge, ..SieveParams::default() }).flow(1, 0.7).flow(2, 0.7);
-        bench.sources[0].2 = Hint::LEAST_DELAY;
-        bench.run(40)
-    };
-    let bench = run(0.0);
-    assert!(bench.queue.waits[15] > bench.queue.waits[0] * 2, "{:?}", bench.queue.waits);
-    assert!(bench.got[&1].lost() > bench.got[&2].lost() + 0.02, "{:?}", bench.got);
-    // Both send the same, so in time both get the same.
-    let got = run(1.0).got;
-    assert!((got[&1].lost() - got[&2].lost()).abs() < 0.02, "{got:?}");
+fn a_hint_is_a_target() {
+    let mut bench = usual().flow(1, 0.36).flow(2, 0.36).flow(3, 0.36);
+    bench.sources[0].2 = Hint::LEAST_DELAY;
+    let got = bench.run(60).got;
+    assert!(got[&1].longest * 10 < got[&2].longest * 9, "{got:?}");
+    assert!(got[&1].lost() >= got[&2].lost() - 0.01, "{got:?}");
 }
 
 #[test]
 fn marks_are_no_way_to_stay() {
-    // A flow that ignores marks is dropped above `mark-until`, and gets its share.
-    let share = promises::share_of_a_flow_that_ignores_marks::<Q>(false);
-    assert!((share - 1.0 / 3.0).abs() < 0.08, "{share}");
-    // So is one that claims to be scalable.
-    let share = promises::share_of_a_flow_that_ignores_marks::<Q>(true);
-    assert!(share < 0.42, "{share}");
+    // A flow that ignores marks is dropped above `MARK_UNTIL`, and gets its share; scalable or not.
+    for is_scalable in [false, true] {
+        let share = promises::share_of_a_flow_that_ignores_marks::<Q>(is_scalable);
+        assert!((share - 1.0 / 3.0).abs() < 0.01, "{share}");
+    }
     // Nor does it help to stay a little above the share, and to claim to be scalable.
     let share = promises::share_of_a_scalable_flow_above_its_share::<Q>();
-    assert!(share < 0.21, "{share}");
-    promises::marks_come_before_drops::<Q>(10);
+    assert!(share < 0.204, "{share}");
+    promises::marks_come_before_drops::<Q>(2);
 }
 
-/// Flow 3 is a call; flow 4 floods from an id that has its cell by the first salt.
+/// Flow 3 is a call; sixteen others flood from ids that have its sets by the first salt.
 #[test]
 fn an_attack_by_a_known_salt_ends_with_it() {
     let got = |seconds| {
-        let mut bench = usual().flow(3, 0.05).flow(1, 0.6).flow(2, 0.6).flow(4, 1.0);
+        let mut bench = usual().flow(3, 0.05).flow(1, 0.6).flow(2, 0.6);
         // The first packet draws the salt.
         bench.send(0, 0);
-        let id = bench.queue.rates.collisions(3, true).next().unwrap();
-        bench.sources[3].0 = Id::Flow(id);
+        let ids: Vec<u32> = bench.queue.flows.collisions(3).take(16).collect();
+        bench = ids.iter().fold(bench, |bench, &id| bench.flow(id, 0.1));
         bench.run(seconds).got[&3]
     };
-    // The second half of a minute: the call is a part of the flood, and loses as it does.
-    assert!(got(58).lost() > 0.3, "{:?}", got(58));
     // Seconds 75 to 150.
     let after = got(150);
     assert!(after.lost() == 0.0 && after.longest <= Duration::from_millis(5), "{after:?}");
 }
 
+/// Eighty flows have thirty-two cells. They share accounts, also where the salt changes meanwhile.
+#[test]
+fn flows_that_share_an_account_keep_their_order() {
+    let mut bench = with(SieveParams { memory: 1024, ..SieveParams::default() });
+    bench = (1..=80).fold(bench, |bench, flow| bench.flow(flow, 0.03));
+    bench.send(0, 0);
+    let guests = |bench: &Bench| bench.queue.flows.has_guests(bench.now);
+    bench = bench.run(70);
+    assert!(guests(&bench) && bench.now > Instant::ZERO + Duration::from_secs(65));
+    assert!((1..=80).all(|flow| bench.got[&flow].received > 0), "{:?}", bench.got);
+}
+
 #[test]
 fn a_host_has_one_share_and_its_flows_a_fair_part_of_it() {
     let by_host = SieveParams { key: Key::SourceThenFlow, ..SieveParams::default() };
-    promises::a_host_has_one_share_and_its_flows_a_fair_part_of_it::<Q>(&by_host, 0.05, 0.012);
+    promises::a_host_has_one_share_and_its_flows_a_fair_part_of_it::<Q>(&by_host, 0.02, 0.005);
 }
 
 #[test]
@@ -172,6 +127,121 @@ fn new_flows_of_a_host_have_its_share() {
     });
 }
 
+/// Three calls begin with ten flows that send a burst each 20 ms, beside two flows that fill the link.
+#[test]
+fn calls_that_begin_do_not_wait_for_slow_starts() {
+    let mut bench = usual().flow(1, 0.7).flow(2, 0.7).run(4);
+    bench.sources = (11..21).map(|flow| (Id::Flow(flow), 0.0, largest(), false)).collect();
+    bench.sources.extend((21..24).map(|flow| (Id::Flow(flow), 0.0, largest(), false)));
+    bench.got.clear();
+    for ms in 0..400 {
+        bench.now += Duration::from_millis(1);
+        if ms < 200 && ms % 20 == 0 {
+            for number in 0..10 {
+                (0..10).for_each(|source| bench.send(source, ms * 100 + number));
+            }
+        }
+        if ms < 200 && ms % 20 == 5 {
+            (10..13).for_each(|source| bench.send(source, ms));
+        }
+        bench.depart();
+    }
+    for call in 21..24 {
+        let got = bench.got[&call];
+        assert!(got.lost() == 0.0 && got.longest <= Duration::from_millis(100), "flow {call}: {got:?}");
+    }
+}
+
+/// From 8 to 0.8 Mbit/s.
+#[test]
+fn after_a_fall_of_the_rate_the_sparse_go_first_at_once() {
+    let mut bench = usual().flow(1, 0.9).flow(2, 0.9).flow(3, 0.01).run(10);
+    bench.queue.set_rate(bench.now, Rate::from_kbps(800));
+    bench.got.clear();
+    let mut longest = Duration::ZERO;
+    for ms in 1..5000_u32 {
+        bench.now += Duration::from_millis(1);
+        (0..2).filter(|_| ms % 2 == 0).for_each(|source| bench.send(source, 1_000_000 + ms));
+        if ms % 100 == 0 {
+            bench.send(2, 1_000_000 + ms);
+        }
+        if ms % 10 == 0 {
+            bench.depart();
+        }
+        longest = longest.max(bench.got.get(&3).map_or(Duration::ZERO, |got| got.longest));
+    }
+    // A packet takes 10 ms.
+    assert!(longest <= Duration::from_millis(30), "{longest:?}");
+}
+
+/// Flows that always have twenty packets of 40 to 1500 B waiting, and what each has got, with a queue that drops none of them.
+fn backlogged(flows: u32, random: &mut RandomStream) -> (Sieve<u32>, Vec<u64>) {
+    let rtt = Duration::from_secs(10);
+    let params = SieveParams { rtt, newcomer_age: Duration::ZERO, ..SieveParams::default() };
+    let rate = Rate::from_mbps(8);
+    let mut queue = Sieve::build(&params, Limit::Packets(100_000), false, rate).unwrap();
+    let mut now = Instant::ZERO;
+    let mut arrive = |queue: &mut Sieve<u32>, now, flow| {
+        let size = 40 + (random.uniform() * 1461.0) as u32;
+        queue.enqueue(now, Arrival { flow, ..Arrival::new(size, largest()) }, flow, random);
+    };
+    (0..20 * flows).for_each(|number| arrive(&mut queue, now, number % flows));
+    let mut sent = vec![0; flows as usize];
+    for round in 0..20_000 {
+        let departure = queue.dequeue(now).expect("packets wait");
+        now += rate.transmission_time(cutline_units::Bytes::new(departure.size.into()));
+        sent[departure.packet as usize] += u64::from(departure.size) * u64::from(round >= 1000);
+        arrive(&mut queue, now, departure.packet);
+    }
+    (queue, sent)
+}
+
+/// Goyal, Vin, Cheng 1996, theorem 1, and the width of a slot. The flows are backlogged all of the time, so in every interval the
+/// bytes that two of them got differ by at most the sum of their largest packets and the packets that are sorted wrongly.
+#[test]
+fn backlogged_flows_get_the_same_to_two_packets() {
+    for flows in [2, 3, 7, 20] {
+        let mut random = cutline_units::Streams::new(flows.into()).stream("queue", "drop");
+        let (queue, sent) = backlogged(flows, &mut random);
+        let (least, most) = (*sent.iter().min().unwrap(), *sent.iter().max().unwrap());
+        let bound = 2 * 1500 + queue.calendar.width() as u64 * 2;
+        assert!(most - least <= bound, "{flows} flows, {bound} B: {sent:?}");
+        assert!(least > 100_000, "{sent:?}");
+    }
+}
+
+/// Of n sparse flows each waits for at most a packet of each other one and the packet in service, whatever three others send.
+#[test]
+fn a_sparse_flow_waits_for_sparse_flows_alone() {
+    for sparse in [1, 5, 20] {
+        let mut bench = usual().flow(1, 0.5).flow(2, 1.0).flow(3, 3.0);
+        for flow in 0..sparse {
+            bench = bench.flow(100 + flow, 0.01);
+        }
+        let got = bench.run(20).got;
+        for flow in 100..100 + sparse {
+            let bound = Duration::from_millis(u64::from(sparse) + 1);
+            assert!(got[&flow].lost() == 0.0 && got[&flow].longest <= bound, "{sparse}: {:?}", got[&flow]);
+        }
+    }
+}
+
+/// A flow gets a third of what three flows get, to 2 %, for any claim and any rate of its own.
+#[test]
+fn no_claim_gains_a_share() {
+    for hint in [1, 4, 16] {
+        for (ecn, scalable) in [(false, false), (true, false), (true, true)] {
+            for rate in [0.4, 0.8, 4.0] {
+                let mut bench = usual().flow(1, rate).flow(2, 0.6).flow(3, 0.6);
+                bench.sources[0].2 = Hint::from_level(hint);
+                (bench.sources[0].3, bench.scalable) = (ecn, scalable);
+                let received = f64::from(bench.run(30).got[&1].received) / 15_000.0;
+                assert!(received < 1.02 / 3.0, "hint {hint}, {ecn}, {scalable}, {rate}: {received}");
+            }
+        }
+    }
+}
+
 #[test]
 fn an_emptied_queue_is_a_new_one() {
     let mut bench = usual().flow(1, 1.5).flow(2, 0.1).run(5);
@@ -179,6 +249,6 @@ fn an_emptied_queue_is_a_new_one() {
     let mut flushed = 0;
     bench.queue.reset(bench.now, &mut |_| flushed += 1);
     assert_eq!((flushed, bench.queue.backlog()), (waiting, Backlog::default()));
-    assert_eq!(bench.queue.share.get(), 1e6);
-    assert_eq!(bench.queue.probability(), Some(Probability::ZERO));
+    assert_eq!(bench.queue.share, 1e6);
+    assert!(bench.queue.calendar.is_empty());
 }

@@ -92,7 +92,7 @@ impl<P: Copy> ChargedLanes<P> {
     }
 
     /// Returns the place at which a packet of that hint would be inserted now (TSQ eq. 2), if it has `waited`
-    /// in earlier queues. 2), if it has `waited` elsewhere before. It holds until the next push or pop.
+    /// in earlier queues. It holds until the next push or pop.
     #[inline]
     pub fn insertion_point(&self, now: Instant, hint: Hint, waited: Duration) -> InsertionPoint {
         let lane = hint.lane().min(self.lanes.len() - 1);
@@ -103,14 +103,6 @@ impl<P: Copy> ChargedLanes<P> {
             if self.age_credit { own - waited.min(own.saturating_since(Instant::ZERO)) } else { own };
         let [weight, charged_weight] = [credited, own].map(|weight| self.lanes.fit(lane, weight));
         InsertionPoint { lane, q, weight, charged_weight, in_service }
-    }
-
-    /// Returns the place behind all packets that weigh `least`: in the lane of the least delay.
-    #[inline]
-    pub fn insertion_point_behind(&self, now: Instant, least: Instant) -> InsertionPoint {
-        let point = self.insertion_point(now, Hint::LEAST_DELAY, Duration::ZERO);
-        let weight = self.lanes.fit(point.lane, least);
-        InsertionPoint { weight, charged_weight: weight, ..point }
     }
 
     /// Returns the offer to a packet of that hint that arrives now.
@@ -147,18 +139,6 @@ impl<P: Copy> ChargedLanes<P> {
         charge(p, self.l, point.q, q_prime, self.max_ratio)
     }
 
-    /// p' / p of a packet at `point` if the delay ahead of it is taken to be q' (TSQ eq. 5).
-    #[inline]
-    pub fn charge_ratio(&self, point: &InsertionPoint, q_prime: Duration) -> f64 {
-        charge_ratio(self.l, point.q, q_prime, self.max_ratio)
-    }
-
-    /// q': the backlog ahead of `point`, as a delay.
-    #[inline]
-    pub fn ahead(&mut self, point: &InsertionPoint) -> Duration {
-        if self.pays_p(point.lane) { point.q } else { self.q_prime(point) }
-    }
-
     /// Inserts a packet that has arrived now. Returns false, and inserts nothing, if there is no memory for it: the queue
     /// is full then.
     #[inline]
@@ -181,24 +161,6 @@ impl<P: Copy> ChargedLanes<P> {
     #[inline]
     pub fn serve(&mut self, now: Instant, size: u32) {
         self.service_ends = now.saturating_add(self.drain.time(u64::from(size)));
-    }
-
-    /// Returns the time at which the next packet was enqueued.
-    #[inline]
-    pub fn next_arrived(&self) -> Option<Instant> {
-        self.lanes.next_arrived()
-    }
-
-    /// The lane of the packet that is next.
-    #[inline]
-    pub fn next_lane(&self) -> Option<usize> {
-        self.lanes.next_lane()
-    }
-
-    /// The weight of the packet that is next.
-    #[inline]
-    pub fn least_weight(&self) -> Option<Instant> {
-        self.lanes.least_weight()
     }
 
     /// Returns the backlog.
@@ -233,19 +195,6 @@ impl<P: Copy> ChargedLanes<P> {
 }
 
 impl InsertionPoint {
-    /// The same place, or the place behind packets of weight `least`.
-    #[inline]
-    #[must_use]
-    pub fn behind(self, least: Instant) -> Self {
-        Self { weight: self.weight.max(least), ..self }
-    }
-
-    /// The lane of its hint.
-    #[inline]
-    pub const fn lane(&self) -> usize {
-        self.lane
-    }
-
     /// The weight that a packet here gets.
     #[inline]
     pub const fn weight(&self) -> Instant {

@@ -258,13 +258,13 @@ function linkCard(pid, way) {
   const lost = new Chart("Dropped and marked packets", [line("dropped_early_per_s", "early"),
     line("dropped_overflow_per_s", "queue full"), line("dropped_other_per_s", "other"), line("marked_per_s", "marked (ECN)")],
   perSecond, source);
-  const lanes = new Chart("Traffic of flows below and above the fair share",
-    [line("below_fair_share_bps", "below: does not wait behind others"), line("above_fair_share_bps", "above: waits in lanes")],
+  const shares = new Chart("Traffic of flows below and above the fair share",
+    [line("below_fair_share_bps", "below: does not wait behind others"), line("above_fair_share_bps", "above: waits for its own flow")],
     rate, source);
   const id = `link-${pid}-${way}`;
   return make("article", { class: "card", id },
     make("h3", { class: "name" }), make("p", { class: "dim about" }),
-    make("div", { class: "charts" }, waits.node, carried.node, lost.node, lanes.node),
+    make("div", { class: "charts" }, waits.node, carried.node, lost.node, shares.node),
     make("h4", {}, "Why packets wait or are dropped"), make("ul", { class: "facts why" }),
     make("h4", {}, "Flows that send most: what they wait, get and lose"), make("div", { class: "scroll flows" }),
     make("h4", {}, "Hosts"), make("div", { class: "scroll hosts" }),

@@ -8,16 +8,18 @@ use cutline_units::{Duration, Instant, mix};
 /// Time for which visitors are written into one filter.
 const GENERATION: Duration = Duration::from_secs(2);
 
+/// Number of bits for a visitor.
+const PROBES: u32 = 4;
+/// A filter with more bits set than this part of them is not believed. Otherwise, in a flood of flows that are seen once, many would be
+/// taken for visitors of before; so that happens to at most one flow in 128.
+const MOST: f64 = 0.25;
+
 /// Recent visitors of cells: a Bloom filter in two generations (Bloom 1970).
 #[derive(Clone, Debug)]
-pub(crate) struct Visitors {
+pub(super) struct Visitors {
     generations: [Box<[u64]>; 2],
     /// Bits that are set in each.
     set: [u64; 2],
-    /// Number of bits for a visitor.
-    probes: u32,
-    /// A filter with more bits set than this part of them is not believed.
-    most: f64,
     /// Index of the generation that is written.
     written: usize,
     /// Until when.
@@ -25,32 +27,22 @@ pub(crate) struct Visitors {
 }
 
 impl Visitors {
-    /// Filters of `memory` bytes together, with two bits for a visitor.
-    pub(crate) fn new(memory: usize) -> Self {
-        Self::with(memory, 2, 1.0)
-    }
-
-    /// The same with four bits for a visitor. While more than a quarter of the bits are set, no visitor is remembered: otherwise, in a
-    /// flood of flows that are seen once, many would be taken for visitors of before. So that happens to at most one flow in 128.
-    pub(crate) fn sceptical(memory: usize) -> Self {
-        Self::with(memory, 4, 0.25)
-    }
-
-    fn with(memory: usize, probes: u32, most: f64) -> Self {
+    /// Empty filters of `memory` bytes together.
+    pub(super) fn new(memory: usize) -> Self {
         let words = (memory / 2 / size_of::<u64>()).max(1);
         let empty: Box<[u64]> = vec![0; words].into();
         let generations = [empty.clone(), empty];
-        Self { generations, set: [0; 2], probes, most, written: 0, until: Instant::ZERO }
+        Self { generations, set: [0; 2], written: 0, until: Instant::ZERO }
     }
 
     /// Forgets all visitors.
-    pub(crate) fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.generations.iter_mut().for_each(|bits| bits.fill(0));
         self.set = [0; 2];
     }
 
     /// Remembers a flow by its hash, and answers whether it was remembered.
-    pub(crate) fn note(&mut self, now: Instant, hash: u64) -> bool {
+    pub(super) fn note(&mut self, now: Instant, hash: u64) -> bool {
         if now >= self.until {
             let late = now.saturating_since(self.until) >= GENERATION;
             self.written = 1 - self.written;
@@ -64,8 +56,8 @@ impl Visitors {
         // The table's place is in the upper bits and the fingerprint in the lower ones, so another round of mixing.
         let mut hash = mix(hash);
         let bits = self.generations[0].len() as u64 * 64;
-        let mut is_in = [0, 1].map(|filter: usize| self.set[filter] as f64 <= self.most * bits as f64);
-        for probe in 0..self.probes {
+        let mut is_in = [0, 1].map(|filter: usize| self.set[filter] as f64 <= MOST * bits as f64);
+        for probe in 0..PROBES {
             let half = if probe % 2 == 0 { hash >> 32 } else { hash & 0xffff_ffff };
             let at = (half * bits) >> 32;
             let (word, bit) = ((at / 64) as usize, 1 << (at % 64));
@@ -98,19 +90,17 @@ mod tests {
 
     #[test]
     fn visitors_are_remembered_for_a_generation() {
-        for mut visitors in [Visitors::new(8192), Visitors::sceptical(8192)] {
-            let at = |ms| Instant::ZERO + Duration::from_millis(ms);
-            assert!(!visitors.note(at(100), 7) && visitors.note(at(1900), 7) && visitors.note(at(3800), 7));
-            assert!(!visitors.note(at(10_000), 7), "too long ago");
-        }
+        let mut visitors = Visitors::new(8192);
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        assert!(!visitors.note(at(100), 7) && visitors.note(at(1900), 7) && visitors.note(at(3800), 7));
+        assert!(!visitors.note(at(10_000), 7), "too long ago");
     }
 
     #[test]
     fn a_flood_of_strangers_is_not_believed() {
         for strangers in [1000, 3000, 10_000, 100_000] {
-            let share = taken(Visitors::sceptical(8192), strangers);
+            let share = taken(Visitors::new(8192), strangers);
             assert!(share < 1.0 / 128.0, "{strangers}: {share}");
         }
-        assert!(taken(Visitors::new(8192), 100_000) > 0.9);
     }
 }

@@ -4,17 +4,19 @@
 //! below the floor, because its next packet starts at the floor. So the accounts that matter are those of flows that have sent
 //! within tau, and the one that owes least is given up first.
 //!
-//! The table is set-associative: a salted hash of the flow chooses a set of eight cells. A flow that is not in its set takes a cell
+//! The table is set-associative: a salted hash of the flow chooses two sets of eight cells. A flow that is in neither takes a cell
 //! that has been unused for some seconds; if there is none, that of the flow without waiting packets that owes least, and inherits its debt
 //! (Metwally, Agrawal, El Abbadi 2005, "space saving"). So no flow gains by taking a cell, and a flow that sends much is not forgotten because
-//! many small ones pass by. If packets of all eight wait, the flow shares an account with one of them, as flows do that have the same hash
-//! in other queues. A flow that takes a cell is new for a while, unless it has been here in the last seconds ([`Visitors`]).
+//! many small ones pass by. The choice between two sets lets sets of eight fill up evenly (Azar, Broder, Karlin, Upfal 1999): with one set, three
+//! in a thousand of 1,000 flows have no cell in 64 kB, and share an account. If packets of all sixteen wait, the flow shares an account
+//! with one of them, as flows do that have the same hash in other queues. Its wait is then that of an account, and not its own choice: its hint
+//! does not count, and the price has no grace. A flow that takes a cell is new for a while, unless it has been here in the last seconds ([`Visitors`]).
 //!
-//! An attacker who knows the salt can find eight flows that share a set with a victim, and take its cell. The [`Salt`] changes every
+//! An attacker who knows the salt can find sixteen flows that share both sets with a victim, and take its cell. The [`Salt`] changes every
 //! minute, and a flow moves with its account, for [`SILENCE`] after the change.
 
-use crate::salt::Salt;
-use crate::visitors::Visitors;
+use super::salt::Salt;
+use super::visitors::Visitors;
 use cutline_units::{Duration, Instant, RandomStream, mix};
 
 /// Cells of a set: three cache lines.
@@ -67,6 +69,8 @@ pub(super) struct Accounts {
     salt: Salt,
     /// Until when there may be packets of flows that shared an account because all cells of their set were taken.
     shared_until: Instant,
+    /// The salt that was in use when flows began to share accounts. They share the same ones until none does.
+    guests_salt: u64,
     /// The age from which a flow is no newcomer, in units of age.
     grown_up: u16,
 }
@@ -79,9 +83,10 @@ impl Accounts {
         let age = newcomer_age.as_nanos() >> (TICK_BITS + AGE_BITS);
         Self {
             cells: vec![Account::default(); sets * WAYS].into(),
-            visitors: Visitors::sceptical(memory / MEMORIES),
+            visitors: Visitors::new(memory / MEMORIES),
             salt: Salt::default(),
             shared_until: Instant::ZERO,
+            guests_salt: 0,
             grown_up: age.min(u64::from(BIRTH / 2)) as u16,
         }
     }
@@ -129,8 +134,8 @@ impl Accounts {
             self.salt.draw(now, SILENCE, random);
         }
         let tick = ticks(now);
-        let first = self.first_of(id, self.salt.now().unwrap_or_default());
-        let place = self.in_set(id, first).unwrap_or_else(|| self.move_in(now, id, first, floor));
+        let sets = self.sets_of(id, self.salt.now().unwrap_or_default());
+        let place = self.in_set(id, sets[0]).unwrap_or_else(|| self.find_elsewhere(now, id, sets, floor));
         let cell = &mut self.cells[place];
         if tick.wrapping_sub(cell.at) > silence() && cell.waiting == 0 {
             cell.state = USED | NEW | birth(tick);
@@ -190,38 +195,46 @@ impl Accounts {
         set.iter().position(|cell| cell.id == id && cell.state & USED != 0).map(|way| first + way)
     }
 
-    /// Finds a cell for a flow that is not in its set, and answers its place. The flow takes one of which no packets wait, with its
-    /// account by the salt before. If packets of all wait, it shares the one of its hash.
+    /// Finds a flow that is not in its first set: in its second one, or a cell for it.
     #[cold]
     #[inline(never)]
-    fn move_in(&mut self, now: Instant, id: u32, first: usize, floor: f64) -> usize {
+    fn find_elsewhere(&mut self, now: Instant, id: u32, sets: [usize; 2], floor: f64) -> usize {
+        self.in_set(id, sets[1]).unwrap_or_else(|| self.move_in(now, id, sets, floor))
+    }
+
+    /// Finds a cell for a flow that has none, and answers its place. The flow takes one of which no packets wait, with its account by the salt
+    /// before. If packets of all wait, it is a guest: it shares an account.
+    fn move_in(&mut self, now: Instant, id: u32, sets: [usize; 2], floor: f64) -> usize {
         let tick = ticks(now);
-        let is_changing = self.salt.is_changing(now);
-        let first_before = self.first_of(id, self.salt.before());
-        let before = if is_changing { self.in_set(id, first_before) } else { None };
-        let way = id as usize % WAYS;
-        if before.is_none() && now < self.shared_until {
+        let has_guests = now < self.shared_until;
+        // As long as the table has no room, flows may have to stay in their cells by the salt before.
+        let is_changing = has_guests || self.salt.is_changing(now);
+        let sets_before = is_changing.then(|| self.sets_of(id, self.salt.before()));
+        let before = sets_before.into_iter().flatten().find_map(|first| self.in_set(id, first));
+        if before.is_none() && has_guests {
             // It may have packets that are charged to the account that it shared: it stays behind them.
-            let shared = [first, first_before].map(|first| first + way);
-            let shared = shared.into_iter().take(1 + usize::from(is_changing));
-            if let Some(place) = shared.rev().find(|place| self.cells[*place].waiting > 0) {
+            let place = self.shared_by(id);
+            if self.cells[place].waiting > 0 {
                 self.shared_until = now.saturating_add(SILENCE);
                 return place;
             }
         }
-        let set = &self.cells[first..first + WAYS];
         // Cells of which packets wait come last, and those of flows that have been silent for long first; then by the smallest debt.
         let rank = |cell: &Account| {
             let is_live = cell.state & USED != 0 && tick.wrapping_sub(cell.at) <= silence();
             u64::from(cell.waiting > 0) << 63 | u64::from(is_live) << 62 | cell.finish.max(0.0).to_bits() >> 2
         };
-        let place = first + (0..WAYS).min_by_key(|way| rank(&set[*way])).expect("a set has cells");
+        let ways = sets.iter().flat_map(|&first| first..first + WAYS);
+        let place = ways.min_by_key(|place| rank(&self.cells[*place])).expect("a set has cells");
         let taken = self.cells[place];
         if taken.waiting > 0 {
-            if before.is_none() {
+            return before.unwrap_or_else(|| {
+                if !has_guests {
+                    self.guests_salt = self.salt.now().unwrap_or_default();
+                }
                 self.shared_until = now.saturating_add(SILENCE);
-            }
-            return before.unwrap_or(first + way);
+                self.shared_by(id)
+            });
         }
         let inherited = if taken.finish > floor { taken.finish } else { 0.0 };
         self.cells[place] = if let Some(before) = before {
@@ -241,19 +254,31 @@ impl Accounts {
         place
     }
 
+    /// The place of the account that a flow without a cell shares.
+    fn shared_by(&self, id: u32) -> usize {
+        self.sets_of(id, self.guests_salt)[0] + id as usize % WAYS
+    }
+
+    /// Returns whether flows share accounts.
+    #[cfg(test)]
+    pub(super) fn has_guests(&self, now: Instant) -> bool {
+        now < self.shared_until
+    }
+
     /// Flows that an attacker who knows the salt would take: those in the set of `victim`.
     #[cfg(test)]
     pub(super) fn collisions(&self, victim: u32) -> impl Iterator<Item = u32> {
-        let place = |flow| self.first_of(flow, self.salt.now().unwrap_or_default());
-        let set = place(victim);
-        (victim + 1..).filter(move |&flow| place(flow) == set)
+        let sets = |flow| self.sets_of(flow, self.salt.now().unwrap_or_default());
+        let of_victim = sets(victim);
+        (victim + 1..).filter(move |&flow| sets(flow).iter().all(|set| of_victim.contains(set)))
     }
 
-    /// Number of the first cell of a flow's set.
+    /// Numbers of the first cells of a flow's two sets.
     #[inline]
-    fn first_of(&self, id: u32, salt: u64) -> usize {
+    fn sets_of(&self, id: u32, salt: u64) -> [usize; 2] {
         let sets = (self.cells.len() / WAYS) as u64;
-        (((mix(u64::from(id) ^ salt) >> 32) * sets) >> 32) as usize * WAYS
+        let hash = mix(u64::from(id) ^ salt);
+        [hash >> 32, hash & 0xffff_ffff].map(|half| ((half * sets) >> 32) as usize * WAYS)
     }
 }
 

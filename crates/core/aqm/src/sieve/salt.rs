@@ -11,7 +11,7 @@ const LIFETIME: Duration = Duration::from_secs(60);
 
 /// The salts of a table.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Salt {
+pub(super) struct Salt {
     /// `None` before the first packet.
     now: Option<u64>,
     before: u64,
@@ -23,13 +23,13 @@ pub(crate) struct Salt {
 impl Salt {
     /// Returns whether it is time to draw a salt.
     #[inline]
-    pub(crate) fn is_due(&self, now: Instant) -> bool {
+    pub(super) fn is_due(&self, now: Instant) -> bool {
         now >= self.next
     }
 
     /// Draws a salt. Flows are looked for by the salt before for `memory`.
     #[cold]
-    pub(crate) fn draw(&mut self, now: Instant, memory: Duration, random: &mut RandomStream) {
+    pub(super) fn draw(&mut self, now: Instant, memory: Duration, random: &mut RandomStream) {
         let fresh = (random.uniform() * (1_u64 << 53) as f64) as u64;
         *self = Self {
             now: Some(fresh),
@@ -41,19 +41,19 @@ impl Salt {
 
     /// Returns the salt; `None` before the first packet.
     #[inline]
-    pub(crate) const fn now(&self) -> Option<u64> {
+    pub(super) const fn now(&self) -> Option<u64> {
         self.now
     }
 
     /// Returns the salt before.
     #[inline]
-    pub(crate) const fn before(&self) -> u64 {
+    pub(super) const fn before(&self) -> u64 {
         self.before
     }
 
     /// Returns whether there may be flows that are found by the salt before only.
     #[inline]
-    pub(crate) fn is_changing(&self, now: Instant) -> bool {
+    pub(super) fn is_changing(&self, now: Instant) -> bool {
         now < self.changing_until
     }
 }
