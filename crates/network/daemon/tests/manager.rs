@@ -285,6 +285,6 @@ fn a_flow_whose_rate_is_reserved_is_not_charged_again() {
     eventually("another flow gets what is free", || granted(&other, free.min(4_000_000)));
     client.send(&Request::Withdraw { id: 1 }).unwrap();
     eventually("both are charged", || interface().promised == 7_500_000);
-    assert!(granted(&own, 4_000_000) && granted(&other, 3_500_000));
+    eventually("both know it", || granted(&own, 4_000_000) && granted(&other, 3_500_000));
     net.end("a", Signal::TERM);
 }
