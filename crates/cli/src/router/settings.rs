@@ -255,8 +255,8 @@ mod tests {
         let spec = default(None).spec(rate).unwrap();
         assert_eq!((spec.aqm.name(), spec.tsq, spec.limit), ("sieve", None, Limit::Packets(1000)));
         assert_eq!(spec.standing_delay(), None);
-        // Four times 33 ms of packets of 1500 B.
-        assert_eq!(default(None).spec(Rate::from_mbps(900)).unwrap().limit, Limit::Packets(9999));
+        // Four times a third of 100 ms of packets of 1500 B.
+        assert_eq!(default(None).spec(Rate::from_mbps(900)).unwrap().limit, Limit::Packets(10_000));
         let rtt = Duration::from_millis(20);
         let near = QueueArgs { rtt: Some(rtt), ..default(None) };
         assert!(near.spec(rate).unwrap().aqm.values().contains(&("rtt", ParameterValue::Duration(rtt))));
