@@ -175,10 +175,11 @@ impl DirectSocket {
     /// # Errors
     /// When the system has no room for another descriptor. The port is free, too.
     pub fn vacate(&self) -> io::Result<()> {
+        let vacated = vacate(&self.fd);
+        // Not before: the next owner's frames are for no other socket.
         let mut port = lock(&self.port);
         *port = Arc::new(Port::released(port.number()));
-        drop(port);
-        vacate(&self.fd)
+        vacated
     }
 
     /// Sets the delay hint of its messages: in the header of frames, and as the priority in the host's queues, which an interface with

@@ -5,12 +5,7 @@ use super::*;
 /// A path that repeats, replays and reorders datagrams, and loses none.
 fn wild_path(listener: SocketAddr, seed: u64, is_over: &Arc<AtomicBool>) -> SocketAddr {
     let is_over = Arc::clone(is_over);
-    let [front, back] = [0, 0].map(|_: u8| UdpSocket::bind(LOOPBACK[0]).unwrap());
-    let here = front.local_addr().unwrap();
-    back.connect(listener).unwrap();
-    for socket in [&front, &back] {
-        socket.set_nonblocking(true).unwrap();
-    }
+    let (front, back, here) = path_to(listener);
     thread::spawn(move || {
         let mut random = cutline_units::Streams::new(seed).stream("path", "wild");
         let mut ways: [Vec<Vec<u8>>; 2] = Default::default();

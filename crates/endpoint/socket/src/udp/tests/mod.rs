@@ -58,15 +58,22 @@ fn patient(socket: &QosUdpSocket) {
     socket.set_read_timeout(Some(time::Duration::from_secs(60))).unwrap();
 }
 
-/// Datagrams between two ends, each after some time. Of those of the end that connects each `lost`-th is lost. Ends when both have
-/// been silent for two seconds.
-fn slow_path(listener: SocketAddr, delay: Duration, lost: Option<u64>) -> SocketAddr {
+/// The sockets of a path to a listener, which do not block: one towards the end that connects, and one towards the listener; and the address of the
+/// first.
+fn path_to(listener: SocketAddr) -> (UdpSocket, UdpSocket, SocketAddr) {
     let [front, back] = [0, 0].map(|_: u8| UdpSocket::bind(LOOPBACK[0]).unwrap());
     let here = front.local_addr().unwrap();
     back.connect(listener).unwrap();
     for socket in [&front, &back] {
         socket.set_nonblocking(true).unwrap();
     }
+    (front, back, here)
+}
+
+/// Datagrams between two ends, each after some time. Of those of the end that connects each `lost`-th is lost. Ends when both have
+/// been silent for two seconds.
+fn slow_path(listener: SocketAddr, delay: Duration, lost: Option<u64>) -> SocketAddr {
+    let (front, back, here) = path_to(listener);
     thread::spawn(move || {
         let mut under_way = VecDeque::<(Instant, bool, Vec<u8>)>::new();
         let (mut client, mut heard, mut bytes) = (None, now(), [0; 2000]);
