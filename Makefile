@@ -222,6 +222,7 @@ validate-mib: setup
 validate-programs: setup
 	@tools/setup.sh programs
 	$(CARGO) test --locked -p cutline-lab --test all -- programs:: routed:: --ignored --nocapture
+	$(CARGO) test --locked -p cutline-lab --test all -- hosts::
 	$(CARGO) test --locked -p cutline-reproduce --test all -- qsock:: --ignored --nocapture
 
 # RSVP's messages: tshark finds nothing malformed in the committed captures, which are what the engine sends. Then ten thousand
