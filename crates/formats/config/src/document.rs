@@ -104,6 +104,14 @@ impl Document {
         Self { rule, ..self }
     }
 
+    /// Returns the document without a key of the whole file. Places stay those of the file.
+    pub fn without(&self, key: &str) -> Self {
+        let Self { sources, root, named_lists, rule } = self;
+        let others = root.0.iter().filter(|(name, _)| *name != key);
+        let root = Table(others.map(|(name, entry)| (name.clone(), entry.clone())).collect());
+        Self { sources: Arc::clone(sources), root, named_lists, rule: *rule }
+    }
+
     /// The file's text as it was read, without the overrides.
     pub fn text(&self) -> &str {
         &self.sources[0].text

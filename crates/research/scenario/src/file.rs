@@ -99,6 +99,7 @@ impl ScenarioFile {
         let mut points = Vec::with_capacity(total);
         let mut problems: Vec<Found> = Vec::new();
         for combination in combinations {
+            let combination = combination.map_err(|errors| self.with_those_of_the_base(errors))?;
             let label = sweep::label(&combination.settings);
             match read::scenario(&combination.document) {
                 Ok(scenario) => points.push(SweepPoint { settings: combination.settings, scenario }),

@@ -72,13 +72,15 @@ pub(crate) struct Combination {
 }
 
 /// Returns all combinations of a document's sweep, in order; the document itself if it has no sweep. Paths for which
-/// `is_set` returns true do not vary.
+/// `is_set` returns true do not vary. A combination is made when its turn comes, and has no sweep: together they would
+/// take memory that grows with the square of their number.
 pub(crate) fn combinations(
     document: &Document,
     is_set: impl Fn(&str) -> bool,
-) -> Result<Vec<Combination>, Errors> {
+) -> Result<impl ExactSizeIterator<Item = Result<Combination, Errors>>, Errors> {
     let (bundles, points) = varying(document, is_set)?;
-    (0..points).map(|index| combination(document, &bundles, index)).collect()
+    let base = document.without(SWEEP_KEYS);
+    Ok((0..points).map(move |index| combination(&base, &bundles, index)))
 }
 
 /// Returns the number of combinations of a document's sweep; 1 if it has no sweep.
@@ -121,13 +123,13 @@ fn leave_out(bundle: &mut Bundle<'_>, is_set: impl Fn(&str) -> bool) {
 
 /// Returns the combination with number `index`. The number is written in the mixed radix of the bundles' lengths; the first
 /// bundle has the most significant digit.
-fn combination(document: &Document, bundles: &[Bundle<'_>], mut index: usize) -> Result<Combination, Errors> {
+fn combination(base: &Document, bundles: &[Bundle<'_>], mut index: usize) -> Result<Combination, Errors> {
     let mut chosen = vec![0; bundles.len()];
     for (digit, bundle) in chosen.iter_mut().zip(bundles).rev() {
         *digit = index % bundle[0].values.len();
         index /= bundle[0].values.len();
     }
-    let mut point = Combination { document: document.clone(), settings: Vec::new() };
+    let mut point = Combination { document: base.clone(), settings: Vec::new() };
     let mut problems = Vec::new();
     let set = bundles.iter().zip(chosen);
     let mut set: Vec<(&Axis<'_>, &Node)> =
@@ -139,7 +141,7 @@ fn combination(document: &Document, bundles: &[Bundle<'_>], mut index: usize) ->
         let node = node.clone();
         if let Err(why) = point.document.set(&axis.path, axis.key, node) {
             let key = format!("{SWEEP_KEYS}.{}", axis.path);
-            problems.push(document.problem(Some(axis.key), Some(&key), format!(": {why}")));
+            problems.push(base.problem(Some(axis.key), Some(&key), format!(": {why}")));
         }
     }
     if problems.is_empty() { Ok(point) } else { Err(Errors::new(problems)) }

@@ -367,6 +367,24 @@ fn an_overridden_path_does_not_vary() {
 }
 
 #[test]
+fn the_memory_of_a_sweep_grows_with_its_points() {
+    let held = |points: u32| {
+        let sweep = format!(
+            "\n[sweep]\n\"flow.audio.start\" = {:?}\n",
+            (0..points).map(|at| format!("{at} us")).collect::<Vec<_>>()
+        );
+        let file = file(&format!("{AUDIO}{sweep}"));
+        let mut found = 0;
+        let memory = allocation_counter::measure(|| found = file.expand().unwrap().len());
+        assert_eq!(found, points as usize);
+        memory.bytes_max
+    };
+    // Each point had the whole sweep while the others were made: 16 times as much.
+    let (some, more) = (held(200), held(800));
+    assert!(more < 5 * some, "200 points {some} B, 800 points {more} B");
+}
+
+#[test]
 fn a_scenario_without_a_sweep_is_one_point() {
     let points = file(GRAPH).expand().unwrap();
     assert_eq!((points.len(), points[0].label().as_str()), (1, "base"));
