@@ -13,6 +13,7 @@
 #   tools/setup.sh linux    also, for make validate-linux and make test-vm: QEMU, busybox
 #   tools/setup.sh peers    also, for the tests of cutline exec with other programs: a browser, curl, iperf3, Go, Python, tshark
 #   tools/setup.sh mib      also, for make validate-mib: smilint
+#   tools/setup.sh page     also, for the tests of the monitor's page: a browser, axe-core in target/axe, promtool
 #   tools/setup.sh programs also, for the tests of gateways with real applications: ffmpeg, omniORB with its IDL compiler, a C++ compiler
 #   tools/setup.sh traces   also, for the tests that read traces with other tools: tshark, tcpdump and flent
 set -eu
@@ -90,7 +91,13 @@ case "${1:-base}" in
     peers)
         need chromium chromium; need curl curl; need iperf3 iperf3; need go golang-go; need python3 python3; need tshark tshark ;;
     mib) need smilint smitools; need python3 python3 ;;
-    page) need chromium chromium; need promtool prometheus ;;
+    page)
+        need chromium chromium; need promtool prometheus
+        "$0" python
+        axe="$(dirname "$0")/../target/axe"
+        # The package contains axe-core, a library of JavaScript; the rest of it is not used.
+        [ -e "$axe/axe_playwright_python/axe.min.js" ] ||
+            "$(dirname "$0")/../target/venv/bin/pip" install --quiet --disable-pip-version-check --no-deps --target "$axe" axe-playwright-python==0.1.8 ;;
     programs)
         need ffmpeg ffmpeg; need c++ g++; need omniidl omniidl; need /usr/include/omniORB4/CORBA.h libomniorb4-dev ;;
     *) fail "unknown part \`$1\`; allowed are base, lint, miri, fuzz, python, python-full, ns2, ns3, linux, traces, peers, mib, page, programs" ;;

@@ -1,7 +1,7 @@
 //! The page in a browser: headless Chromium draws it, and its drawing is examined.
 
 use crate::common::Monitor;
-use crate::common::browser::Browser;
+use crate::common::browser::{AXE, Browser};
 use cutline_publish::{DirectionRow, LimitRow, Publisher, RowKind, SocketRow, SpreadRow, ViolationRow};
 use cutline_router_service::{FlowStatistics, HostStatistics, PacketCount, Statistics};
 use cutline_testbed::skip;
@@ -15,6 +15,10 @@ const COMMAND: &str = "make validate-page";
 
 /// Starts the browser; without one the test is skipped.
 fn browser() -> Option<Browser> {
+    if !std::path::Path::new(AXE).exists() {
+        skip("axe-core is not there", COMMAND);
+        return None;
+    }
     let browser = Browser::start();
     if browser.is_none() {
         skip("chromium is not there", COMMAND);
@@ -36,6 +40,7 @@ fn an_empty_page_says_what_is_missing_and_what_brings_it() {
     ] {
         browser.wait_for_text(text);
     }
+    assert_eq!(browser.accessibility_faults(), [] as [&str; 0]);
     drop(monitor);
 }
 
@@ -173,6 +178,24 @@ fn links_sockets_and_reasons_are_drawn_and_move_with_keys() {
     });
 }
 
+/// Moves the focus with the Tab key over everything that reacts to keys: in the order of the page, and visibly (WCAG 2.2 success
+/// criteria 2.1.1, 2.4.3 and 2.4.7).
+fn reach_all_by_tab(browser: &mut Browser) {
+    const REACTING: &str = "[...document.querySelectorAll('button, a[href], input, select, [tabindex=\"0\"]')]";
+    browser.evaluate("document.getElementById('pause').click()");
+    browser.evaluate("document.activeElement.blur()");
+    let all = browser.evaluate(&format!("{REACTING}.length")).as_u64().unwrap();
+    assert!(all > 5, "{all}");
+    for number in 0..all {
+        browser.press("Tab");
+        let place = browser.evaluate(&format!("{REACTING}.indexOf(document.activeElement)"));
+        assert_eq!(place, json!(number));
+        let outline = browser.evaluate("getComputedStyle(document.activeElement).outlineStyle");
+        assert_ne!(outline, json!("none"), "number {number}");
+    }
+    browser.evaluate("document.getElementById('pause').click()");
+}
+
 fn examine(browser: &mut Browser, at: SocketAddr) {
     // A link to a socket of this process.
     browser.open(&format!("http://{at}/#socket={}/7", std::process::id()), [1200, 1600]);
@@ -207,9 +230,11 @@ fn examine(browser: &mut Browser, at: SocketAddr) {
         browser.prefer(scheme);
         grounds.push(browser.evaluate("getComputedStyle(document.body).backgroundColor"));
         assert_eq!(browser.evaluate(PALE_TEXTS), json!([]), "{scheme}");
+        assert_eq!(browser.accessibility_faults(), [] as [&str; 0], "{scheme}");
         browser.picture(picture);
     }
     assert_ne!(grounds[0], grounds[1], "a page for dark rooms and one for light ones");
+    reach_all_by_tab(browser);
     // The pointer is one for all charts; the keyboard moves it.
     browser.evaluate("document.querySelector('.chart svg').focus()");
     assert_eq!(browser.evaluate("document.querySelectorAll('.cursor').length"), json!(0));
@@ -226,11 +251,15 @@ fn examine(browser: &mut Browser, at: SocketAddr) {
     // Two seconds would bring two points.
     std::thread::sleep(Duration::from_secs(2));
     assert_eq!(browser.evaluate(POINTS), before);
-    // On a phone nothing is wider than the screen.
-    browser.open(&format!("http://{at}/"), [390, 800]);
-    browser.wait_for_text("lan0 -> wan0: sieve at 10.0 Mbit/s");
-    browser.wait_for("document.documentElement.scrollWidth <= 390");
+    // On a phone nothing is wider than the screen, nor with texts of twice or four times their size in a window of 1280 pixels
+    // (WCAG 2.2 success criteria 1.4.4 and 1.4.10).
+    for width in [640, 320, 390] {
+        browser.open(&format!("http://{at}/"), [width, 800]);
+        browser.wait_for_text("lan0 -> wan0: sieve at 10.0 Mbit/s");
+        browser.wait_for(&format!("document.documentElement.scrollWidth <= {width}"));
+    }
     assert_eq!(browser.evaluate(PALE_TEXTS), json!([]));
+    assert_eq!(browser.accessibility_faults(), [] as [&str; 0]);
     // Texts of charts are as large as others: 11 px, as far as the margins of the page allow.
     let height = "document.querySelector('.chart text').getBoundingClientRect().height";
     browser.wait_for(&format!("{height} >= 10"));

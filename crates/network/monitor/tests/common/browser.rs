@@ -19,6 +19,17 @@ pub struct Browser {
     _folder: tempfile::TempDir,
 }
 
+/// axe-core, where `tools/setup.sh page` unpacks it.
+pub const AXE: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../../target/axe/axe_playwright_python/axe.min.js");
+
+/// The violations of axe-core's rules, and what it cannot decide, as texts, in JavaScript. The contrast of texts in a drawing, which it
+/// cannot see, has a test of its own.
+const ACCESSIBILITY_FAULTS: &str = "axe
+    .run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] })
+    .then((found) => [...found.violations, ...found.incomplete.filter((one) => one.id !== 'color-contrast')].map((one) =>
+        `${one.id}: ${one.help}: ${one.nodes.map((node) => node.html.slice(0, 120)).join('; ')}`))";
+
 /// Variable with the folder for pictures.
 const PICTURES: &str = "CUTLINE_PICTURES";
 
@@ -86,6 +97,20 @@ impl Browser {
         answer["result"]["value"].clone()
     }
 
+    /// Returns the faults that axe-core finds in the page with its rules for WCAG 2.2, levels A and AA, and its own of best
+    /// practice: for each the rule, its meaning, and the elements.
+    pub fn accessibility_faults(&mut self) -> Vec<String> {
+        let library = std::fs::read_to_string(AXE).unwrap();
+        self.evaluate(&format!("{library}; true"));
+        let faults = self.call(
+            "Runtime.evaluate",
+            &json!({ "expression": ACCESSIBILITY_FAULTS, "returnByValue": true, "awaitPromise": true }),
+        );
+        assert!(faults["exceptionDetails"].is_null(), "{faults}");
+        let faults = faults["result"]["value"].as_array().expect("a list");
+        faults.iter().map(|fault| fault.as_str().unwrap().to_owned()).collect()
+    }
+
     /// Waits until an expression in the page is true.
     pub fn wait_for(&mut self, expression: &str) {
         let end = Instant::now() + PATIENCE;
@@ -116,8 +141,11 @@ impl Browser {
 
     /// Presses and releases a key.
     pub fn press(&mut self, key: &str) {
+        // Tab moves the focus only with its number.
+        let number = if key == "Tab" { 9 } else { 0 };
         for kind in ["keyDown", "keyUp"] {
-            self.call("Input.dispatchKeyEvent", &json!({ "type": kind, "key": key, "code": key }));
+            let event = json!({ "type": kind, "key": key, "code": key, "windowsVirtualKeyCode": number });
+            self.call("Input.dispatchKeyEvent", &event);
         }
     }
 }
