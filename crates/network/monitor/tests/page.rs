@@ -181,7 +181,8 @@ fn links_sockets_and_reasons_are_drawn_and_move_with_keys() {
 /// Moves the focus with the Tab key over everything that reacts to keys: in the order of the page, and visibly (WCAG 2.2 success
 /// criteria 2.1.1, 2.4.3 and 2.4.7).
 fn reach_all_by_tab(browser: &mut Browser) {
-    const REACTING: &str = "[...document.querySelectorAll('button, a[href], input, select, [tabindex=\"0\"]')]";
+    const REACTING: &str =
+        "[...document.querySelectorAll('button, a[href], input, select, [tabindex=\"0\"]')]";
     browser.evaluate("document.getElementById('pause').click()");
     browser.evaluate("document.activeElement.blur()");
     let all = browser.evaluate(&format!("{REACTING}.length")).as_u64().unwrap();

@@ -23,7 +23,7 @@ pub struct Browser {
 pub const AXE: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../../target/axe/axe_playwright_python/axe.min.js");
 
-/// The violations of axe-core's rules, and what it cannot decide, as texts, in JavaScript. The contrast of texts in a drawing, which it
+/// The violations of axe-core's rules and its undecided cases as texts, in JavaScript. The contrast of texts in a drawing, which axe-core
 /// cannot see, has a test of its own.
 const ACCESSIBILITY_FAULTS: &str = "axe
     .run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] })
