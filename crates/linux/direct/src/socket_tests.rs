@@ -2,6 +2,7 @@ use super::*;
 use crate::inbox::{DirectInbox, Glance};
 use cutline_sys::datagrams::Wait;
 use cutline_wire::direct::{DirectHeader, HEADER, LONGEST_MESSAGE};
+use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
 /// Returns the loopback, whose frames have the link address 0; `None` if this process may not open packet sockets.
 fn loopback() -> Option<u32> {
@@ -30,6 +31,24 @@ fn receive(inbox: &mut DirectInbox, socket: &DirectSocket, count: usize) -> Vec<
 
 fn message(length: usize, seed: u8) -> Vec<u8> {
     (0..length).map(|at| (at as u8).wrapping_mul(13) ^ seed).collect()
+}
+
+#[test]
+fn a_process_without_the_capability_is_told_its_name_and_keeps_no_port() {
+    let Some(lo) = loopback() else { return };
+    const PORT: u16 = 47_011;
+    // Capabilities are of a thread.
+    std::thread::spawn(move || {
+        let mut sets = capabilities(None).unwrap();
+        sets.effective.remove(CapabilitySet::NET_RAW);
+        set_capabilities(None, sets).unwrap();
+        let refused = DirectSocket::bind(lo, PORT).unwrap_err().to_string();
+        assert!(refused.contains("a packet socket cannot be opened: not permitted"), "{refused}");
+        assert!(refused.contains("CAP_NET_RAW"), "{refused}");
+    })
+    .join()
+    .unwrap();
+    DirectSocket::bind(lo, PORT).unwrap();
 }
 
 #[test]
