@@ -35,8 +35,8 @@ fn message(length: usize, seed: u8) -> Vec<u8> {
 
 #[test]
 fn a_process_without_the_capability_is_told_its_name_and_keeps_no_port() {
-    let Some(lo) = loopback() else { return };
     const PORT: u16 = 47_011;
+    let Some(lo) = loopback() else { return };
     // Capabilities are of a thread.
     std::thread::spawn(move || {
         let mut sets = capabilities(None).unwrap();
