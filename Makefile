@@ -27,8 +27,10 @@ PRELOAD := target/preload/libcutline_preload.so
 
 # The crates without IO, and those whose tests make interfaces and namespaces, as root.
 CORE := $(foreach folder,$(wildcard crates/foundation/* crates/core/*),-p cutline-$(notdir $(folder)))
-NETWORK := sys netlink direct socket gateway baseline-runner traffic lab daemon cli
-NET := $(foreach name,$(NETWORK),-p cutline-$(name))
+# Laboratories are in one row of programs: the start of one removes what a killed one has left.
+NETWORK := sys netlink direct socket gateway traffic daemon
+LABORATORIES := cli lab baseline-runner
+NET := $(foreach name,$(NETWORK) $(LABORATORIES),-p cutline-$(name))
 
 .PHONY: help setup trial demo check bpf test test-vm test-net test-real-time attack properties bless lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-linux-tcp validate-traces validate-exec validate-page validate-explain validate-mib validate-programs validate-rsvp validate-recipes install install-command install-library install-service deb check-deb check-systemd package wheel check-wheel python-reference bench-python python-tree test-python test-python-quick test-python-full clean service
 
@@ -90,11 +92,11 @@ demo: $(BIN)
 
 # The same random cases every time, so that a change that has nothing to do with a failure is not held up by it;
 # `make properties` looks for new ones.
-# The tests of crates that make namespaces run one program after another, and all others beside them: those of the package for Python too.
+# The programs of crates that make namespaces run in two rows, and all others beside them: those of the package for Python too.
 test: setup
 	@tools/setup.sh python
-	PROPTEST_RNG_SEED=1 RUST_TEST_THREADS=$(TEST_THREADS) tools/run_tests.py --cargo $(CARGO) $(NETWORK) \
-		--then "$(MAKE) --no-print-directory BUILT=1 test-python-quick"
+	PROPTEST_RNG_SEED=1 RUST_TEST_THREADS=$(TEST_THREADS) tools/run_tests.py --cargo $(CARGO) \
+		--row "$(NETWORK)" --row "$(LABORATORIES)" --then "$(MAKE) --no-print-directory BUILT=1 test-python-quick"
 
 # Format, clippy and tests of the crates in which most changes begin, as any user, without what the other crates need.
 check:

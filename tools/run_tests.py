@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Builds all tests and runs them in two rows at the same time; `make test` calls it.
+"""Builds all tests and runs them in several rows at the same time; `make test` calls it.
 
-Tests of the packages named on the command line make network namespaces and interfaces, or count what the machine has.
-Their programs run one after another, as under `cargo test`. Most of them wait for packets and timers, so the programs
-of all other packages, the examples of the documentation and the tests for Python run beside them.
+A row has the programs of some packages, which run one after another, as under `cargo test`: packages whose tests would
+disturb each other belong to one row, such as those that start laboratories, each of which removes what killed ones have
+left. Tests that make network namespaces mostly wait for packets and timers, so the programs of all other packages, the
+examples of the documentation and the tests for Python run beside them: one row more takes them from the front of a
+queue, and so does each row that has done its own.
 
 Each line of output begins with the name of what printed it. A failed program does not stop the others: the failed
 tests are listed at the end, and the exit code is 1.
@@ -11,6 +13,7 @@ tests are listed at the end, and the exit code is 1.
 
 import argparse
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -20,6 +23,8 @@ import sys
 import threading
 import time
 import tomllib
+from collections import deque
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,16 +52,18 @@ class Failure:
 
 
 class Rows:
-    """Rows of steps, which run beside each other."""
+    """Rows of steps, which run beside each other, and a queue of steps for rows that have nothing left."""
 
-    def __init__(self) -> None:
+    def __init__(self, queue: list[Step]) -> None:
+        self.queue = deque(queue)
         self.failures: list[Failure] = []
         self.processes: set[subprocess.Popen[str]] = set()
         self.lock = threading.Lock()
         self.stopped = False
 
     def run(self, rows: list[list[Step]]) -> None:
-        """Runs each row's steps in order, and the rows at the same time. An error of a row is an error of this call."""
+        """Runs each row's steps in order, and the rows and the queue at the same time. An error of a row is an error of
+        this call."""
         with ThreadPoolExecutor(len(rows)) as threads:
             running = [threads.submit(self._row, row) for row in rows]
             try:
@@ -72,7 +79,7 @@ class Rows:
                 raise
 
     def _row(self, steps: list[Step]) -> None:
-        for step in steps:
+        for step in itertools.chain(steps, self._queued()):
             process = self._start(step)
             if process is None:
                 return
@@ -89,6 +96,15 @@ class Rows:
                 self.processes.discard(process)
                 if code != 0:
                     self.failures.append(Failure(step.name, tests, code))
+
+    def _queued(self) -> Iterator[Step]:
+        """Takes steps from the queue until it is empty."""
+        while True:
+            # Another row may have taken the last one.
+            try:
+                yield self.queue.popleft()
+            except IndexError:
+                return
 
     def _start(self, step: Step) -> "subprocess.Popen[str] | None":
         with self.lock:
@@ -147,7 +163,13 @@ def package_name(manifest: Path) -> str:
 
 def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("packages", nargs="+", help="packages whose programs run one after another, without cutline-")
+    arguments.add_argument(
+        "--row",
+        action="append",
+        default=[],
+        metavar="PACKAGES",
+        help="packages whose programs run one after another, without cutline-",
+    )
     arguments.add_argument("--cargo", default="cargo", help="the cargo to use")
     arguments.add_argument("--then", action="append", default=[], metavar="COMMAND", help="a command that also runs tests")
     options = arguments.parse_args()
@@ -156,29 +178,32 @@ def main() -> int:
 
     programs = built(options.cargo)
     known = {package for package, _ in programs}
-    if unknown := [name for name in options.packages if f"cutline-{name}" not in known]:
+    packages = [[f"cutline-{name}" for name in row.split()] for row in options.row]
+    in_rows = list(itertools.chain(*packages))
+    if unknown := [name for name in in_rows if name not in known]:
         arguments.error(f"no tests in {', '.join(unknown)}")
     # With the examples, and so with the features that the tests have, so that nothing is built a second time.
     subprocess.run([options.cargo, "build", "--workspace", "--locked", "--lib", "--bins", "--examples"], check=True)
 
-    network = {f"cutline-{name}" for name in options.packages}
-    first = [step for package, step in programs if package in network]
-    second = [step for package, step in programs if package not in network]
-    second.append(Step("doc", [options.cargo, "test", "--workspace", "--locked", "--doc", "--no-fail-fast"], root))
-    second += [Step(command.split()[-1], command.split(), root) for command in options.then]
+    rows = [[step for package, step in programs if package in row] for row in packages]
+    # The commands first: the longest are among them.
+    queue = [Step(command.split()[-1], command.split(), root) for command in options.then]
+    queue.append(Step("doc", [options.cargo, "test", "--workspace", "--locked", "--doc", "--no-fail-fast"], root))
+    queue += [step for package, step in programs if package not in in_rows]
+    steps = len(queue) + sum(map(len, rows))
 
     # SIGTERM ends the programs as well, as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    rows = Rows()
+    runner = Rows(queue)
     began = time.monotonic()
     try:
-        rows.run([first, second])
+        runner.run([*rows, []])
     except KeyboardInterrupt:
         return 130
-    print(f"\n{len(first) + len(second)} programs in {time.monotonic() - began:.0f} s, {len(rows.failures)} failed")
-    for failure in rows.failures:
+    print(f"\n{steps} programs in {time.monotonic() - began:.0f} s, {len(runner.failures)} failed")
+    for failure in runner.failures:
         print(f"failed: {failure.name}, exit code {failure.code}: {', '.join(failure.tests) or 'see its output'}")
-    return 1 if rows.failures else 0
+    return 1 if runner.failures else 0
 
 
 if __name__ == "__main__":
