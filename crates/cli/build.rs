@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn main() {
-    println!("cargo::rerun-if-changed=build.rs");
+    // Without git, no other file is named, and any change would run this again. A file that a package does not have would, too:
+    // the package for Python has no build.rs.
+    println!("cargo::rerun-if-changed=Cargo.toml");
     println!("cargo::rustc-env=CUTLINE_COMMIT={}", commit().unwrap_or_else(|| "commit unknown".to_owned()));
 }
 
