@@ -9,9 +9,10 @@ use crate::{message, output};
 use cutline_aqm::{Aqm as _, AqmSpec, Discipline as _, Limit, Pi2, QueueSpec, Sieve, TsqParams};
 use cutline_params::ParameterValue;
 use cutline_qdisc::{
-    BPFFS, ChangeOutcome, INSTANCES, KernelQueues, QdiscChange, QdiscError, QdiscSettings, QdiscStatus,
-    Removal, default_limit, in_words,
+    BPFFS, ChangeOutcome, KernelQueues, QdiscChange, QdiscError, QdiscSettings, QdiscStatus, Removal,
+    default_limit, in_words,
 };
+use cutline_qdisc_loader::{INSTANCES, ObjectLoader};
 use cutline_router::Overhead;
 use cutline_router_service::too_small;
 use cutline_sys::ethtool;
@@ -209,7 +210,7 @@ impl AddArgs {
     fn add(&self) -> Result<(), Failure> {
         let name = self.place.interface()?;
         let settings = self.settings()?;
-        let added = self.place.pins.queues().add(name, &settings, self.replace, self.instances)?;
+        let added = self.place.pins.queues().add(name, &settings, self.replace, &ObjectLoader { instances: self.instances })?;
         output::print(&format!("{}: {}\n", Printable(name), in_a_line(&added)))?;
         if let Some(note) = note_on_segments(name, self.rate) {
             message::print(&note);

@@ -1,8 +1,8 @@
 //! Adding, changing, reading and removing the queues of this host's interfaces.
 
 use crate::layout::{AccountLayout, InterfaceKey, QdiscConfig, QdiscCounters};
-use crate::pins::{Entry, Pins};
-use crate::{KernelQueue, QdiscChange, QdiscError, QdiscSettings, object};
+use crate::pins::{self, Entry, Pins};
+use crate::{KernelQueue, QdiscChange, QdiscError, QdiscSettings};
 use cutline_netlink::{Interface, RootQdisc, interfaces};
 use cutline_sys::{SysError, random};
 use cutline_units::Instant;
@@ -16,8 +16,6 @@ use std::time::Duration;
 
 /// Usual place of the file system for programs.
 pub const BPFFS: &str = "/sys/fs/bpf";
-/// Number of instances unless another is given.
-pub const INSTANCES: u32 = 64;
 
 /// Folder of all pins.
 const FOLDER: &str = "cutline";
@@ -70,6 +68,15 @@ pub enum Removal {
     Freed,
 }
 
+/// Loader of the programs of queues.
+pub trait QdiscLoader {
+    /// Loads a queue and pins it in a folder, in which nothing is: its maps by their names, and last its link as [`LINK`](crate::LINK).
+    ///
+    /// # Errors
+    /// When the programs are missing, the kernel refuses them, or the process may not. What was pinned may be left behind.
+    fn load(&self, queue: KernelQueue, folder: &Path) -> Result<(), QdiscError>;
+}
+
 /// A lock on the folder of all pins: processes that add and remove queues take turns.
 struct Guard {
     _folder: rustix::fd::OwnedFd,
@@ -81,7 +88,7 @@ impl KernelQueues {
         Self { folder: bpffs.join(FOLDER) }
     }
 
-    /// Adds a queue at the root of an interface. With `replace` it replaces another one. The first queue is loaded with so many instances.
+    /// Adds a queue at the root of an interface. With `replace` it replaces another one. The first queue of its kind is loaded by `loader`.
     ///
     /// # Errors
     /// When the kernel has no such queues, the interface has a queueing discipline that is not to be replaced, a setting is not allowed, or the
@@ -91,14 +98,14 @@ impl KernelQueues {
         name: &str,
         settings: &QdiscSettings,
         replace: bool,
-        instances: u32,
+        loader: &dyn QdiscLoader,
     ) -> Result<QdiscStatus, QdiscError> {
         let interface = &Interface::named(name)?;
         let queue = settings.kernel_queue()?;
         // Values that are not allowed are refused before anything is loaded, and also where nothing can be loaded.
         settings.config(interface.header, 0, 0)?;
         let _guard = self.lock()?;
-        let added = self.add_locked(interface, settings, queue, replace, instances);
+        let added = self.add_locked(interface, settings, queue, replace, loader);
         self.tidy()?;
         added
     }
@@ -109,7 +116,7 @@ impl KernelQueues {
         settings: &QdiscSettings,
         queue: KernelQueue,
         replace: bool,
-        instances: u32,
+        loader: &dyn QdiscLoader,
     ) -> Result<QdiscStatus, QdiscError> {
         if let Some(RootQdisc { kind, handle }) = RootQdisc::of(interface)? {
             let interface_name = interface.name.clone();
@@ -128,7 +135,7 @@ impl KernelQueues {
         let folder = self.folder.join(queue.folder());
         let mut pins = Pins::open(queue, folder.clone())?;
         if pins.is_none() {
-            object::load(queue, instances, &folder)?;
+            load(queue, loader, &folder)?;
             pins = Pins::open(queue, folder.clone())?;
         }
         let pins = pins.ok_or(QdiscError::OtherLayout { folder })?;
@@ -313,7 +320,7 @@ impl KernelQueues {
                 None => false,
             };
             if !is_used {
-                object::remove(&folder)?;
+                pins::remove(&folder)?;
             }
         }
         // It stays where one of them is used.
@@ -377,6 +384,19 @@ impl KernelQueues {
     }
 }
 
+/// Loads a queue. Nothing is left behind if that fails.
+fn load(queue: KernelQueue, loader: &dyn QdiscLoader, folder: &Path) -> Result<(), QdiscError> {
+    cutline_sys::bpf::queueing_disciplines()?;
+    // A loader that was killed has left some pins.
+    pins::remove(folder)?;
+    let done = loader.load(queue, folder);
+    if done.is_err() {
+        // The error of loading is the one that matters.
+        let _removed = pins::remove(folder);
+    }
+    done
+}
+
 fn status(
     pins: &Pins,
     queue: KernelQueue,
@@ -386,7 +406,7 @@ fn status(
     let instance = entry.instance;
     let config = pins.config(instance)?;
     let load = match queue {
-        KernelQueue::Sieve => Some(load(&pins.accounts(instance)?, config.sieve.tau, cutline_sys::now())),
+        KernelQueue::Sieve => Some(table_load(&pins.accounts(instance)?, config.sieve.tau, cutline_sys::now())),
         KernelQueue::Tsq => None,
     };
     let slots = pins.slots(instance)?.saturating_sub(1);
@@ -394,7 +414,7 @@ fn status(
 }
 
 /// Returns the part of the cells that flows have used in the last `tau` ns.
-fn load(accounts: &[AccountLayout], tau: u64, now: Instant) -> f64 {
+fn table_load(accounts: &[AccountLayout], tau: u64, now: Instant) -> f64 {
     const USED: u16 = 0x8000;
     let ticks = |nanos: u64| (nanos >> 20) as u32;
     let now = ticks((now - Instant::ZERO).as_nanos());
@@ -444,8 +464,8 @@ mod tests {
         // The clock of ticks has restarted since the third.
         let cells = [cell(0x8000, 5), cell(0, 5), cell(0x9001, u32::MAX), cell(0x8000, u32::MAX - 900)];
         let now = Instant::from_nanos(6 << 20);
-        assert_eq!(load(&cells, 150_000_000, now), 0.5);
-        assert_eq!(load(&[], 150_000_000, now), 0.0);
+        assert_eq!(table_load(&cells, 150_000_000, now), 0.5);
+        assert_eq!(table_load(&[], 150_000_000, now), 0.0);
     }
 
     #[test]
