@@ -36,6 +36,8 @@ pub struct KernelQueues {
 pub struct QdiscStatus {
     /// The interface.
     pub interface: String,
+    /// Number of the interface.
+    pub index: u32,
     /// The queue.
     pub queue: KernelQueue,
     /// Number of its instance.
@@ -44,9 +46,7 @@ pub struct QdiscStatus {
     pub config: QdiscConfig,
     /// Its statistics.
     pub counters: QdiscCounters,
-    /// Packets for which it has memory.
-    pub slots: u32,
-    /// Part of Sieve's table of flows that is in use; `None` for TSQ.
+    /// Part of Sieve's table of flows that is in use; `None` for TSQ, and for a process without `CAP_SYS_ADMIN`.
     pub load: Option<f64>,
 }
 
@@ -73,7 +73,7 @@ pub trait QdiscLoader {
     /// Loads a queue and pins it in a folder, in which nothing is: its maps by their names, and last its link as [`LINK`](crate::LINK).
     ///
     /// # Errors
-    /// When the programs are missing, the kernel refuses them, or the process may not. What was pinned may be left behind.
+    /// When the programs are missing, the kernel refuses them, or the process may not. Some pins may be left behind.
     fn load(&self, queue: KernelQueue, folder: &Path) -> Result<(), QdiscError>;
 }
 
@@ -405,12 +405,22 @@ fn status(
 ) -> Result<QdiscStatus, QdiscError> {
     let instance = entry.instance;
     let config = pins.config(instance)?;
-    let load = match queue {
-        KernelQueue::Sieve => Some(table_load(&pins.accounts(instance)?, config.sieve.tau, cutline_sys::now())),
+    let accounts = match queue {
+        KernelQueue::Sieve => permitted(pins.accounts(instance))?,
         KernelQueue::Tsq => None,
     };
-    let slots = pins.slots(instance)?.saturating_sub(1);
-    Ok(QdiscStatus { interface, queue, instance, config, counters: pins.counters(instance)?, slots, load })
+    let load = accounts.map(|accounts| table_load(&accounts, config.sieve.tau, cutline_sys::now()));
+    let counters = pins.counters(instance)?;
+    Ok(QdiscStatus { interface, index: entry.key.index, queue, instance, config, counters, load })
+}
+
+/// Returns a value that was read; `None` if this process may not read it. The kernel opens an inner map for `CAP_SYS_ADMIN` alone, and the other
+/// maps for the owner of their pins.
+fn permitted<T>(read: Result<T, QdiscError>) -> Result<Option<T>, QdiscError> {
+    match read {
+        Err(QdiscError::System(SysError::NotPermitted { .. })) => Ok(None),
+        read => read.map(Some),
+    }
 }
 
 /// Returns the part of the cells that flows have used in the last `tau` ns.
@@ -466,6 +476,14 @@ mod tests {
         let now = Instant::from_nanos(6 << 20);
         assert_eq!(table_load(&cells, 150_000_000, now), 0.5);
         assert_eq!(table_load(&[], 150_000_000, now), 0.0);
+    }
+
+    #[test]
+    fn only_a_missing_privilege_makes_a_value_unknown() {
+        let failed = |kind: std::io::ErrorKind| Err::<u32, _>(QdiscError::map("unread")(kind.into()));
+        assert_eq!(permitted(Ok(7)).unwrap(), Some(7));
+        assert_eq!(permitted(failed(std::io::ErrorKind::PermissionDenied)).unwrap(), None);
+        assert!(permitted(failed(std::io::ErrorKind::NotFound)).is_err());
     }
 
     #[test]

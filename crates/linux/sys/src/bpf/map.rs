@@ -111,7 +111,8 @@ struct InfoOf {
 /// Opens the object, a map or a link, that is pinned at a path.
 ///
 /// # Errors
-/// When there is none, or the process may not: it needs `CAP_BPF`, or access to the file where unprivileged bpf(2) is allowed.
+/// When there is none, or the process may not: it needs access to the file. Before Linux 5.19 it also needs `CAP_BPF` where unprivileged bpf(2) is
+/// forbidden.
 pub fn pinned(path: &Path) -> io::Result<OwnedFd> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     let attributes = ObjectPath { path: path.as_ptr() as u64, descriptor: 0, flags: 0 };
@@ -148,12 +149,7 @@ impl Map {
     }
 
     /// Creates a map of this type, without types of keys and values.
-    pub(super) fn create(
-        kind: MapType,
-        key_size: u32,
-        value_size: u32,
-        entries: u32,
-    ) -> io::Result<Self> {
+    pub(super) fn create(kind: MapType, key_size: u32, value_size: u32, entries: u32) -> io::Result<Self> {
         let attributes =
             CreateMap { kind: kind as u32, key_size, value_size, entries, ..CreateMap::default() };
         // SAFETY: the attributes point to nothing.
