@@ -48,12 +48,14 @@ fn counted(value: &Value) -> String {
 
 fn sieve(direction: &Direction) -> String {
     direction.sieve.as_ref().map_or_else(String::new, |sieve| {
+        let in_use = sieve
+            .load
+            .map_or_else(String::new, |load| format!(", {:.0} % of its memory in use", 100.0 * load));
         format!(
-            "sieve: {} below the fair share, {} above; fair share {:.3} Mbit/s, {:.0} % of its memory in use\n",
+            "sieve: {} below the fair share, {} above; fair share {:.3} Mbit/s{in_use}\n",
             sieve.below_fair_share.packets,
             sieve.above_fair_share.packets,
             sieve.fair_share_bps as f64 / 1e6,
-            100.0 * sieve.load,
         )
     })
 }

@@ -4,8 +4,8 @@ use crate::exit::Failure;
 use crate::interrupt;
 use crate::outlets::Outlets;
 use cutline_monitor::{
-    CollectorOptions, DEFAULT_LISTEN, DEFAULT_QUERY_SOCKET, HostMonitor, MonitorError, MonitorOptions,
-    PublicationLimits, WebOptions, token,
+    CollectorOptions, DEFAULT_LISTEN, DEFAULT_QUERY_SOCKET, HostMonitor, KernelQueueReader, MonitorError,
+    MonitorOptions, PublicationLimits, WebOptions, token,
 };
 use cutline_service::regular_file;
 use cutline_snmp::{SnmpError, SnmpOptions, SnmpService};
@@ -94,6 +94,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         query: args.socket.clone(),
         limits: PublicationLimits::DEFAULT,
         readers_see_all,
+        kernel_queues: KernelQueueReader::default(),
     };
     let monitor = HostMonitor::start(MonitorOptions { collector, web })?;
     let stop = interrupt::cancel_flag(String::new())?;

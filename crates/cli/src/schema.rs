@@ -83,7 +83,7 @@ const DOCUMENTS: &[Document] = &[
         &["the local socket of a router (a line for each answer)", "cutline router stats --config"],
     ),
     #[cfg(feature = "qdisc")]
-    document::<crate::qdisc::QdiscList>("qdisc", &["cutline qdisc show --json"]),
+    document::<cutline_router_service::QdiscList>("qdisc", &["cutline qdisc show --json"]),
     #[cfg(feature = "machine")]
     document::<cutline_provision::status::Status>("reservations", &["cutline reservations --json"]),
     #[cfg(feature = "machine")]

@@ -75,6 +75,26 @@ fn a_place_without_a_bpffs_is_named() {
     assert_eq!(folder.path().read_dir().unwrap().count(), 0);
 }
 
+/// The monitor reads the queues by bpf(2) and netlink. A forbidden system call would end it.
+#[test]
+fn the_units_of_the_monitor_allow_reading_the_queues() {
+    for name in ["cutlined.service", "cutline-monitor.service"] {
+        let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging").join(name);
+        let unit = std::fs::read_to_string(unit).unwrap();
+        let allows = |key: &str, value: &str| {
+            unit.lines()
+                .filter_map(|line| line.strip_prefix(key))
+                .any(|line| line.split(' ').any(|it| it == value))
+        };
+        assert!(allows("SystemCallFilter=", "bpf"), "{name}");
+        assert!(allows("RestrictAddressFamilies=", "AF_NETLINK"), "{name}");
+        assert!(
+            !unit.contains("CAP_SYS_ADMIN") && !unit.contains("User="),
+            "{name}: root reads them without it"
+        );
+    }
+}
+
 #[test]
 fn help_has_examples_for_each_action() {
     for action in ["", "add", "change", "show", "del"] {

@@ -4,7 +4,7 @@ use super::BOLD;
 use crate::arguments::duration;
 use crate::exit::Failure;
 use crate::{interrupt, output};
-use cutline_doctor::RouterInterfaces;
+use cutline_doctor::LinkInterfaces;
 use cutline_monitor::{DEFAULT_QUERY_SOCKET, Explanation, HostEvidence, MonitorClient, explain};
 use cutline_sys::now;
 use cutline_units::Duration;
@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 /// Name the likely cause of bad delivery on this host
 ///
 /// Asks the monitor of this host twice (`sudo cutline monitor`), and compares the delivery of QoS sockets with the
-/// state of the routers' queues in between: a long queue, an unresponsive flow, a host with many flows, a link that is slower than
+/// state of the queues of routers and of the kernel in between: a long queue, an unresponsive flow, a host with many flows, a link that is slower than
 /// configured, a bottleneck elsewhere, losses before the queue, rewritten marks, offloads, clocks, a lost reservation. Says
 /// so if nothing is wrong. Run it while the fault lasts, and as root, which has access to all rows (docs/guide/doctor.md).
 #[derive(clap::Args)]
@@ -45,7 +45,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     let mut client = MonitorClient::connect(&args.socket)?;
     let stop = interrupt::cancel_flag("The explanation uses the time so far.".to_owned())?;
     let before = client.host()?;
-    let mut interfaces = RouterInterfaces::begin(&before);
+    let mut interfaces = LinkInterfaces::begin(&before);
     let end = now() + args.interval;
     while now() < end && !stop.load(Ordering::Relaxed) {
         let pause = LOOK.min(end.saturating_since(now()));

@@ -9,17 +9,16 @@ use crate::{message, output};
 use cutline_aqm::{Aqm as _, AqmSpec, Discipline as _, Limit, Pi2, QueueSpec, Sieve, TsqParams};
 use cutline_params::ParameterValue;
 use cutline_qdisc::{
-    BPFFS, ChangeOutcome, INSTANCES, KernelQueues, QdiscChange, QdiscError, QdiscSettings, QdiscStatus,
-    Removal, default_limit, in_words,
+    BPFFS, ChangeOutcome, KernelQueues, QdiscChange, QdiscError, QdiscSettings, QdiscStatus, Removal,
+    default_limit, in_words,
 };
+use cutline_qdisc_loader::{INSTANCES, ObjectLoader};
 use cutline_router::Overhead;
-use cutline_router_service::too_small;
+use cutline_router_service::{QdiscList, too_small};
 use cutline_sys::ethtool;
 use cutline_text::Printable;
 use cutline_units::{Duration, Rate};
 use std::path::PathBuf;
-
-pub use document::QdiscList;
 
 /// Put TSQ or Sieve into the kernel, as the queueing discipline of an interface
 ///
@@ -209,7 +208,12 @@ impl AddArgs {
     fn add(&self) -> Result<(), Failure> {
         let name = self.place.interface()?;
         let settings = self.settings()?;
-        let added = self.place.pins.queues().add(name, &settings, self.replace, self.instances)?;
+        let added = self.place.pins.queues().add(
+            name,
+            &settings,
+            self.replace,
+            &ObjectLoader { instances: self.instances },
+        )?;
         output::print(&format!("{}: {}\n", Printable(name), in_a_line(&added)))?;
         if let Some(note) = note_on_segments(name, self.rate) {
             message::print(&note);
@@ -288,16 +292,17 @@ impl ShowArgs {
         } else {
             (vec![queues.show(interface(&self.place)?)?], 0)
         };
+        let now = cutline_sys::now();
         if self.json {
-            return output::print_json(&QdiscList::new(&found));
+            return output::print_json(&QdiscList::new(&found, now));
         }
         if self.metrics {
-            return output::print(&document::metrics(&found));
+            return output::print(&document::metrics(&found, now));
         }
         let mut text = if found.is_empty() && self.place.is_empty() {
             "no interface of this network namespace has a queue of Cutline's in the kernel\n".to_owned()
         } else {
-            found.iter().map(document::text).collect()
+            found.iter().map(|status| document::text(status, now)).collect()
         };
         if others > 0 {
             text = format!("{text}\nqueues in other network namespaces: {others}\n");

@@ -109,7 +109,8 @@ fn foot_line(state: &State, width: u16) -> Line<'static> {
 
 fn nothing(state: &State) -> Paragraph<'static> {
     let text = if state.filter.is_empty() {
-        state.tab.advice().to_owned()
+        let note = state.tab.note(&state.document).map(|note| format!("\n{}", harmless(&note)));
+        format!("{}{}", state.tab.advice(), note.unwrap_or_default())
     } else {
         format!("no row contains \"{}\"; Esc clears the filter", Printable(&state.filter))
     };
@@ -174,6 +175,10 @@ fn draw_table(frame: &mut Frame<'_>, area: Rect, state: &mut State, rows: &[Row]
         block.title_bottom(Line::raw(format!("{hidden} more: <- ->")).right_aligned())
     } else {
         block
+    };
+    let block = match state.tab.note(&state.document) {
+        Some(note) => block.title_bottom(harmless(&note)),
+        None => block,
     };
     let widths = shown.iter().map(|(_, width)| Constraint::Length(*width as u16));
     let table = Table::new(lines, widths)
@@ -291,7 +296,7 @@ fn chart(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cutline_monitor::{HostDocument, SocketEntry};
+    use cutline_monitor::{HostDocument, RouterEntry, SocketEntry};
     use cutline_publish::SocketRow;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
@@ -332,8 +337,26 @@ mod tests {
         }
         press(&mut state, KeyCode::Char('1'));
         assert!(picture(&mut state).contains("cutline router up"), "what brings a link is said");
+        assert!(
+            picture(&mut state).contains("qdisc add dev eth0"),
+            "what brings a queue in the kernel is said"
+        );
         press(&mut state, KeyCode::Char('?'));
         assert!(picture(&mut state).contains("filter: rows that contain the text"));
+    }
+
+    #[test]
+    fn queues_in_the_kernel_that_are_not_shown_are_said_with_and_without_other_links() {
+        let problem = Some("not permitted".to_owned());
+        for routers in [Vec::new(), vec![RouterEntry::default()]] {
+            let kernel_queues_problem = problem.clone();
+            let mut state =
+                State::new(HostDocument { routers, kernel_queues_problem, ..HostDocument::default() });
+            let links = picture(&mut state);
+            assert!(links.contains("queues in the kernel are not shown: not permitted"), "{links}");
+            press(&mut state, KeyCode::Char('2'));
+            assert!(!picture(&mut state).contains("not permitted"));
+        }
     }
 
     fn of_sockets() -> State {

@@ -81,8 +81,9 @@ fn once(json: bool, client: &mut MonitorClient) -> Result<(), Failure> {
 /// Returns a table as text; a sentence in the place of one without rows.
 fn text(tab: Tab, now: &HostDocument, before: &HostDocument) -> String {
     let rows = rows::rows(tab, now, Some(before));
+    let note = tab.note(now).map_or_else(String::new, |note| format!("{note}\n"));
     if rows.is_empty() {
-        return format!("{}: {}\n", tab.title(), tab.advice());
+        return format!("{}: {}\n{note}", tab.title(), tab.advice());
     }
     let head: Vec<&str> = tab.columns().iter().map(|column| column.title).collect();
     let words = tab.columns().iter().take_while(|column| !column.is_number).count();
@@ -90,7 +91,7 @@ fn text(tab: Tab, now: &HostDocument, before: &HostDocument) -> String {
     for row in rows {
         table.add(row.cells.into_iter().map(|cell| cell.text).collect());
     }
-    format!("{}\n{}", tab.title(), table.render())
+    format!("{}\n{}{note}", tab.title(), table.render())
 }
 
 /// Shows the state until the user quits.

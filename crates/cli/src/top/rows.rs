@@ -1,7 +1,7 @@
 //! Rows of the tables: values of a document and, for rates of links, of the one before it.
 
 use cutline_flow::TrafficSpec;
-use cutline_monitor::{HostDocument, RouterEntry, SocketEntry};
+use cutline_monitor::{HostDocument, HostLink, LinkKey, SocketEntry};
 use cutline_provision::status::Status;
 use cutline_publish::{DirectionRow, unit_of};
 use cutline_router::Loss;
@@ -146,7 +146,7 @@ impl Tab {
     pub const fn advice(self) -> &'static str {
         match self {
             Self::Links => {
-                "no router publishes; `sudo cutline router up --lan eth0 --wan eth1 --rate 19Mbit` starts one"
+                "no router publishes, and no queue in the kernel is known; `sudo cutline router up --lan eth0 --wan eth1 --rate 19Mbit` starts a router, `sudo cutline qdisc add dev eth0 --rate 19Mbit` adds a queue"
             }
             Self::Sockets => {
                 "no program with QoS sockets publishes for this user; programs with libcutline and gateways (`cutline gateway`) do"
@@ -161,6 +161,14 @@ impl Tab {
                 "no flow passes a router of this host, or this user may not see them: root sees those of the system's routers"
             }
         }
+    }
+}
+
+impl Tab {
+    /// Returns what a table lacks, and why; `None` if it is complete.
+    pub fn note(self, document: &HostDocument) -> Option<String> {
+        let problem = document.kernel_queues_problem.as_ref().filter(|_| self == Self::Links)?;
+        Some(format!("queues in the kernel are not shown: {problem}"))
     }
 }
 
@@ -231,17 +239,18 @@ pub fn rate(bps: f64) -> String {
 }
 
 fn links(now: &HostDocument, before: Option<&HostDocument>) -> Vec<Row> {
-    let rows = now.routers.iter().flat_map(|router| {
-        let earlier = before.and_then(|before| before.routers.iter().find(|it| it.pid == router.pid));
-        let intervals = earlier.and_then(|earlier| DirectionInterval::both(&earlier.router, &router.router));
-        let [forward, reverse] = intervals.map_or([None; 2], |both| both.map(Some));
-        [link(router, false, forward.as_ref()), link(router, true, reverse.as_ref())]
+    let rows = now.links().map(|of| {
+        let earlier = before.and_then(|before| before.links().find(|it| it.key == of.key));
+        let interval = earlier.and_then(|earlier| of.since(&earlier));
+        link(&of, interval.as_ref())
     });
     rows.collect()
 }
 
-fn link(router: &RouterEntry, is_reverse: bool, interval: Option<&DirectionInterval<'_>>) -> Row {
-    let now = router.router.direction(is_reverse);
+fn link(
+    HostLink { key, direction: now, .. }: &HostLink<'_>,
+    interval: Option<&DirectionInterval<'_>>,
+) -> Row {
     let lost =
         |loss: Loss| interval.map(|interval| interval.per_second(|direction| direction.lost(loss).packets));
     let waits = interval.map(DirectionInterval::waits);
@@ -261,7 +270,11 @@ fn link(router: &RouterEntry, is_reverse: bool, interval: Option<&DirectionInter
         Cell::number(full).bad_if(full.is_some_and(|full| full > 0.0)),
         Cell::number(interval.map(|interval| interval.per_second(|direction| direction.marked.packets))),
     ];
-    let mut facts = vec![format!("queue {} at {}", now.queue, rate(now.rate_bps as f64))];
+    let (key, place) = match key {
+        LinkKey::Router { pid, is_reverse } => (format!("{pid}/{is_reverse}"), ""),
+        LinkKey::Kernel { interface } => (format!("kernel/{interface}"), " in the kernel"),
+    };
+    let mut facts = vec![format!("queue {}{place} at {}", now.queue, rate(now.rate_bps as f64))];
     if let Some(sieve) = &now.sieve {
         facts.push(format!(
             "fair share of a flow {}; {} packets below it did not wait behind others, {} above it waited for those of their flow",
@@ -272,7 +285,6 @@ fn link(router: &RouterEntry, is_reverse: bool, interval: Option<&DirectionInter
     }
     let dropped = now.dropped.iter().filter(|(_, count)| count.packets > 0);
     facts.extend(dropped.map(|(reason, count)| format!("{} packets dropped: {reason}", count.packets)));
-    let key = format!("{}/{is_reverse}", router.pid);
     Row { key, cells, point: [sent, wait(0.99), None], facts }
 }
 
@@ -341,13 +353,13 @@ fn direction_facts(title: &str, direction: &DirectionRow) -> Vec<String> {
     std::iter::once(counted).chain(violated).collect()
 }
 
-/// Returns the rows of a list of each direction of all routers.
+/// Returns the rows of a list of each link.
 fn listed<T>(
     document: &HostDocument,
     list: fn(&Direction) -> &Vec<T>,
     row: fn(&Direction, &T) -> Row,
 ) -> Vec<Row> {
-    let directions = document.routers.iter().flat_map(|entry| [&entry.router.forward, &entry.router.reverse]);
+    let directions = document.links().map(|link| link.direction);
     directions.flat_map(|direction| list(direction).iter().map(move |item| row(direction, item))).collect()
 }
 
@@ -482,9 +494,9 @@ fn program(entry: &cutline_monitor::ProgramEntry) -> Row {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cutline_monitor::ReservationState;
+    use cutline_monitor::{KernelQueueEntry, ReservationState, RouterEntry};
     use cutline_provision::status::{ReservationStatus, SessionStatus};
-    use cutline_router_service::Statistics;
+    use cutline_router_service::{QdiscDocument, Statistics};
     use cutline_units::{Bytes, Rate};
 
     #[test]
@@ -504,6 +516,26 @@ mod tests {
         let texts: Vec<&str> = rows[0].cells.iter().map(|cell| cell.text.as_str()).collect();
         assert_eq!(texts[..7], ["a -> b", "", "16.0 Mbit/s", "8.00 Mbit/s", "50.0", "1.50", "1.99"]);
         assert_eq!(super::rows(Tab::Links, &document(3), None)[0].cells[3].text, "-");
+    }
+
+    #[test]
+    fn a_queue_in_the_kernel_is_a_link() {
+        let document = |seconds: u64| {
+            let mut queue = QdiscDocument { elapsed_s: seconds as f64, ..QdiscDocument::default() };
+            queue.interface.push_str("eth0");
+            let statistics = &mut queue.statistics;
+            statistics.name.push_str("eth0");
+            statistics.queue.push_str("sieve");
+            statistics.rate_bps = 16_000_000;
+            statistics.sent.bytes = seconds * 1_000_000;
+            let kernel_queues = vec![KernelQueueEntry { index: 2, queue: queue.into() }];
+            HostDocument { kernel_queues, ..HostDocument::default() }
+        };
+        let rows = rows(Tab::Links, &document(3), Some(&document(2)));
+        let texts: Vec<&str> = rows[0].cells.iter().map(|cell| cell.text.as_str()).collect();
+        assert_eq!(texts[..5], ["eth0", "sieve", "16.0 Mbit/s", "8.00 Mbit/s", "50.0"]);
+        assert_eq!((rows.len(), rows[0].key.as_str()), (1, "kernel/eth0"));
+        assert_eq!(rows[0].facts, ["queue sieve in the kernel at 16.0 Mbit/s"]);
     }
 
     #[test]

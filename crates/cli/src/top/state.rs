@@ -66,7 +66,7 @@ impl State {
             problem: None,
             history: BTreeMap::new(),
         };
-        if document.routers.is_empty() && !document.sockets.is_empty() {
+        if document.links().next().is_none() && !document.sockets.is_empty() {
             state.tab = Tab::Sockets;
         }
         state.take(document);

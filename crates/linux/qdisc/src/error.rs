@@ -4,6 +4,7 @@ use cutline_params::ParameterError;
 use cutline_sys::SysError;
 use cutline_sys::bpf::NoQueueingDisciplines;
 use cutline_text::Printable;
+use std::io;
 use std::path::PathBuf;
 
 /// Reason why a queue of the kernel cannot be added, changed, read or removed.
@@ -35,22 +36,14 @@ pub enum QdiscError {
         variable: &'static str,
     },
     /// The kernel has refused an object, or it cannot be read.
-    #[error("{} cannot be loaded: {source}{}", Printable(object.display()), explanation(log))]
+    #[error("{} cannot be loaded: {why}{}", Printable(object.display()), explanation(log))]
     Load {
         /// The object file.
         object: PathBuf,
-        /// The error.
-        source: libbpf_rs::Error,
+        /// The reason.
+        why: String,
         /// Warnings of libbpf, with the verifier's reason.
         log: String,
-    },
-    /// A map cannot be created, read or written.
-    #[error("{failure}: {source}")]
-    Map {
-        /// The failed action, as a sentence.
-        failure: String,
-        /// The error.
-        source: libbpf_rs::Error,
     },
     /// The pins have another layout than this version.
     #[error(
@@ -142,14 +135,9 @@ impl QdiscError {
             )
     }
 
-    pub(crate) fn map(failure: impl Into<String>) -> impl FnOnce(libbpf_rs::Error) -> Self {
+    pub(crate) fn map(failure: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let failure = failure.into();
-        move |source| {
-            if source.kind() == libbpf_rs::ErrorKind::PermissionDenied {
-                return SysError::NotPermitted { failure, capability: "CAP_SYS_ADMIN" }.into();
-            }
-            Self::Map { failure, source }
-        }
+        move |error| SysError::privileged(failure, "CAP_SYS_ADMIN", error).into()
     }
 }
 

@@ -1,8 +1,8 @@
 //! Adding, changing, reading and removing the queues of this host's interfaces.
 
 use crate::layout::{AccountLayout, InterfaceKey, QdiscConfig, QdiscCounters};
-use crate::pins::{Entry, Pins};
-use crate::{KernelQueue, QdiscChange, QdiscError, QdiscSettings, object};
+use crate::pins::{self, Entry, Pins};
+use crate::{KernelQueue, QdiscChange, QdiscError, QdiscSettings};
 use cutline_netlink::{Interface, RootQdisc, interfaces};
 use cutline_sys::{SysError, random};
 use cutline_units::Instant;
@@ -16,8 +16,6 @@ use std::time::Duration;
 
 /// Usual place of the file system for programs.
 pub const BPFFS: &str = "/sys/fs/bpf";
-/// Number of instances unless another is given.
-pub const INSTANCES: u32 = 64;
 
 /// Folder of all pins.
 const FOLDER: &str = "cutline";
@@ -38,6 +36,8 @@ pub struct KernelQueues {
 pub struct QdiscStatus {
     /// The interface.
     pub interface: String,
+    /// Number of the interface.
+    pub index: u32,
     /// The queue.
     pub queue: KernelQueue,
     /// Number of its instance.
@@ -46,9 +46,7 @@ pub struct QdiscStatus {
     pub config: QdiscConfig,
     /// Its statistics.
     pub counters: QdiscCounters,
-    /// Packets for which it has memory.
-    pub slots: u32,
-    /// Part of Sieve's table of flows that is in use; `None` for TSQ.
+    /// Part of Sieve's table of flows that is in use; `None` for TSQ, and for a process without `CAP_SYS_ADMIN`.
     pub load: Option<f64>,
 }
 
@@ -70,6 +68,15 @@ pub enum Removal {
     Freed,
 }
 
+/// Loader of the programs of queues.
+pub trait QdiscLoader {
+    /// Loads a queue and pins it in a folder, in which nothing is: its maps by their names, and last its link as [`LINK`](crate::LINK).
+    ///
+    /// # Errors
+    /// When the programs are missing, the kernel refuses them, or the process may not. Some pins may be left behind.
+    fn load(&self, queue: KernelQueue, folder: &Path) -> Result<(), QdiscError>;
+}
+
 /// A lock on the folder of all pins: processes that add and remove queues take turns.
 struct Guard {
     _folder: rustix::fd::OwnedFd,
@@ -81,7 +88,7 @@ impl KernelQueues {
         Self { folder: bpffs.join(FOLDER) }
     }
 
-    /// Adds a queue at the root of an interface. With `replace` it replaces another one. The first queue is loaded with so many instances.
+    /// Adds a queue at the root of an interface. With `replace` it replaces another one. The first queue of its kind is loaded by `loader`.
     ///
     /// # Errors
     /// When the kernel has no such queues, the interface has a queueing discipline that is not to be replaced, a setting is not allowed, or the
@@ -91,14 +98,14 @@ impl KernelQueues {
         name: &str,
         settings: &QdiscSettings,
         replace: bool,
-        instances: u32,
+        loader: &dyn QdiscLoader,
     ) -> Result<QdiscStatus, QdiscError> {
         let interface = &Interface::named(name)?;
         let queue = settings.kernel_queue()?;
         // Values that are not allowed are refused before anything is loaded, and also where nothing can be loaded.
         settings.config(interface.header, 0, 0)?;
         let _guard = self.lock()?;
-        let added = self.add_locked(interface, settings, queue, replace, instances);
+        let added = self.add_locked(interface, settings, queue, replace, loader);
         self.tidy()?;
         added
     }
@@ -109,7 +116,7 @@ impl KernelQueues {
         settings: &QdiscSettings,
         queue: KernelQueue,
         replace: bool,
-        instances: u32,
+        loader: &dyn QdiscLoader,
     ) -> Result<QdiscStatus, QdiscError> {
         if let Some(RootQdisc { kind, handle }) = RootQdisc::of(interface)? {
             let interface_name = interface.name.clone();
@@ -128,7 +135,7 @@ impl KernelQueues {
         let folder = self.folder.join(queue.folder());
         let mut pins = Pins::open(queue, folder.clone())?;
         if pins.is_none() {
-            object::load(queue, instances, &folder)?;
+            load(queue, loader, &folder)?;
             pins = Pins::open(queue, folder.clone())?;
         }
         let pins = pins.ok_or(QdiscError::OtherLayout { folder })?;
@@ -269,6 +276,21 @@ impl KernelQueues {
         Ok((found, others))
     }
 
+    /// Returns the names of the interfaces of this network namespace that have a queue, by the kinds of their queueing disciplines, which any
+    /// process may read.
+    ///
+    /// # Errors
+    /// When the kernel cannot be queried.
+    pub fn interfaces() -> Result<Vec<String>, QdiscError> {
+        let mut found = Vec::new();
+        for interface in interfaces()? {
+            if RootQdisc::of(&interface)?.is_some_and(|root| KernelQueue::named(&root.kind).is_some()) {
+                found.push(interface.name);
+            }
+        }
+        Ok(found)
+    }
+
     fn entry_of(&self, interface: &Interface) -> Result<(Pins, KernelQueue, Entry), QdiscError> {
         let root = RootQdisc::of(interface)?;
         let missing = |root: Option<RootQdisc>| QdiscError::NotThere {
@@ -313,7 +335,7 @@ impl KernelQueues {
                 None => false,
             };
             if !is_used {
-                object::remove(&folder)?;
+                pins::remove(&folder)?;
             }
         }
         // It stays where one of them is used.
@@ -377,6 +399,19 @@ impl KernelQueues {
     }
 }
 
+/// Loads a queue. Nothing is left behind if that fails.
+fn load(queue: KernelQueue, loader: &dyn QdiscLoader, folder: &Path) -> Result<(), QdiscError> {
+    cutline_sys::bpf::queueing_disciplines()?;
+    // A loader that was killed has left some pins.
+    pins::remove(folder)?;
+    let done = loader.load(queue, folder);
+    if done.is_err() {
+        // The error of loading is the one that matters.
+        let _removed = pins::remove(folder);
+    }
+    done
+}
+
 fn status(
     pins: &Pins,
     queue: KernelQueue,
@@ -385,16 +420,26 @@ fn status(
 ) -> Result<QdiscStatus, QdiscError> {
     let instance = entry.instance;
     let config = pins.config(instance)?;
-    let load = match queue {
-        KernelQueue::Sieve => Some(load(&pins.accounts(instance)?, config.sieve.tau, cutline_sys::now())),
+    let accounts = match queue {
+        KernelQueue::Sieve => permitted(pins.accounts(instance))?,
         KernelQueue::Tsq => None,
     };
-    let slots = pins.slots(instance)?.saturating_sub(1);
-    Ok(QdiscStatus { interface, queue, instance, config, counters: pins.counters(instance)?, slots, load })
+    let load = accounts.map(|accounts| table_load(&accounts, config.sieve.tau, cutline_sys::now()));
+    let counters = pins.counters(instance)?;
+    Ok(QdiscStatus { interface, index: entry.key.index, queue, instance, config, counters, load })
+}
+
+/// Returns a value that was read; `None` if this process may not read it. The kernel opens an inner map for `CAP_SYS_ADMIN` alone, and the other
+/// maps for the owner of their pins.
+fn permitted<T>(read: Result<T, QdiscError>) -> Result<Option<T>, QdiscError> {
+    match read {
+        Err(QdiscError::System(SysError::NotPermitted { .. })) => Ok(None),
+        read => read.map(Some),
+    }
 }
 
 /// Returns the part of the cells that flows have used in the last `tau` ns.
-fn load(accounts: &[AccountLayout], tau: u64, now: Instant) -> f64 {
+fn table_load(accounts: &[AccountLayout], tau: u64, now: Instant) -> f64 {
     const USED: u16 = 0x8000;
     let ticks = |nanos: u64| (nanos >> 20) as u32;
     let now = ticks((now - Instant::ZERO).as_nanos());
@@ -444,8 +489,16 @@ mod tests {
         // The clock of ticks has restarted since the third.
         let cells = [cell(0x8000, 5), cell(0, 5), cell(0x9001, u32::MAX), cell(0x8000, u32::MAX - 900)];
         let now = Instant::from_nanos(6 << 20);
-        assert_eq!(load(&cells, 150_000_000, now), 0.5);
-        assert_eq!(load(&[], 150_000_000, now), 0.0);
+        assert_eq!(table_load(&cells, 150_000_000, now), 0.5);
+        assert_eq!(table_load(&[], 150_000_000, now), 0.0);
+    }
+
+    #[test]
+    fn only_a_missing_privilege_makes_a_value_unknown() {
+        let failed = |kind: std::io::ErrorKind| Err::<u32, _>(QdiscError::map("unread")(kind.into()));
+        assert_eq!(permitted(Ok(7)).unwrap(), Some(7));
+        assert_eq!(permitted(failed(std::io::ErrorKind::PermissionDenied)).unwrap(), None);
+        assert!(permitted(failed(std::io::ErrorKind::NotFound)).is_err());
     }
 
     #[test]

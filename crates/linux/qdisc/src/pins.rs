@@ -1,17 +1,17 @@
-//! The pinned maps of a queue that is in the kernel.
+//! The pinned programs and maps of a queue that is in the kernel.
 
 use crate::layout::{
     AccountLayout, CELLS, InstanceAssignment, InterfaceKey, Layout, QdiscConfig, QdiscCounters,
 };
-use crate::object::LINK;
 use crate::{KernelQueue, QdiscError};
 use cutline_sys::SysError;
-use cutline_sys::bpf::types_by_id;
-use libbpf_rs::libbpf_sys::bpf_map_create_opts;
-use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
-use rustix::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use cutline_sys::bpf::{self, Map};
+use rustix::fd::{AsFd as _, AsRawFd as _};
+use std::fs;
 use std::path::{Path, PathBuf};
 
+/// Name of the pin of the link, with which a queue is in the kernel.
+pub const LINK: &str = "link";
 /// Name of the inner maps.
 const INNER: &str = "cutline_inner";
 /// Outer maps with the templates of their inner maps.
@@ -24,9 +24,9 @@ const ACCOUNTS: (&str, &str) = ("cutline_accounts", "cutline_account_template");
 pub(crate) struct Pins {
     folder: PathBuf,
     queue: KernelQueue,
-    interfaces: MapHandle,
-    configs: MapHandle,
-    statistics: MapHandle,
+    interfaces: Map,
+    configs: Map,
+    statistics: Map,
 }
 
 /// An interface with a queue.
@@ -39,7 +39,7 @@ pub(crate) struct Entry {
 impl Pins {
     /// Opens the pins of a queue; `None` if it is not in the kernel.
     pub(crate) fn open(queue: KernelQueue, folder: PathBuf) -> Result<Option<Self>, QdiscError> {
-        match std::fs::symlink_metadata(folder.join(LINK)) {
+        match fs::symlink_metadata(folder.join(LINK)) {
             Ok(_) => {}
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => {
@@ -56,7 +56,7 @@ impl Pins {
             (configs.value_size(), QdiscConfig::SIZE),
             (statistics.value_size(), QdiscCounters::SIZE),
         ];
-        if sizes.iter().any(|(found, known)| *found as usize != *known) {
+        if sizes.iter().any(|(found, known)| found != known) {
             return Err(QdiscError::OtherLayout { folder });
         }
         Ok(Some(Self { folder, queue, interfaces, configs, statistics }))
@@ -64,16 +64,16 @@ impl Pins {
 
     /// Returns the number of instances.
     pub(crate) fn instances(&self) -> u32 {
-        self.configs.max_entries()
+        self.configs.entries()
     }
 
     /// Returns all interfaces, of every network namespace.
     pub(crate) fn entries(&self) -> Result<Vec<Entry>, QdiscError> {
+        let failed = || QdiscError::map("the interfaces with queues cannot be read");
         let mut entries = Vec::new();
-        for key in self.interfaces.keys() {
-            let failed = QdiscError::map("the interfaces with queues cannot be read");
+        for key in self.interfaces.keys().map_err(failed())? {
             // One that is removed meanwhile has no value.
-            let Some(value) = self.interfaces.lookup(&key, MapFlags::ANY).map_err(failed)? else { continue };
+            let Some(value) = self.interfaces.lookup(&key).map_err(failed())? else { continue };
             entries.push(Entry {
                 key: self.read(&key)?,
                 instance: self.read::<InstanceAssignment>(&value)?.instance,
@@ -85,13 +85,13 @@ impl Pins {
     pub(crate) fn assign(&self, entry: &Entry) -> Result<(), QdiscError> {
         let assignment = InstanceAssignment { instance: entry.instance, queues: 1 };
         let failed = QdiscError::map("the interface cannot be written into the map of interfaces");
-        self.interfaces.update(&entry.key.bytes(), &assignment.bytes(), MapFlags::ANY).map_err(failed)
+        self.interfaces.update(&entry.key.bytes(), &assignment.bytes()).map_err(failed)
     }
 
     /// Returns the configuration of an instance, which is empty if it was never used.
     pub(crate) fn config(&self, instance: u32) -> Result<QdiscConfig, QdiscError> {
         let failed = QdiscError::map("the configuration of the queue cannot be read");
-        let bytes = self.configs.lookup(&instance.to_ne_bytes(), MapFlags::ANY).map_err(failed)?;
+        let bytes = self.configs.lookup(&instance.to_ne_bytes()).map_err(failed)?;
         self.read(&bytes.unwrap_or_default())
     }
 
@@ -101,14 +101,14 @@ impl Pins {
         let generation = self.config(instance)?.generation;
         for config in [&QdiscConfig { generation, ..config.clone() }, config] {
             let failed = QdiscError::map("the configuration of the queue cannot be written");
-            self.configs.update(&instance.to_ne_bytes(), &config.bytes(), MapFlags::ANY).map_err(failed)?;
+            self.configs.update(&instance.to_ne_bytes(), &config.bytes()).map_err(failed)?;
         }
         Ok(())
     }
 
     pub(crate) fn counters(&self, instance: u32) -> Result<QdiscCounters, QdiscError> {
         let failed = QdiscError::map("the statistics of the queue cannot be read");
-        let bytes = self.statistics.lookup(&instance.to_ne_bytes(), MapFlags::ANY).map_err(failed)?;
+        let bytes = self.statistics.lookup(&instance.to_ne_bytes()).map_err(failed)?;
         self.read(&bytes.unwrap_or_default())
     }
 
@@ -121,16 +121,16 @@ impl Pins {
 
     /// Returns the entries of the inner map of packets of an instance.
     pub(crate) fn slots(&self, instance: u32) -> Result<u32, QdiscError> {
-        Ok(self.inner(SLOTS.0, instance)?.map_or(0, |inner| inner.max_entries()))
+        Ok(self.inner(SLOTS.0, instance)?.map_or(0, |inner| inner.entries()))
     }
 
     /// Returns the cells of Sieve's table of an instance.
     pub(crate) fn accounts(&self, instance: u32) -> Result<Vec<AccountLayout>, QdiscError> {
         let mut accounts = Vec::new();
         let Some(inner) = self.inner(ACCOUNTS.0, instance)? else { return Ok(accounts) };
-        for set in 0..inner.max_entries() {
+        for set in 0..inner.entries() {
             let failed = QdiscError::map("the table of flows cannot be read");
-            let bytes = inner.lookup(&set.to_ne_bytes(), MapFlags::ANY).map_err(failed)?;
+            let bytes = inner.lookup(&set.to_ne_bytes()).map_err(failed)?;
             accounts.extend(self.read::<[AccountLayout; CELLS]>(&bytes.unwrap_or_default())?);
         }
         Ok(accounts)
@@ -138,14 +138,14 @@ impl Pins {
 
     /// Forgets an interface and frees the memory of its instance, with the packets in it. Missing objects are no error.
     pub(crate) fn forget(&self, entry: &Entry) -> Result<(), QdiscError> {
-        let deleted = self.interfaces.delete(&entry.key.bytes());
-        forgotten(deleted, "the interface cannot be removed from the map of interfaces")?;
+        let failed = QdiscError::map("the interface cannot be removed from the map of interfaces");
+        self.interfaces.delete(&entry.key.bytes()).map_err(failed)?;
         for (outer, _) in [STATES, SLOTS, ACCOUNTS] {
             if outer == ACCOUNTS.0 && self.queue == KernelQueue::Tsq {
                 continue;
             }
-            let deleted = map(&self.folder, outer)?.delete(&entry.instance.to_ne_bytes());
-            forgotten(deleted, "the memory of the queue cannot be freed")?;
+            let failed = QdiscError::map("the memory of the queue cannot be freed");
+            map(&self.folder, outer)?.delete(&entry.instance.to_ne_bytes()).map_err(failed)?;
         }
         Ok(())
     }
@@ -153,32 +153,17 @@ impl Pins {
     /// Creates an inner map like its template, with this many entries, and puts it into its outer map.
     fn put(&self, (outer, template): (&str, &str), instance: u32, entries: u32) -> Result<(), QdiscError> {
         let failed = || QdiscError::map("the memory of the queue cannot be made");
-        let info = map(&self.folder, template)?.info().map_err(failed())?.info;
-        let types: OwnedFd = types_by_id(info.btf_id).map_err(|error| {
-            SysError::privileged("the types of the queue cannot be opened", "CAP_SYS_ADMIN", error)
-        })?;
-        let options = bpf_map_create_opts {
-            sz: size_of::<bpf_map_create_opts>() as u64,
-            map_flags: info.map_flags,
-            btf_fd: types.as_raw_fd() as u32,
-            btf_key_type_id: info.btf_key_type_id,
-            btf_value_type_id: info.btf_value_type_id,
-            ..bpf_map_create_opts::default()
-        };
-        let kind = info.type_.into();
-        let inner = MapHandle::create(kind, Some(INNER), info.key_size, info.value_size, entries, &options);
-        let inner = inner.map_err(failed())?;
+        let inner = map(&self.folder, template)?.create_like(INNER, entries).map_err(failed())?;
         let value = inner.as_fd().as_raw_fd().to_ne_bytes();
-        let updated = map(&self.folder, outer)?.update(&instance.to_ne_bytes(), &value, MapFlags::ANY);
-        updated.map_err(failed())
+        map(&self.folder, outer)?.update(&instance.to_ne_bytes(), &value).map_err(failed())
     }
 
     /// Returns the inner map of an instance.
-    fn inner(&self, outer: &str, instance: u32) -> Result<Option<MapHandle>, QdiscError> {
+    fn inner(&self, outer: &str, instance: u32) -> Result<Option<Map>, QdiscError> {
         let failed = || QdiscError::map("the memory of the queue cannot be read");
-        let number = map(&self.folder, outer)?.lookup(&instance.to_ne_bytes(), MapFlags::ANY);
+        let number = map(&self.folder, outer)?.lookup(&instance.to_ne_bytes());
         let Some(number) = number.map_err(failed())? else { return Ok(None) };
-        MapHandle::from_map_id(self.read(&number)?).map(Some).map_err(failed())
+        Map::by_id(self.read(&number)?).map(Some).map_err(failed())
     }
 
     fn read<T: Layout>(&self, bytes: &[u8]) -> Result<T, QdiscError> {
@@ -186,14 +171,36 @@ impl Pins {
     }
 }
 
-fn map(folder: &Path, name: &str) -> Result<MapHandle, QdiscError> {
-    MapHandle::from_pinned_path(folder.join(name))
-        .map_err(QdiscError::map(format!("the map {name} cannot be opened")))
+fn map(folder: &Path, name: &str) -> Result<Map, QdiscError> {
+    Map::pinned(&folder.join(name)).map_err(QdiscError::map(format!("the map {name} cannot be opened")))
 }
 
-fn forgotten(deleted: libbpf_rs::Result<()>, failure: &str) -> Result<(), QdiscError> {
-    match deleted {
-        Err(error) if error.kind() == libbpf_rs::ErrorKind::NotFound => Ok(()),
-        deleted => deleted.map_err(QdiscError::map(failure)),
+/// Removes a queue from the kernel, with all pins in its folder. It is no error if there are none.
+pub(crate) fn remove(folder: &Path) -> Result<(), QdiscError> {
+    let failed = |error| SysError::new(format!("the pins in {} cannot be removed", folder.display()), error);
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(failed(error).into()),
+    };
+    // Detaching waits until the kernel has forgotten the name; removing the pin does not.
+    if let Ok(link) = bpf::pinned(&folder.join(LINK)) {
+        // An older kernel cannot detach it. The pin's end does the same a moment later.
+        let _detached = bpf::detach(link);
+    }
+    for entry in entries {
+        fs::remove_file(entry.map_err(failed)?.path()).map_err(failed)?;
+    }
+    Ok(fs::remove_dir(folder).map_err(failed)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_does_not_exist_has_nothing_to_remove() {
+        let folder = tempfile::tempdir().unwrap();
+        remove(&folder.path().join("none")).unwrap();
     }
 }

@@ -3,8 +3,8 @@
 use crate::error::DaemonError;
 use cutline_config::{TableReader, ValueKind, kind};
 use cutline_monitor::{
-    CollectorOptions, DEFAULT_LISTEN, DEFAULT_QUERY_SOCKET, HostMonitor, MonitorOptions, MonitoredHost,
-    PublicationLimits, WebOptions,
+    CollectorOptions, DEFAULT_LISTEN, DEFAULT_QUERY_SOCKET, HostMonitor, KernelQueueReader, MonitorOptions,
+    MonitoredHost, PublicationLimits, WebOptions,
 };
 use cutline_service::regular_file;
 use cutline_snmp::{SnmpOptions, SnmpService};
@@ -102,6 +102,7 @@ impl MonitorSpec {
             query: self.socket.clone(),
             limits: PublicationLimits::DEFAULT,
             readers_see_all,
+            kernel_queues: KernelQueueReader::default(),
         };
         let monitor = HostMonitor::start(MonitorOptions { collector, web })?;
         let start = |options| SnmpService::start(options, Arc::clone(monitor.host()), say);

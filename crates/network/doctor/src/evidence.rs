@@ -1,25 +1,24 @@
-//! Probes of the interfaces of routers while the monitor's documents are compared.
+//! Probes of the interfaces of routers and of queues in the kernel while the monitor's documents are compared.
 
 use crate::probe::{self, InterfaceProperties, LinkBacklog};
 use cutline_monitor::{HostDocument, InterfaceEvidence};
 use std::collections::BTreeSet;
 use std::fs;
 
-/// Observation of the interfaces of the routers in a document.
+/// Observation of the interfaces of the routers, and of the queues in the kernel, in a document.
 #[derive(Debug)]
-pub struct RouterInterfaces {
+pub struct LinkInterfaces {
     seen: Vec<(InterfaceEvidence, LinkBacklog)>,
 }
 
-impl RouterInterfaces {
+impl LinkInterfaces {
     /// Begins to observe. Interfaces that cannot be probed are left out: those of a router in another network namespace, and all
     /// without `ip` and `tc`.
     pub fn begin(document: &HostDocument) -> Self {
         let here = document.routers.iter().filter(|entry| is_in_our_namespace(entry.pid));
-        let names: BTreeSet<&str> = here
-            .flat_map(|entry| &entry.router.interfaces)
-            .map(|interface| interface.name.as_str())
-            .collect();
+        let of_routers = here.flat_map(|entry| &entry.router.interfaces).map(|interface| &*interface.name);
+        let of_kernel = document.kernel_queues.iter().map(|entry| &*entry.queue.interface);
+        let names: BTreeSet<&str> = of_routers.chain(of_kernel).collect();
         let links = if names.is_empty() { Vec::new() } else { probe::links().unwrap_or_default() };
         let chosen = links.iter().filter(|link| names.contains(link.name.as_str()));
         let seen = chosen.filter_map(|link| Some((described(link), probe::backlog(&link.name).ok()?)));
@@ -61,8 +60,8 @@ fn is_in_our_namespace(pid: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cutline_monitor::RouterEntry;
-    use cutline_router_service::{Interface, Statistics};
+    use cutline_monitor::{KernelQueueEntry, RouterEntry};
+    use cutline_router_service::{Interface, QdiscDocument, Statistics};
 
     #[test]
     fn the_interfaces_of_a_router_here_are_probed_and_others_left_out() {
@@ -71,11 +70,15 @@ mod tests {
             Statistics { interfaces: vec![interface("lo"), interface("nosuch0")], ..Statistics::default() };
         let entry = |pid| RouterEntry { pid, uid: 0, router: router.clone().into() };
         let document = |pid| HostDocument { routers: vec![entry(pid)], ..HostDocument::default() };
-        let mut watch = RouterInterfaces::begin(&document(std::process::id()));
+        let mut watch = LinkInterfaces::begin(&document(std::process::id()));
         watch.look();
         let seen = watch.finish();
         assert_eq!(seen.len(), 1, "{seen:?}");
         assert_eq!((seen[0].name.as_str(), seen[0].dropped_packets), ("lo", 0));
-        assert!(RouterInterfaces::begin(&document(u32::MAX)).finish().is_empty(), "no such process");
+        assert!(LinkInterfaces::begin(&document(u32::MAX)).finish().is_empty(), "no such process");
+        let queue = QdiscDocument { interface: "lo".to_owned(), ..QdiscDocument::default() };
+        let queue = KernelQueueEntry { index: 1, queue: queue.into() };
+        let document = HostDocument { kernel_queues: vec![queue], ..HostDocument::default() };
+        assert_eq!(LinkInterfaces::begin(&document).finish()[0].name, "lo");
     }
 }

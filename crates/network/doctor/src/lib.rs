@@ -42,7 +42,7 @@ pub use bottleneck::{
     judge,
 };
 pub use document::{BottleneckDocument, ReportDocument};
-pub use evidence::RouterInterfaces;
+pub use evidence::LinkInterfaces;
 pub use finding::{Finding, FindingGroup, Findings, State, Use};
 pub use interface::{interface, router_up};
 pub use load::load;

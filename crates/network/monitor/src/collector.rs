@@ -1,6 +1,7 @@
 //! Collection of the published rows, and answers to clients of the local socket: one thread that never waits for a client.
 
 use crate::host::MonitoredHost;
+use crate::kernel_queues::KernelQueueReader;
 use crate::registry::{Process, PublicationLimits, PublishedLine, PublisherId, Viewer};
 use crate::shared::SharedDocuments;
 use cutline_publish::LONGEST_LINE;
@@ -23,7 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Options of a collector.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct CollectorOptions {
     /// Path of the socket to which processes publish. Every user may write to it.
     pub publish: PathBuf,
@@ -33,6 +34,8 @@ pub struct CollectorOptions {
     pub limits: PublicationLimits,
     /// True if every user of this host sees the rows of all users.
     pub readers_see_all: bool,
+    /// Reader of the queues in the kernel, which is called once a second.
+    pub kernel_queues: KernelQueueReader,
 }
 
 /// Reason why a monitor cannot work.
@@ -53,6 +56,7 @@ pub struct Collector {
     publish: SocketFile,
     query: SocketFile,
     readers_see_all: bool,
+    kernel_queues: KernelQueueReader,
     publishers: BTreeMap<PublisherId, Publisher>,
     clients: BTreeMap<u32, Client>,
     next_client: u32,
@@ -133,6 +137,7 @@ impl Collector {
             publish: open(&options.publish)?,
             query: open(&options.query)?,
             readers_see_all: options.readers_see_all,
+            kernel_queues: options.kernel_queues.clone(),
             publishers: BTreeMap::new(),
             clients: BTreeMap::new(),
             next_client: 0,
@@ -170,6 +175,9 @@ impl Collector {
                 second = at + SECOND;
                 self.renew_budgets(&reactor);
                 self.documents.forget_old(at);
+                // Readers do not wait while the kernel is read.
+                let reading = self.kernel_queues.read();
+                self.host.registry().set_kernel_queues(reading);
                 self.host.note_second();
             }
         }

@@ -3,7 +3,7 @@
 use cutline_provision::status::Status;
 use cutline_publish::{ProgramRow, SocketRow};
 use cutline_records::record;
-use cutline_router_service::Statistics;
+use cutline_router_service::{QdiscDocument, Statistics};
 use serde::Deserialize;
 use std::sync::Arc;
 
@@ -26,6 +26,10 @@ record! {
         sockets: Vec<SocketEntry>, part, "QoS sockets.";
         programs: Vec<ProgramEntry>, part, "Programs that run under `cutline exec`.";
         routers: Vec<RouterEntry>, part, "Routers.";
+        #[serde(default)]
+        kernel_queues: Vec<KernelQueueEntry>, part, "Queues in the kernel of the monitor's network namespace, which `cutline qdisc add` has put there.";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kernel_queues_problem: Option<String>, label, "Reason why the queues in the kernel cannot be read; null if they can.";
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reservations: Option<Arc<ReservationState>>, part, "Reservations of `cutlined`; null without it, and for readers without access to all rows.";
     }
@@ -45,6 +49,7 @@ record! {
         sockets: u64, gauge("sockets"), "QoS sockets.";
         programs: u64, gauge("programs"), "Programs that run under `cutline exec`.";
         routers: u64, gauge("routers"), "Routers.";
+        kernel_queues: u64, gauge("queues"), "Queues in the kernel.";
         violations: u64, gauge("violations"), "Violations under way.";
         violations_begun: u64, gauge("violations"), "Violations of the present sockets since each was connected.";
         send_throughput_bps: u64, gauge("bit/s"), "Throughput of the sockets' sent traffic, as the peers report it.";
@@ -78,6 +83,14 @@ record! {
         pid: u32, label, "Number of the process.", shown("process");
         uid: u32, label, "User of the process.";
         router: Arc<Statistics>, part, "Its statistics.";
+    }
+
+    /// A queue in the kernel. It has no process, and every reader sees it.
+    #[derive(Deserialize)]
+    pub struct KernelQueueEntry {
+        index: u32, label, "Number of the interface in the kernel.";
+        #[serde(flatten)]
+        queue: Arc<QdiscDocument>, part, "The queue, as `cutline qdisc show --json` reports it.";
     }
 }
 

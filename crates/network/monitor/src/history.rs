@@ -1,20 +1,21 @@
-//! History of a host: a point each second for every direction of a router and for every socket, in fixed memory.
+//! History of a host: a point each second for every direction of a router, every queue in the kernel and every socket, in fixed memory.
 
+use crate::links::{HostLink, LinkKey};
 use crate::registry::{Process, RowRegistry, Viewer};
 use cutline_publish::SocketRow;
 use cutline_router::Loss;
-use cutline_router_service::{Direction, DirectionInterval, PacketCount, SieveStatistics, Statistics};
+use cutline_router_service::{Direction, DirectionInterval, PacketCount, SieveStatistics};
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Length of the history, s.
 pub const SECONDS: usize = 900;
-/// The most directions of routers with a history.
-const MOST_DIRECTIONS: usize = 64;
+/// The most links with a history.
+const MOST_LINKS: usize = 64;
 /// The most sockets with a history.
 const MOST_SOCKETS: usize = 1000;
 
-/// Columns of the history of a router's direction.
+/// Columns of the history of a link.
 pub const DIRECTION_COLUMNS: [&str; 13] = [
     "received_bps",
     "sent_bps",
@@ -34,24 +35,8 @@ pub const DIRECTION_COLUMNS: [&str; 13] = [
 pub const SOCKET_COLUMNS: [&str; 6] =
     ["sent_bps", "received_bps", "delay_p99_ms", "jitter_p99_ms", "loss_percent", "violations"];
 
-/// A series: the process and the number of a socket, or the direction of a router.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SeriesKey {
-    /// A direction of a router: that from `--in` to `--out` is the first.
-    Direction {
-        /// Process of the router.
-        pid: u32,
-        /// True for the reverse direction.
-        is_reverse: bool,
-    },
-    /// A socket.
-    Socket {
-        /// Its process.
-        pid: u32,
-        /// Its number there.
-        number: u64,
-    },
-}
+/// Process of a socket, and its number there.
+type SocketKey = (u32, u64);
 
 /// The values of a series, one point a second. A value that is not known is NaN.
 #[derive(Debug)]
@@ -67,21 +52,24 @@ struct Series<const N: usize> {
 #[derive(Debug, Default)]
 pub struct History {
     second: u64,
-    directions: BTreeMap<SeriesKey, Series<{ DIRECTION_COLUMNS.len() }>>,
-    sockets: BTreeMap<SeriesKey, Series<{ SOCKET_COLUMNS.len() }>>,
-    /// The last statistics of each router, of which a second is the difference.
-    last: BTreeMap<u32, Statistics>,
+    links: BTreeMap<LinkKey, Series<{ DIRECTION_COLUMNS.len() }>>,
+    sockets: BTreeMap<SocketKey, Series<{ SOCKET_COLUMNS.len() }>>,
+    /// The last statistics of each link with their time, s. A second is their difference.
+    last: BTreeMap<LinkKey, (f64, Direction)>,
 }
 
 /// A series for readers.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SeriesDocument {
-    /// The title: a direction of a router, or the two addresses of a socket.
+    /// The title: a direction of a router, the interface of a queue in the kernel, or the two addresses of a socket.
     pub title: String,
-    /// Number of the process.
-    pub pid: u32,
-    /// Number of the socket in its process; null of a router.
+    /// Number of the process; null of a queue in the kernel.
+    pub pid: Option<u32>,
+    /// Number of the socket in its process; null of a link.
     pub socket: Option<u64>,
+    /// Interface of a queue in the kernel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interface: Option<String>,
     /// True for the reverse direction of a router.
     pub is_reverse: bool,
     /// Names of the values, with their units.
@@ -104,12 +92,9 @@ impl<const N: usize> Series<N> {
         self.points.push_back((at, point));
     }
 
-    fn document(&self, key: SeriesKey, columns: &'static [&'static str], since: f64) -> SeriesDocument {
+    /// Returns the series without its identity.
+    fn document(&self, columns: &'static [&'static str], since: f64) -> SeriesDocument {
         let from = self.points.partition_point(|(at, _)| *at <= since);
-        let (pid, socket, is_reverse) = match key {
-            SeriesKey::Direction { pid, is_reverse } => (pid, None, is_reverse),
-            SeriesKey::Socket { pid, number } => (pid, Some(number), false),
-        };
         let column = |column: usize| {
             self.points
                 .range(from..)
@@ -118,12 +103,10 @@ impl<const N: usize> Series<N> {
         };
         SeriesDocument {
             title: self.title.clone(),
-            pid,
-            socket,
-            is_reverse,
             columns,
             at_unix_s: self.points.range(from..).map(|(at, _)| *at).collect(),
             values: (0..N).map(column).collect(),
+            ..SeriesDocument::default()
         }
     }
 }
@@ -133,47 +116,38 @@ impl History {
     pub fn note(&mut self, at: f64, registry: &RowRegistry) {
         self.second += 1;
         let before_all = std::mem::take(&mut self.last);
-        for (Process { pid, uid }, statistics) in registry.routers() {
-            if let Some(before) = before_all.get(&pid) {
+        for link in registry.links() {
+            if let Some((elapsed_s, before)) = before_all.get(&link.key) {
                 // A router that does not answer publishes the same document; it has no new second.
-                let intervals =
-                    DirectionInterval::both(before, statistics).map_or([None; 2], |both| both.map(Some));
-                for (interval, is_reverse) in intervals.into_iter().zip([false, true]) {
-                    let title = &statistics.direction(is_reverse).name;
-                    let key = SeriesKey::Direction { pid, is_reverse };
-                    self.note_direction(at, key, (uid, title), interval.as_ref());
-                }
+                let interval = DirectionInterval::new(before, link.direction, link.elapsed_s - elapsed_s);
+                self.note_link(at, &link, interval.as_ref());
             }
-            self.last.insert(pid, statistics.clone());
+            self.last.insert(link.key, (link.elapsed_s, link.direction.clone()));
         }
         for (Process { pid, uid }, row) in registry.sockets() {
-            self.note_socket(at, SeriesKey::Socket { pid, number: row.socket }, uid, row);
+            self.note_socket(at, (pid, row.socket), uid, row);
         }
         // The history of removed rows is dropped once its points are no longer shown.
         let oldest = self.second.saturating_sub(SECONDS as u64);
-        self.directions.retain(|_, series| series.seen > oldest);
+        self.links.retain(|_, series| series.seen > oldest);
         let second = self.second;
         self.sockets.retain(|_, series| series.seen == second);
     }
 
-    fn note_direction(
-        &mut self,
-        at: f64,
-        key: SeriesKey,
-        (owner, title): (u32, &str),
-        interval: Option<&DirectionInterval<'_>>,
-    ) {
-        if self.directions.len() >= MOST_DIRECTIONS && !self.directions.contains_key(&key) {
+    fn note_link(&mut self, at: f64, link: &HostLink<'_>, interval: Option<&DirectionInterval<'_>>) {
+        let HostLink { key, owner, direction, .. } = link;
+        if self.links.len() >= MOST_LINKS && !self.links.contains_key(key) {
             return;
         }
-        let series = self.directions.entry(key).or_insert_with(|| Series::new(owner, title.to_owned()));
+        let new = || Series::new(*owner, direction.name.clone());
+        let series = self.links.entry(key.clone()).or_insert_with(new);
         series.seen = self.second;
         if let Some(interval) = interval {
             series.push(at, direction_point(interval));
         }
     }
 
-    fn note_socket(&mut self, at: f64, key: SeriesKey, owner: u32, row: &SocketRow) {
+    fn note_socket(&mut self, at: f64, key: SocketKey, owner: u32, row: &SocketRow) {
         if self.sockets.len() >= MOST_SOCKETS && !self.sockets.contains_key(&key) {
             return;
         }
@@ -183,17 +157,28 @@ impl History {
         series.push(at, socket_point(row));
     }
 
-    /// Returns the series of routers that a viewer may see, with their points after a time since 1970, s.
-    pub fn directions(&self, viewer: Viewer, since: f64) -> Vec<SeriesDocument> {
-        let seen = self.directions.iter().filter(|(_, series)| viewer.sees_router(series.owner));
-        seen.map(|(key, series)| series.document(*key, &DIRECTION_COLUMNS, since)).collect()
+    /// Returns the series of links that a viewer may see, with their points after a time since 1970, s.
+    pub fn links(&self, viewer: Viewer, since: f64) -> Vec<SeriesDocument> {
+        let seen = self.links.iter().filter(|(_, series)| viewer.sees_router(series.owner));
+        seen.map(|(key, series)| {
+            let series = series.document(&DIRECTION_COLUMNS, since);
+            match key {
+                LinkKey::Router { pid, is_reverse } => {
+                    SeriesDocument { pid: Some(*pid), is_reverse: *is_reverse, ..series }
+                }
+                LinkKey::Kernel { interface } => {
+                    SeriesDocument { interface: Some(interface.clone()), ..series }
+                }
+            }
+        })
+        .collect()
     }
 
     /// Returns the series of a socket with its points after a time since 1970, s; `None` if there is none, or the viewer may not see it.
     pub fn socket(&self, viewer: Viewer, (pid, number): (u32, u64), since: f64) -> Option<SeriesDocument> {
-        let key = SeriesKey::Socket { pid, number };
-        let series = self.sockets.get(&key).filter(|series| viewer.sees(series.owner))?;
-        Some(series.document(key, &SOCKET_COLUMNS, since))
+        let series = self.sockets.get(&(pid, number)).filter(|series| viewer.sees(series.owner))?;
+        let document = series.document(&SOCKET_COLUMNS, since);
+        Some(SeriesDocument { pid: Some(pid), socket: Some(number), ..document })
     }
 }
 
@@ -247,8 +232,11 @@ fn socket_point(row: &SocketRow) -> [f32; SOCKET_COLUMNS.len()] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::KernelQueueEntry;
+    use crate::kernel_queues::KernelQueueReading;
     use crate::registry::{PublicationLimits, PublishedLine};
     use cutline_publish::VERSION;
+    use cutline_router_service::{QdiscDocument, Statistics};
     use serde_json::json;
 
     fn send(registry: &mut RowRegistry, id: u32, line: &str) {
@@ -280,7 +268,7 @@ mod tests {
             publish(&mut registry, id, second);
             history.note(second as f64, &registry);
         }
-        let series = history.directions(Viewer::All, 0.0);
+        let series = history.links(Viewer::All, 0.0);
         assert_eq!((series.len(), series[0].title.as_str()), (2, "a -> b"));
         let column = |name: &str| {
             let at = series[0].columns.iter().position(|column| *column == name).unwrap();
@@ -291,11 +279,31 @@ mod tests {
         assert_eq!(column("wait_p50_ms"), [Some(0.5), Some(0.5)]);
         assert_eq!(column("probability"), [None, None]);
         // A reader who has the points up to a time gets those behind it.
-        let later = &history.directions(Viewer::All, 2.0)[0];
+        let later = &history.links(Viewer::All, 2.0)[0];
         assert_eq!(later.at_unix_s, [3.0]);
         let sent = DIRECTION_COLUMNS.iter().position(|column| *column == "sent_bps").unwrap();
         assert_eq!(later.values[sent], [Some(40e6)]);
         assert!(later.values.iter().all(|column| column.len() == 1));
+    }
+
+    #[test]
+    fn a_queue_in_the_kernel_has_a_history_by_its_interface() {
+        let mut registry = RowRegistry::new(PublicationLimits::DEFAULT);
+        let mut history = History::default();
+        for second in [1, 2, 3, 1] {
+            let mut queue = QdiscDocument { elapsed_s: second as f64, ..QdiscDocument::default() };
+            queue.interface.push_str("eth0");
+            queue.statistics.name.push_str("eth0");
+            queue.statistics.sent.bytes = second * 1_000_000;
+            let queues = vec![KernelQueueEntry { index: 2, queue: queue.into() }];
+            registry.set_kernel_queues(KernelQueueReading { queues, problem: None });
+            history.note(history.second as f64, &registry);
+        }
+        // The fourth reading is of a queue that was added again, so it has no second.
+        let series = history.links(Viewer::Nobody, 0.0);
+        assert_eq!((series.len(), series[0].title.as_str(), series[0].pid), (1, "eth0", None));
+        assert_eq!((series[0].interface.as_deref(), series[0].at_unix_s.len()), (Some("eth0"), 2));
+        assert_eq!(series[0].values[1], [Some(8e6), Some(8e6)]);
     }
 
     #[test]
@@ -309,7 +317,7 @@ mod tests {
             publish(&mut registry, id, second);
             history.note(second as f64, &registry);
         }
-        let series = history.directions(Viewer::All, 0.0);
+        let series = history.links(Viewer::All, 0.0);
         assert_eq!(series[0].at_unix_s.len(), SECONDS);
         assert_eq!(history.sockets.len(), MOST_SOCKETS);
         assert!(history.sockets.values().all(|series| series.points.len() == SECONDS));

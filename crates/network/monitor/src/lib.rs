@@ -1,10 +1,13 @@
 //! The monitor of a host: the delivery of its applications, routers and reservations, for people and managers.
 //!
-//! Processes publish rows over a local socket ([`cutline_publish`]). The monitor keeps them while the process lives, and answers readers:
+//! Processes publish rows over a local socket ([`cutline_publish`]). The monitor keeps them while the process lives. It reads the queues in the
+//! kernel itself ([`cutline_qdisc`]). It answers readers:
 //! `cutline top`, scrapers of metrics, and managers. A reader sees the rows of its own user; root sees all.
 //!
 //! ```text
-//! registry   rows of processes: their owners and limits; no IO
+//! registry   rows of processes: their owners and limits; queues in the kernel; no IO
+//! kernel_queues  reading of the queues in the kernel
+//! links      directions of routers and queues in the kernel, in one order
 //! history    a point each second, in fixed memory; no IO
 //! host       both, shared by the threads of the monitor
 //! document   the document of a host
@@ -24,6 +27,8 @@ mod document;
 mod explain;
 mod history;
 mod host;
+mod kernel_queues;
+mod links;
 mod metrics;
 mod registry;
 mod service;
@@ -33,12 +38,16 @@ mod web;
 
 pub use client::{MonitorClient, MonitorClientError};
 pub use collector::{Collector, CollectorOptions, MonitorError};
-pub use document::{HostDocument, HostTotals, ProgramEntry, ReservationState, RouterEntry, SocketEntry};
+pub use document::{
+    HostDocument, HostTotals, KernelQueueEntry, ProgramEntry, ReservationState, RouterEntry, SocketEntry,
+};
 pub use explain::{
     DeliveryCause, DeliveryFinding, Explanation, HostEvidence, InterfaceEvidence, Strength, explain,
 };
 pub use history::{DIRECTION_COLUMNS, History, SECONDS, SOCKET_COLUMNS, SeriesDocument};
 pub use host::MonitoredHost;
+pub use kernel_queues::{KernelQueueReader, KernelQueueReading};
+pub use links::{HostLink, LinkKey};
 pub use metrics::{MOST_SOCKETS, metrics};
 pub use registry::{
     Process, PublicationLimits, PublishedLine, PublishedLineError, PublishedRow, PublisherId, RowOwner,

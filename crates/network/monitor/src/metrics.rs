@@ -4,7 +4,7 @@
 
 use crate::document::{HostDocument, SocketEntry};
 use cutline_openmetrics::{Metrics, TextFormat};
-use cutline_router_service::add_statistics;
+use cutline_router_service::{add_kernel_queue, add_statistics};
 use std::collections::BTreeMap;
 
 /// The most sockets with metrics of their own. Their labels have addresses, and a scraper keeps each combination of labels for long.
@@ -35,6 +35,11 @@ pub fn metrics(document: &HostDocument, format: TextFormat) -> String {
         add_statistics(&mut router, &[("pid", &pid)], &entry.router);
     }
     metrics.append(router);
+    let mut kernel = Metrics::new("cutline_qdisc");
+    for entry in &document.kernel_queues {
+        add_kernel_queue(&mut kernel, &entry.queue);
+    }
+    metrics.append(kernel);
     metrics.text(format)
 }
 
@@ -86,8 +91,10 @@ fn by_program(document: &HostDocument) -> BTreeMap<&str, usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::KernelQueueEntry;
     use cutline_publish::{DirectionRow, SocketRow, SpreadRow};
     use cutline_records::BucketCounts;
+    use cutline_router_service::QdiscDocument;
 
     fn entry(number: u64) -> SocketEntry {
         let buckets = BucketCounts { bounds: vec![1.0, 5.0], counts: vec![2, 1, 0], sum: 4.0 };
@@ -119,6 +126,20 @@ mod tests {
         ] {
             assert!(text.lines().any(|found| found == line), "no {line} in\n{text}");
         }
+    }
+
+    /// `cutline qdisc show --metrics` has the same names and labels.
+    #[test]
+    fn a_queue_in_the_kernel_has_metrics_of_its_own() {
+        let mut queue = QdiscDocument { interface: "eth0".to_owned(), ..QdiscDocument::default() };
+        queue.statistics.queue = "sieve".to_owned();
+        queue.statistics.sent.packets = 80;
+        let queue = KernelQueueEntry { index: 2, queue: queue.into() };
+        let document = HostDocument { kernel_queues: vec![queue], ..HostDocument::default() };
+        let text = metrics(&document, TextFormat::Prometheus);
+        let line = "cutline_qdisc_sent_packets_total{interface=\"eth0\",queue=\"sieve\"} 80";
+        assert!(text.lines().any(|found| found == line), "no {line} in\n{text}");
+        assert!(!text.contains("cutline_router_"), "{text}");
     }
 
     #[test]

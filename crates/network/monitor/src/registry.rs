@@ -1,6 +1,7 @@
-//! The rows that processes have published: access to them, and their limits. No IO.
+//! The rows that processes have published, with their limits; the queues in the kernel; and access to both. No IO.
 
-use crate::document::{HostDocument, HostTotals, ProgramEntry, RouterEntry, SocketEntry};
+use crate::document::{HostDocument, HostTotals, KernelQueueEntry, ProgramEntry, RouterEntry, SocketEntry};
+use crate::kernel_queues::KernelQueueReading;
 use cutline_publish::{DirectionRow, LimitRow, ProgramRow, RowKind, SocketRow, VERSION, ViolationRow};
 use cutline_router_service::Statistics;
 use serde::Deserialize;
@@ -182,7 +183,7 @@ struct Publisher {
     rows: BTreeMap<(RowKind, u64), (PublishedRow, usize)>,
 }
 
-/// Rows of all processes of the host.
+/// Rows of all processes of the host, and its queues in the kernel.
 #[derive(Debug)]
 pub struct RowRegistry {
     limits: PublicationLimits,
@@ -190,6 +191,7 @@ pub struct RowRegistry {
     next: PublisherId,
     /// Memory of the rows of each user, bytes.
     bytes: BTreeMap<u32, usize>,
+    kernel_queues: KernelQueueReading,
     /// Publishers that were refused because there were too many.
     pub refused_publishers: u64,
     /// Rows that were refused because they were too large, or there were too many.
@@ -233,6 +235,7 @@ impl RowRegistry {
             publishers: BTreeMap::new(),
             next: 0,
             bytes: BTreeMap::new(),
+            kernel_queues: KernelQueueReading { queues: Vec::new(), problem: None },
             refused_publishers: 0,
             refused_rows: 0,
             malformed: 0,
@@ -340,6 +343,8 @@ impl RowRegistry {
             refused_rows: self.refused_rows,
             malformed_publishers: self.malformed,
             totals: self.totals(viewer),
+            kernel_queues: self.kernel_queues.queues.clone(),
+            kernel_queues_problem: self.kernel_queues.problem.clone(),
             ..HostDocument::default()
         };
         for Publisher { process: Process { pid, uid }, program, rows } in self.publishers.values() {
@@ -373,7 +378,8 @@ impl RowRegistry {
     /// Returns the totals of the rows that a viewer may see.
     pub fn totals(&self, viewer: Viewer) -> HostTotals {
         let publishers = self.publishers.len() as u64;
-        let mut totals = HostTotals { publishers, ..HostTotals::default() };
+        let kernel_queues = self.kernel_queues.queues.len() as u64;
+        let mut totals = HostTotals { publishers, kernel_queues, ..HostTotals::default() };
         for (RowOwner { process: Process { uid, .. }, .. }, row) in self.rows() {
             match row {
                 PublishedRow::Socket(row) if viewer.sees(uid) => totals.add_socket(row),
@@ -383,6 +389,16 @@ impl RowRegistry {
             }
         }
         totals
+    }
+
+    /// Sets the queues in the kernel, as they were read last.
+    pub fn set_kernel_queues(&mut self, reading: KernelQueueReading) {
+        self.kernel_queues = reading;
+    }
+
+    /// Returns the queues in the kernel. Every viewer sees them: they have counters, which reveal nothing about a user's traffic.
+    pub fn kernel_queues(&self) -> impl Iterator<Item = &KernelQueueEntry> {
+        self.kernel_queues.queues.iter()
     }
 
     /// Returns the rows of all users with their owners, in order of publisher, kind and number.
@@ -477,6 +493,27 @@ mod tests {
             let others = usize::from(process == ROOT);
             assert_eq!(shown(Viewer::User(BOB.uid)), (others, false));
             assert_eq!(shown(Viewer::Nobody), (others, false));
+        }
+    }
+
+    #[test]
+    fn every_viewer_sees_the_queues_in_the_kernel_or_why_they_are_missing() {
+        let mut registry = RowRegistry::new(PublicationLimits::DEFAULT);
+        let viewers = [Viewer::All, Viewer::User(BOB.uid), Viewer::Nobody];
+        registry.set_kernel_queues(KernelQueueReading {
+            queues: vec![KernelQueueEntry { index: 2, ..KernelQueueEntry::default() }],
+            problem: None,
+        });
+        for viewer in viewers {
+            let document = registry.document(viewer);
+            assert_eq!((document.kernel_queues[0].index, document.totals.kernel_queues), (2, 1));
+            assert_eq!((document.hidden_rows, document.kernel_queues_problem), (0, None));
+        }
+        let problem = Some("not permitted".to_owned());
+        registry.set_kernel_queues(KernelQueueReading { queues: Vec::new(), problem: problem.clone() });
+        for viewer in viewers {
+            let document = registry.document(viewer);
+            assert_eq!((document.kernel_queues.len(), &document.kernel_queues_problem), (0, &problem));
         }
     }
 

@@ -1,28 +1,41 @@
 //! The metrics before those who read them: the dashboard for Grafana, and promtool.
 
-use cutline_monitor::{HostDocument, RouterEntry, SocketEntry, metrics};
+use cutline_monitor::{HostDocument, KernelQueueEntry, RouterEntry, SocketEntry, metrics};
 use cutline_openmetrics::TextFormat;
 use cutline_publish::{SocketRow, SpreadRow};
 use cutline_records::BucketCounts;
-use cutline_router_service::{PacketCount, SieveStatistics, Statistics};
+use cutline_router_service::{Direction, PacketCount, QdiscDocument, SieveStatistics, Statistics};
 use cutline_testbed::skip;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// A host with a router, whose queue is Sieve, and a socket of which everything is known.
+/// Gives a link a Sieve of which everything is known.
+fn fill(link: &mut Direction) {
+    link.dropped.insert("early".to_owned(), PacketCount::default());
+    link.sieve = Some(SieveStatistics::default());
+    link.waits_us = BucketCounts { bounds: vec![1.0], counts: vec![0, 0], sum: 0.0 };
+}
+
+/// A host with a router and a queue in the kernel, which are Sieve, and a socket of which everything is known.
 fn document() -> HostDocument {
     let mut router = Statistics::default();
-    router.forward.dropped.insert("early".to_owned(), PacketCount::default());
-    router.forward.sieve = Some(SieveStatistics::default());
-    router.forward.waits_us = BucketCounts { bounds: vec![1.0], counts: vec![0, 0], sum: 0.0 };
+    fill(&mut router.forward);
+    let mut queue = QdiscDocument::default();
+    fill(&mut queue.statistics);
+    let queue = KernelQueueEntry { queue: queue.into(), ..KernelQueueEntry::default() };
     let router = RouterEntry { router: router.into(), ..RouterEntry::default() };
     let mut socket = SocketRow::default();
     let receive = &mut socket.receive;
     (receive.throughput_bps, receive.loss_percent) = (Some(1), Some(0.0));
     receive.last_delay = Some(SpreadRow::default());
     let socket = SocketEntry { socket: socket.into(), ..SocketEntry::default() };
-    HostDocument { routers: vec![router], sockets: vec![socket], ..HostDocument::default() }
+    HostDocument {
+        routers: vec![router],
+        kernel_queues: vec![queue],
+        sockets: vec![socket],
+        ..HostDocument::default()
+    }
 }
 
 #[test]

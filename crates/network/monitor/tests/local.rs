@@ -1,12 +1,17 @@
 //! Processes that publish, and readers of the local socket.
 
 use crate::common::{Monitor, publish};
-use cutline_monitor::{Collector, CollectorOptions, MonitorClient, MonitorClientError, PublicationLimits};
+use cutline_monitor::{
+    Collector, CollectorOptions, KernelQueueEntry, KernelQueueReader, KernelQueueReading, MonitorClient,
+    MonitorClientError, PublicationLimits,
+};
+use cutline_router_service::QdiscDocument;
 use cutline_testbed::skip;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// A user with no other process.
@@ -77,6 +82,23 @@ fn who_sends_something_else_is_disconnected_and_disturbs_nobody() {
     }
     let document = monitor.wait_for(|document| document.publishers == 1);
     assert_eq!(document.sockets.len(), 1);
+}
+
+#[test]
+fn every_reader_has_the_queues_in_the_kernel_once_they_are_added() {
+    let readings = AtomicU64::new(0);
+    let monitor = Monitor::with_kernel_queues(false, move || {
+        let readings = readings.fetch_add(1, Ordering::Relaxed);
+        let queue = QdiscDocument { interface: "eth0".to_owned(), ..QdiscDocument::default() };
+        let entry = KernelQueueEntry { index: 2, queue: queue.into() };
+        // It is added after the monitor's start, and removed later.
+        let queues = if (1..5).contains(&readings) { vec![entry] } else { Vec::new() };
+        KernelQueueReading { queues, problem: None }
+    });
+    let document = monitor.wait_for(|document| !document.kernel_queues.is_empty());
+    assert_eq!((document.totals.kernel_queues, document.publishers, document.hidden_rows), (1, 0, 0));
+    assert_eq!(document.kernel_queues[0].queue.interface, "eth0");
+    monitor.wait_for(|document| document.kernel_queues.is_empty());
 }
 
 #[test]
@@ -155,6 +177,7 @@ fn a_second_monitor_and_a_missing_one_are_said() {
         query: monitor.query(),
         limits: PublicationLimits::DEFAULT,
         readers_see_all: false,
+        kernel_queues: KernelQueueReader::default(),
     };
     assert!(Collector::open(&options).is_err());
     let (query, host) = (monitor.query(), monitor.host.clone());

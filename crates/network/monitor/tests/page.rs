@@ -2,13 +2,14 @@
 
 use crate::common::Monitor;
 use crate::common::browser::{AXE, Browser};
+use cutline_monitor::{KernelQueueEntry, KernelQueueReading};
 use cutline_publish::{DirectionRow, LimitRow, Publisher, RowKind, SocketRow, SpreadRow, ViolationRow};
-use cutline_router_service::{FlowStatistics, HostStatistics, PacketCount, Statistics};
+use cutline_router_service::{FlowStatistics, HostStatistics, PacketCount, QdiscDocument, Statistics};
 use cutline_testbed::skip;
 use serde_json::json;
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 const COMMAND: &str = "make validate-page";
@@ -35,12 +36,50 @@ fn an_empty_page_says_what_is_missing_and_what_brings_it() {
         "live: 0 processes publish",
         "No router publishes on this host.",
         "sudo cutline router up --lan eth0 --wan eth1",
+        "No queue in its kernel is known",
+        "sudo cutline qdisc add dev eth0",
         "No program with QoS sockets publishes",
         "cutline exec --class video",
     ] {
         browser.wait_for_text(text);
     }
     assert_eq!(browser.accessibility_faults(), [] as [&str; 0]);
+    drop(monitor);
+}
+
+/// A queue in the kernel, which grows with each reading, and the reason why others are missing.
+fn kernel_queues() -> impl Fn() -> KernelQueueReading + Send + Sync + 'static {
+    let readings = AtomicU64::new(0);
+    move || {
+        let second = readings.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut queue = QdiscDocument { elapsed_s: second as f64, ..QdiscDocument::default() };
+        queue.interface.push_str("eth0");
+        queue.statistics.name.push_str("eth0");
+        queue.statistics.queue.push_str("sieve");
+        queue.statistics.rate_bps = 20_000_000;
+        queue.statistics.sent.bytes = second * 1_000_000;
+        queue.statistics.dropped.entry("early".to_owned()).or_default().packets = 41;
+        let queues = vec![KernelQueueEntry { index: 2, queue: queue.into() }];
+        KernelQueueReading { queues, problem: Some("a made-up reason".to_owned()) }
+    }
+}
+
+#[test]
+fn a_queue_in_the_kernel_has_a_card_without_flows() {
+    let Some(mut browser) = browser() else { return };
+    let monitor = Monitor::with_kernel_queues(false, kernel_queues());
+    browser.open(&format!("http://{}/", monitor.serve()), [1200, 900]);
+    for text in [
+        "eth0: sieve in the kernel at 20.0 Mbit/s",
+        "The link has room: 8.00 Mbit/s of 20.0 Mbit/s.",
+        "41 packets since the start were dropped early",
+        "Queues in the kernel are not shown: a made-up reason",
+    ] {
+        browser.wait_for_text(text);
+    }
+    browser.picture("kernel-queue.png");
+    let text = browser.text();
+    assert!(!text.contains("Flows that send most") && !text.contains("No router publishes"), "{text}");
     drop(monitor);
 }
 

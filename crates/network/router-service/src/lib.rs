@@ -23,6 +23,7 @@
 //!   reservation_client  reserving
 //! statistics     the counters of a router, as a document
 //!   interval     differences of them at two times
+//! kernel_queue   a queue in the kernel, as a document with the same statistics
 //! configuration  how it works, as a document
 //! bridging       uses of the interfaces that forbid a router between them
 //! claims         an interface has one router at a time
@@ -39,6 +40,7 @@ mod configuration;
 mod error;
 mod file;
 mod interval;
+mod kernel_queue;
 mod local_socket;
 mod metrics;
 mod offload_notes;
@@ -63,7 +65,8 @@ pub use client::{RouterClient, RouterReply};
 pub use configuration::{Configuration, configuration, summary, too_small, warnings};
 pub use error::{AskError, AskProblem, ServiceError};
 pub use interval::{DirectionInterval, Waits};
-pub use metrics::{add_direction, add_statistics};
+pub use kernel_queue::{QdiscDocument, QdiscList};
+pub use metrics::{add_kernel_queue, add_statistics};
 pub use offload_notes::{Restored, folder, restore};
 pub use request::{RequestError, RouterRequest};
 pub use reservation_client::ReservationClient;

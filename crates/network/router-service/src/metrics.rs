@@ -7,6 +7,7 @@
 //! The endpoint implements the part of HTTP/1.1 that a scraper needs: one request on a connection, of which only the first line counts, and a reply
 //! with its length. One connection is served at a time, and each has two seconds.
 
+use crate::kernel_queue::QdiscDocument;
 use crate::snapshots::StatsSnapshots;
 use crate::statistics::{Direction, Statistics};
 use cutline_openmetrics::{Metrics, TextFormat};
@@ -145,7 +146,7 @@ pub fn add_statistics(metrics: &mut Metrics, labels: &[(&str, &str)], statistics
 }
 
 /// Adds the statistics of a direction to metrics, without those of reservations.
-pub fn add_direction(metrics: &mut Metrics, labels: &[(&str, &str)], direction: &Direction) {
+fn add_direction(metrics: &mut Metrics, labels: &[(&str, &str)], direction: &Direction) {
     metrics.add(&[], labels, direction);
     if let Some(sieve) = &direction.sieve {
         metrics.add(&["sieve"], labels, sieve);
@@ -154,6 +155,12 @@ pub fn add_direction(metrics: &mut Metrics, labels: &[(&str, &str)], direction: 
         let level = hint.hint.to_string();
         metrics.add(&["hint"], &[labels, &[("hint", level.as_str())]].concat(), hint);
     }
+}
+
+/// Adds the queue of an interface in the kernel to metrics, with labels for interface and queue.
+pub fn add_kernel_queue(metrics: &mut Metrics, document: &QdiscDocument) {
+    let QdiscDocument { interface, statistics, .. } = document;
+    add_direction(metrics, &[("interface", interface.as_str()), ("queue", &statistics.queue)], statistics);
 }
 
 #[cfg(test)]

@@ -115,7 +115,7 @@ record! {
         below_fair_share: PacketCount, counter("packets, B"), "Frames of flows that had used less than their fair share. They do not wait behind the others.";
         above_fair_share: PacketCount, counter("packets, B"), "Frames of flows that had used more. They waited for their own flow's packets, or were dropped.";
         fair_share_bps: u64, gauge("bit/s"), "The fair share of a flow.";
-        load: f64, gauge("0..1"), "The part of the memory for flows that is in use.";
+        load: Option<f64>, gauge("0..1"), "The part of the memory for flows that is in use; null if it cannot be read, as that of a queue in the kernel without CAP_SYS_ADMIN.";
     }
 
     /// Statistics of rates that follow the link, since the start.
@@ -587,7 +587,7 @@ impl From<SieveReadings> for SieveStatistics {
             below_fair_share: below.into(),
             above_fair_share: above.into(),
             fair_share_bps: fair_share.as_bps(),
-            load,
+            load: Some(load),
         }
     }
 }

@@ -1,12 +1,15 @@
 //! The rows of a host at one time, in the order of SNMP.
 
 use crate::object::label;
-use cutline_monitor::{HostTotals, MonitoredHost, Process, PublishedRow, ReservationState, RowOwner, Viewer};
+use cutline_monitor::{
+    HostTotals, KernelQueueEntry, MonitoredHost, Process, PublishedRow, ReservationState, RowOwner, Viewer,
+};
 use cutline_provision::status::{InterfaceStatus, ReservationStatus, SenderStatus, SessionStatus};
 use cutline_publish::{DirectionRow, LimitRow, ProgramRow, SocketRow, ViolationRow};
 use cutline_records::BucketCounts;
 use cutline_router_service::{
-    Direction, FlowStatistics, HintStatistics, HostStatistics, PacketCount, Statistics,
+    Direction, FlowStatistics, HintStatistics, HostStatistics, PacketCount, QdiscDocument,
+    ReservedStatistics, Statistics,
 };
 use cutline_sys::now;
 use cutline_units::Instant;
@@ -49,13 +52,20 @@ pub struct ProgramInstance {
     pub process: Process,
 }
 
-/// A queue: a direction of a router.
+/// A queue.
 #[derive(Clone, Debug)]
-pub struct QueueInstance {
-    /// Process of the router.
-    pub process: Process,
-    router: Arc<Statistics>,
-    is_reverse: bool,
+pub enum QueueInstance {
+    /// A direction of a router.
+    Router {
+        /// Process of the router.
+        process: Process,
+        /// Its statistics.
+        router: Arc<Statistics>,
+        /// True for the reverse direction.
+        is_reverse: bool,
+    },
+    /// A queue in the kernel.
+    Kernel(Arc<QdiscDocument>),
 }
 
 /// An item of a list of a queue: a reason of drops, a hint, or a bucket.
@@ -157,6 +167,9 @@ impl ReservationInstance {
     }
 }
 
+/// First number in the indices of queues in the kernel. That of an interface is added, so that an index stays the same while the queue does.
+pub const KERNEL_QUEUES: u32 = 1 << 31;
+
 /// Measures of a specification, with their numbers in an index.
 pub const MEASURES: &[(&str, i32)] =
     &[("rate", 1), ("delay", 2), ("gap", 3), ("jitter", 4), ("loss", 5), ("recovery", 6)];
@@ -197,7 +210,26 @@ impl ItemInstance {
 impl QueueInstance {
     /// Returns the statistics of the direction.
     pub fn direction(&self) -> &Direction {
-        self.router.direction(self.is_reverse)
+        match self {
+            Self::Router { router, is_reverse, .. } => router.direction(*is_reverse),
+            Self::Kernel(queue) => &queue.statistics,
+        }
+    }
+
+    /// Returns the process of the router; `None` of a queue in the kernel.
+    pub const fn pid(&self) -> Option<u32> {
+        match self {
+            Self::Router { process, .. } => Some(process.pid),
+            Self::Kernel(_) => None,
+        }
+    }
+
+    /// Returns the reserved flows; `None` of a queue in the kernel, which has no reservations.
+    pub fn reserved(&self) -> Option<&ReservedStatistics> {
+        match self {
+            Self::Router { .. } => Some(&self.direction().reserved),
+            Self::Kernel(_) => None,
+        }
     }
 }
 
@@ -260,6 +292,19 @@ fn items<R: Clone, I>(
     found
 }
 
+/// Returns the queues in the kernel. Numbers of publishers are far below those of their indices.
+fn kernel_queues<'e>(
+    entries: impl Iterator<Item = &'e KernelQueueEntry>,
+) -> impl Iterator<Item = (Index, QueueInstance)> {
+    // The number of an interface is from 1 to 2^31 - 1 (RFC 2863).
+    let indexed = entries
+        .filter(|entry| (1..KERNEL_QUEUES).contains(&entry.index))
+        .map(|entry| (vec![KERNEL_QUEUES + entry.index, 1], QueueInstance::Kernel(Arc::clone(&entry.queue))));
+    let mut indexed: Vec<_> = indexed.collect();
+    indexed.sort_by(|a, b| a.0.cmp(&b.0));
+    indexed.into_iter()
+}
+
 /// Returns the numbers of all buckets, from 1 on.
 fn all(count: usize) -> Vec<Option<u32>> {
     (1..=count).map(|number| u32::try_from(number).ok()).collect()
@@ -299,6 +344,7 @@ impl Snapshot {
             snapshot.add(owner, &program, row);
             programs = Some((publisher, program));
         }
+        snapshot.queues.extend(kernel_queues(registry.kernel_queues()));
         drop(registry);
         snapshot.uptime = (host.elapsed().as_secs_f64() * 100.0) as u64 as u32;
         snapshot
@@ -318,7 +364,7 @@ impl Snapshot {
             }
             PublishedRow::Router(router) => {
                 for (number, is_reverse) in [(1, false), (2, true)] {
-                    let queue = QueueInstance { process, router: Arc::clone(router), is_reverse };
+                    let queue = QueueInstance::Router { process, router: Arc::clone(router), is_reverse };
                     self.queues.push((index(number), queue));
                 }
             }
@@ -477,5 +523,45 @@ impl Snapshot {
             let installed = rows.filter(|row| row.row().interface.is_some());
             (1..).zip(installed).map(|(number, row)| (vec![number], row.clone())).collect()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cutline_monitor::{KernelQueueReading, PublicationLimits, PublishedLine};
+    use cutline_publish::VERSION;
+    use serde_json::json;
+
+    fn kernel_queue(index: u32) -> KernelQueueEntry {
+        let mut queue = QdiscDocument { interface: format!("eth{index}"), ..QdiscDocument::default() };
+        queue.statistics.hints.push(HintStatistics { hint: 6, ..HintStatistics::default() });
+        KernelQueueEntry { index, queue: queue.into() }
+    }
+
+    #[test]
+    fn queues_in_the_kernel_are_behind_those_of_routers_by_interface() {
+        let host = MonitoredHost::new(PublicationLimits::DEFAULT);
+        let mut registry = host.registry();
+        let id = registry.open(Process { pid: 5, uid: 0 }).unwrap();
+        for line in [
+            json!({ "hello": { "version": VERSION, "program": "router" } }),
+            json!({ "router": Statistics::default() }),
+        ] {
+            registry.take(id, PublishedLine::parse(line.to_string().as_bytes()).unwrap()).unwrap();
+        }
+        // The monitor has them by name.
+        let queues = vec![kernel_queue(12), kernel_queue(3), kernel_queue(0)];
+        registry.set_kernel_queues(KernelQueueReading { queues, problem: None });
+        drop(registry);
+        let snapshot = Snapshot::take(&host);
+        let indices: Vec<&[u32]> = snapshot.queues().iter().map(|(index, _)| &index[..]).collect();
+        assert_eq!(indices, [[1, 1], [1, 2], [0x8000_0003, 1], [0x8000_000c, 1]]);
+        let (router, kernel) = (&snapshot.queues()[0].1, &snapshot.queues()[2].1);
+        assert_eq!((router.pid(), router.reserved().is_some()), (Some(5), true));
+        assert_eq!((kernel.pid(), kernel.reserved().is_some()), (None, false));
+        let hints: Vec<&[u32]> = snapshot.hints().iter().map(|(index, _)| &index[..]).collect();
+        assert_eq!(hints, [[0x8000_0003, 1, 6], [0x8000_000c, 1, 6]]);
+        assert_eq!(snapshot.totals.kernel_queues, 3);
     }
 }

@@ -1,7 +1,9 @@
 //! The agent, asked by the programs of net-snmp.
 
 use crate::common::{COMMUNITY, Host, object, publish, row, violated, wait_until};
+use cutline_monitor::{KernelQueueEntry, KernelQueueReading};
 use cutline_publish::{ManagerRequest, RowKind, SocketRow};
+use cutline_router_service::QdiscDocument;
 use cutline_snmp::{SnmpError, SnmpOptions, SnmpService};
 use cutline_testbed::net_snmp;
 use std::net::{SocketAddr, UdpSocket};
@@ -58,6 +60,34 @@ fn a_manager_reads_what_applications_publish() {
     ] {
         assert!(get(below).starts_with(expected), "{below}: {}", get(below));
     }
+}
+
+/// Its index is 2^31 and the number of the interface. Users at this host see it with the community `public`.
+#[test]
+fn a_manager_reads_the_queues_in_the_kernel() {
+    let host = Host::with_kernel_queues(|| {
+        let mut queue = QdiscDocument { interface: "eth0".to_owned(), ..QdiscDocument::default() };
+        queue.statistics.name.push_str("eth0");
+        queue.statistics.queue.push_str("sieve");
+        queue.statistics.sent.packets = 80;
+        let entry = KernelQueueEntry { index: 2, queue: queue.into() };
+        KernelQueueReading { queues: vec![entry], problem: None }
+    });
+    let (service, _) = host.serve(&host.options(""));
+    let at = service.address().unwrap().to_string();
+    let get = |below: &str| {
+        let answer = net_snmp("snmpget", &["-v2c", "-c", "public", &at, &object(below)]);
+        answer.text.split_once(" = ").map(|(_, value)| value.trim().to_owned()).unwrap_or_default()
+    };
+    wait_until(|| get("1.11.0") == "Gauge32: 1");
+    assert_eq!(get("8.1.4.2147483650.1"), "STRING: \"eth0\"");
+    assert_eq!(get("8.1.6.2147483650.1"), "STRING: \"sieve\"");
+    assert_eq!(get("8.1.9.2147483650.1"), "Counter64: 80");
+    for absent in ["8.1.3.2147483650.1", "8.1.33.2147483650.1"] {
+        assert!(get(absent).starts_with("No Such Instance"), "{absent}: {}", get(absent));
+    }
+    let walk = net_snmp("snmpbulkwalk", &["-v2c", "-c", "public", &at, &object("8")]);
+    assert!(walk.is_ok && walk.text.lines().count() > 10, "{}", walk.text);
 }
 
 #[test]
@@ -170,7 +200,7 @@ fn whoever_asks_at_this_host_sees_nothing_of_single_programs() {
     let at = service.address().unwrap().to_string();
     let answer = net_snmp("snmpbulkwalk", &["-v2c", "-c", "public", &at, ".1.3.6.1.4.1"]);
     let names: Vec<Vec<u32>> = pairs(&answer.text).into_iter().map(|pair| pair.0).collect();
-    assert_eq!(names.len(), 10, "{}", answer.text);
+    assert_eq!(names.len(), 11, "{}", answer.text);
     assert!(!answer.text.contains("video"), "{}", answer.text);
 }
 

@@ -1,16 +1,18 @@
-//! Loading eBPF programs of a few instructions by bpf(2).
-//!
-//! [`Assembler`] writes such programs. Each object of the kernel is a file descriptor. It is removed with its last descriptor, also when the process is
+//! eBPF by bpf(2): programs of a few instructions, which [`Assembler`] writes, and the maps of any program.
+//! Each object of the kernel is a file descriptor. It is removed with its last descriptor, also when the process is
 //! killed.
 #![expect(unsafe_code, reason = "bpf(2), which no safe crate wraps for programs that are not in an ELF file")]
 
 mod assembler;
+mod map;
 mod type_information;
 
 pub use assembler::{Assembler, Condition, Label, Register, Size};
+pub use map::{Map, detach, pinned};
 pub use type_information::{NoQueueingDisciplines, queueing_disciplines};
 
 use crate::sockopt::check;
+use map::MapType;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::io;
 use std::mem::size_of;
@@ -80,39 +82,14 @@ pub enum XdpMode {
     Driver = 1 << 2,
 }
 
-/// A map of `AF_XDP` sockets by number (`enum bpf_map_type`).
-const XSKMAP: u32 = 17;
 /// Attachment point of XDP (`enum bpf_attach_type`).
 const ATTACH_XDP: u32 = 37;
 
 /// The commands (`enum bpf_cmd`).
-const MAP_CREATE: libc::c_long = 0;
-const MAP_UPDATE: libc::c_long = 2;
 const PROGRAM_LOAD: libc::c_long = 5;
-const TYPES_BY_ID: libc::c_long = 19;
 const LINK_CREATE: libc::c_long = 28;
 
-/// The first fields of `union bpf_attr` for `BPF_MAP_CREATE`.
-#[repr(C)]
-struct CreateMap {
-    kind: u32,
-    key_size: u32,
-    value_size: u32,
-    entries: u32,
-    flags: u32,
-}
-
-/// The first fields for `BPF_MAP_UPDATE_ELEM`.
-#[repr(C)]
-struct UpdateMap {
-    map: u32,
-    padding: u32,
-    key: u64,
-    value: u64,
-    flags: u64,
-}
-
-/// The first fields for `BPF_PROG_LOAD`.
+/// The first fields of `union bpf_attr` for `BPF_PROG_LOAD`.
 #[repr(C)]
 struct LoadProgram {
     kind: u32,
@@ -127,12 +104,6 @@ struct LoadProgram {
     name: [u8; 16],
     interface: u32,
     hook: u32,
-}
-
-/// The first fields for `BPF_BTF_GET_FD_BY_ID`.
-#[repr(C)]
-struct TypesById {
-    id: u32,
 }
 
 /// The first fields for `BPF_LINK_CREATE`.
@@ -170,15 +141,6 @@ pub fn attach(hook: Hook, target: AttachTarget<'_>, code: &[Instruction]) -> io:
     unsafe { create(LINK_CREATE, &attributes) }
 }
 
-/// Opens type information (BTF) that the kernel has loaded, by its number, which the properties of a map name.
-///
-/// # Errors
-/// When there is none of this number, or the process may not: it needs `CAP_SYS_ADMIN`.
-pub fn types_by_id(id: u32) -> io::Result<OwnedFd> {
-    // SAFETY: the attributes point to nothing.
-    unsafe { create(TYPES_BY_ID, &TypesById { id }) }
-}
-
 /// Object to which a program is attached.
 #[derive(Clone, Copy, Debug)]
 pub enum AttachTarget<'t> {
@@ -210,7 +172,7 @@ fn load(kind: ProgramType, hook: u32, code: &[Instruction]) -> io::Result<OwnedF
 
 /// A map of `AF_XDP` sockets by number.
 #[derive(Debug)]
-pub struct SocketMap(OwnedFd);
+pub struct SocketMap(Map);
 
 impl SocketMap {
     /// Creates a map with room for so many sockets.
@@ -218,9 +180,7 @@ impl SocketMap {
     /// # Errors
     /// When the kernel has no such maps, or the process may not.
     pub fn new(entries: u32) -> io::Result<Self> {
-        let attributes = CreateMap { kind: XSKMAP, key_size: 4, value_size: 4, entries, flags: 0 };
-        // SAFETY: the attributes point to nothing.
-        unsafe { create(MAP_CREATE, &attributes) }.map(Self)
+        Map::create(MapType::Sockets, 4, 4, entries).map(Self)
     }
 
     /// Puts a socket in.
@@ -228,16 +188,7 @@ impl SocketMap {
     /// # Errors
     /// When the kernel refuses it, such as a socket of another kind.
     pub fn put(&self, key: u32, socket: impl AsFd) -> io::Result<()> {
-        let value = socket.as_fd().as_raw_fd();
-        let attributes = UpdateMap {
-            map: self.0.as_raw_fd() as u32,
-            padding: 0,
-            key: from_ref(&key) as u64,
-            value: from_ref(&value) as u64,
-            flags: 0,
-        };
-        // SAFETY: keys and values of this map have four bytes each; both are only read, and outlive the call.
-        unsafe { call(MAP_UPDATE, &attributes) }.map(drop)
+        self.0.update(&key.to_ne_bytes(), &socket.as_fd().as_raw_fd().to_ne_bytes())
     }
 }
 

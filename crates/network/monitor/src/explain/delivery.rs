@@ -1,4 +1,4 @@
-//! Causes of the bad delivery of a socket: its own rows, and the rows of the host's routers about its packets.
+//! Causes of the bad delivery of a socket: its own rows, and the rows of the host's links about its packets.
 
 use super::interval::{Delivered, FEW_LOSSES, FlowInterval, Interval, LinkInterval};
 use super::queues::{BUSY, too_long};
@@ -17,7 +17,7 @@ const CLOCK_LEAD_MS: f64 = 100.0;
 /// The fewest messages for the comparison of delays with the round-trip time.
 const FEW_MESSAGES: u64 = 20;
 
-/// Returns the causes of the sockets' delivery, in no order. `found` are the causes that routers show.
+/// Returns the causes of the sockets' delivery, in no order. `found` are the causes that links show.
 pub fn findings(interval: &Interval<'_>, found: &[DeliveryFinding]) -> Vec<DeliveryFinding> {
     let mut findings = Vec::new();
     for delivered in &interval.delivered {
@@ -166,12 +166,11 @@ fn network(
     found: &[DeliveryFinding],
 ) -> Option<DeliveryFinding> {
     let passed = interval.way_of(delivered);
-    // Faults in the routers' counters are causes for the traffic that passes them.
+    // Faults in the counters of a link are causes for the traffic that passes it.
+    let rests_on = |it: &DeliveryFinding, path: &str| it.rests_on.iter().any(|field| field.starts_with(path));
     let is_shown = |it: &&DeliveryFinding| match passed {
-        Some((way, _)) => {
-            it.rests_on.iter().any(|field| field.starts_with(&way.path) || field.starts_with(&way.input_path))
-        }
-        None => true,
+        Some((way, _)) => rests_on(it, &way.path) || rests_on(it, &way.input_path),
+        None => delivered.is_send || !rests_on(it, "kernel_queues["),
     };
     let is_cause = |it: &&DeliveryFinding| it.cause != DeliveryCause::MarksRewritten;
     if found.iter().filter(is_cause).any(|it| is_shown(&it)) {
@@ -201,17 +200,19 @@ fn delay(
     let measured = delivered.row.last_delay.as_ref()?.mean_ms;
     let who = socket(delivered.entry);
     let field = format!("{}.last_delay", delivered.path);
-    if interval.ways.is_empty() || measured <= TOLERANCE_MS {
+    let mut possible = interval.possible_ways(delivered).peekable();
+    if possible.peek().is_none() || measured <= TOLERANCE_MS {
         return None;
     }
     // Of a flow that no router lists, the longest of the waits that packets with its hint may have had.
     let wait = match passed {
         Some((_, flow)) => flow.mean_wait_ms.unwrap_or_default(),
-        None => interval.ways.iter().filter_map(|way| way.mean_wait_ms).fold(0.0, f64::max),
+        None => possible.filter_map(|way| way.mean_wait_ms).fold(0.0, f64::max),
     };
     if wait >= EXPLAINED * measured {
         let busiest = |way: &&LinkInterval<'_>| (way.direction.utilisation() * 1e6) as u64;
-        let way = passed.map(|(way, _)| way).or_else(|| interval.ways.iter().max_by_key(busiest))?;
+        let way =
+            passed.map(|(way, _)| way).or_else(|| interval.possible_ways(delivered).max_by_key(busiest))?;
         let what = format!("{} waits {} of its {} there", who, ms(wait), ms(measured));
         let strength = if passed.is_some() { Strength::Strong } else { Strength::Medium };
         return Some(too_long(way, strength, &what, &[field]));
@@ -220,15 +221,34 @@ fn delay(
         return None;
     }
     let what = format!(
-        "the delay of {who} is {}, and only {} of it is the wait in the router's queue",
+        "the delay of {who} is {}, and only {} of it is the wait in the queue of {}",
         ms(measured),
-        ms(wait)
+        ms(wait),
+        place_of(delivered, passed, interval)
     );
-    Some(elsewhere(passed, interval, &what, field))
+    Some(elsewhere(delivered, passed, interval, &what, field))
 }
 
-/// Returns the finding that packets wait or are lost outside of the routers.
+/// Returns the place of the queues that a direction of a socket passes, or may pass, in a sentence.
+fn place_of(
+    delivered: &Delivered<'_>,
+    passed: Option<(&LinkInterval<'_>, &FlowInterval<'_>)>,
+    interval: &Interval<'_>,
+) -> &'static str {
+    if let Some((way, _)) = passed {
+        return way.place();
+    }
+    let has = |is_kernel| interval.possible_ways(delivered).any(|way| way.is_kernel == is_kernel);
+    match (has(false), has(true)) {
+        (true, true) => "the router or the kernel",
+        (_, false) => "the router",
+        (false, true) => "the kernel",
+    }
+}
+
+/// Returns the finding that packets wait or are lost outside of the links of this host.
 fn elsewhere(
+    delivered: &Delivered<'_>,
     passed: Option<(&LinkInterval<'_>, &FlowInterval<'_>)>,
     interval: &Interval<'_>,
     what: &str,
@@ -236,22 +256,27 @@ fn elsewhere(
 ) -> DeliveryFinding {
     let (strength, busy) = match passed {
         Some((way, _)) => (Strength::Strong, Some(way).filter(|way| way.direction.utilisation() >= BUSY)),
-        None => (Strength::Medium, interval.ways.iter().find(|way| way.direction.utilisation() >= BUSY)),
+        None => (
+            Strength::Medium,
+            interval.possible_ways(delivered).find(|way| way.direction.utilisation() >= BUSY),
+        ),
     };
     if let Some(way) = busy {
         return DeliveryFinding::new(
             DeliveryCause::LinkRateLower,
             Strength::Medium,
             format!(
-                "the link carries less than the {} that the router is configured for: it sends at {} of that, and {what}",
+                "the link carries less than the {} that {} is configured for: it sends at {} of that, and {what}",
                 rate(way.direction.after().rate_bps as f64),
+                way.place(),
                 percent(way.direction.utilisation())
             ),
             &[field, format!("{}.sent", way.path), format!("{}.rate_bps", way.path)],
             "set --rate lower, step by step, until delays no longer exceed the queue's wait; check --overhead",
         );
     }
-    let (links, path) = match passed.map(|(way, _)| way).or_else(|| interval.ways.first()) {
+    let (links, path) = match passed.map(|(way, _)| way).or_else(|| interval.possible_ways(delivered).next())
+    {
         Some(way) => {
             (format!(", whose link is {} utilised", percent(way.direction.utilisation())), way.path.clone())
         }
@@ -260,7 +285,10 @@ fn elsewhere(
     DeliveryFinding::new(
         DeliveryCause::BottleneckElsewhere,
         strength,
-        format!("the bottleneck is elsewhere than at the router{links}: {what}"),
+        format!(
+            "the bottleneck is elsewhere than at {}{links}: {what}",
+            place_of(delivered, passed, interval)
+        ),
         &[field, format!("{path}.waits_us"), format!("{path}.sent")],
         "find the place with cutline doctor bottleneck --probe HOST; set --rate below the rate of the slower link, or move the router there",
     )
@@ -276,18 +304,17 @@ fn loss(
     let field = format!("{}.lost_messages", delivered.path);
     let share = percent(delivered.loss());
     let Some((way, flow)) = passed else {
-        let dropped: u64 = interval.ways.iter().map(|way| way.dropped).sum();
-        if interval.ways.is_empty() || dropped >= lost / 4 {
+        let mut possible = interval.possible_ways(delivered);
+        let first = possible.next()?;
+        let dropped = first.dropped + possible.map(|way| way.dropped).sum::<u64>();
+        if dropped >= lost / 4 {
             return None;
         }
         let what = format!(
-            "{who} lost {lost} messages ({share}), and the routers' queues dropped {dropped} packets"
+            "{who} lost {lost} messages ({share}), and the queue of {} dropped {dropped} packets",
+            place_of(delivered, passed, interval)
         );
-        return Some(before_queue(
-            Strength::Weak,
-            &what,
-            &[field, format!("{}.dropped", interval.ways[0].path)],
-        ));
+        return Some(before_queue(Strength::Weak, &what, &[field, format!("{}.dropped", first.path)]));
     };
     let fields = [field, format!("{}.sent_messages", delivered.path), format!("{}.flows", way.path)];
     let arrived = flow.received.packets;
@@ -306,7 +333,7 @@ fn loss(
         "{who} lost {lost} messages ({share}) behind the router, whose queue dropped {} of them",
         flow.dropped
     );
-    Some(elsewhere(passed, interval, &what, fields[0].clone()))
+    Some(elsewhere(delivered, passed, interval, &what, fields[0].clone()))
 }
 
 fn before_queue(strength: Strength, what: &str, fields: &[String]) -> DeliveryFinding {

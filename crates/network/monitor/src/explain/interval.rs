@@ -1,7 +1,7 @@
-//! Differences of two documents: directions of routers, and directions of sockets.
+//! Differences of two documents: links, and directions of sockets.
 
 use super::{HostEvidence, InterfaceEvidence};
-use crate::document::{HostDocument, RouterEntry, SocketEntry};
+use crate::document::{HostDocument, KernelQueueEntry, RouterEntry, SocketEntry};
 use cutline_publish::{DirectionRow, ViolationRow};
 use cutline_router::Loss;
 use cutline_router_service::{
@@ -23,11 +23,13 @@ pub struct Interval<'e> {
     pub delivered: Vec<Delivered<'e>>,
 }
 
-/// A direction of a router in an interval, with its interfaces and flows.
+/// A link in an interval, with its interfaces and flows: a direction of a router, or a queue in the kernel.
 pub struct LinkInterval<'e> {
     /// Path of the direction in the document.
     pub path: String,
-    /// Path of the interface at which frames arrive.
+    /// True for a queue in the kernel. It counts neither flows nor what arrives at an interface, and only packets that leave the host pass it.
+    pub is_kernel: bool,
+    /// Path of the interface at which frames arrive; empty of a queue in the kernel.
     pub input_path: String,
     pub input: Counted,
     /// Name of the interface at which frames arrive; empty if the statistics have none.
@@ -85,6 +87,10 @@ impl<'e> Interval<'e> {
             let was = before.routers.iter().find(|was| was.pid == entry.pid)?;
             Some(ways(place, was, entry))
         });
+        let kernel_queues = after.kernel_queues.iter().enumerate().filter_map(|(place, entry)| {
+            let is_same = |was: &&KernelQueueEntry| was.queue.interface == entry.queue.interface;
+            LinkInterval::of_kernel(place, before.kernel_queues.iter().find(is_same)?, entry)
+        });
         let sockets = after.sockets.iter().enumerate();
         let delivered = sockets.filter_map(|(place, entry)| {
             let is_same =
@@ -96,7 +102,7 @@ impl<'e> Interval<'e> {
             after,
             seconds: after.at_unix_s - before.at_unix_s,
             interfaces,
-            ways: ways.flatten().flatten().collect(),
+            ways: ways.flatten().flatten().chain(kernel_queues).collect(),
             delivered: delivered.flatten().collect(),
         }
     }
@@ -109,6 +115,13 @@ impl<'e> Interval<'e> {
     /// Returns the direction of a router that a direction of a socket passes, with the flow there.
     pub fn way_of(&self, delivered: &Delivered<'e>) -> Option<(&LinkInterval<'e>, &FlowInterval<'e>)> {
         self.ways.iter().find_map(|way| Some((way, way.flow_of(delivered)?)))
+    }
+
+    /// Returns the links that a direction of a socket may pass if no router lists its flow: what a socket of this host receives has not left
+    /// the host, so it has not passed a queue in the kernel.
+    pub fn possible_ways(&self, delivered: &Delivered<'_>) -> impl Iterator<Item = &LinkInterval<'e>> {
+        let is_send = delivered.is_send;
+        self.ways.iter().filter(move |way| is_send || !way.is_kernel)
     }
 
     /// Returns a probe's result about an interface.
@@ -126,20 +139,17 @@ fn ways<'e>(place: usize, before: &'e RouterEntry, after: &'e RouterEntry) -> Op
             let interface = |of: &'e Statistics, place: usize| of.interfaces.get(place);
             let name = |place| interface(after, place).map_or("", |interface| interface.name.as_str());
             LinkInterval {
-                path: format!("routers[{place}].router.{way}"),
                 input_path: format!("routers[{place}].router.ports[{input}]"),
                 input: Counted::between(interface(before, input), interface(after, input)),
                 input_name: name(input),
                 output_name: name(output),
-                direction,
-                dropped: direction.lost(Loss::Early) + direction.lost(Loss::Overflow),
-                mean_wait_ms: direction.waits().mean_ms(),
                 flows: direction
                     .after()
                     .flows
                     .iter()
                     .map(|flow| FlowInterval::new(direction.before(), flow))
                     .collect(),
+                ..LinkInterval::new(format!("routers[{place}].router.{way}"), direction)
             }
         },
     ))
@@ -157,6 +167,36 @@ impl Counted {
 }
 
 impl<'e> LinkInterval<'e> {
+    /// Returns a link of which neither interfaces nor flows are known.
+    fn new(path: String, direction: DirectionInterval<'e>) -> Self {
+        Self {
+            path,
+            is_kernel: false,
+            input_path: String::new(),
+            input: Counted::default(),
+            input_name: "",
+            output_name: "",
+            direction,
+            dropped: direction.lost(Loss::Early) + direction.lost(Loss::Overflow),
+            mean_wait_ms: direction.waits().mean_ms(),
+            flows: Vec::new(),
+        }
+    }
+
+    /// Returns a queue in the kernel; `None` if it was added again, or both statistics are of one time.
+    fn of_kernel(place: usize, before: &'e KernelQueueEntry, after: &'e KernelQueueEntry) -> Option<Self> {
+        let (before, after) = (&before.queue, &after.queue);
+        let seconds = after.elapsed_s - before.elapsed_s;
+        let direction = DirectionInterval::new(&before.statistics, &after.statistics, seconds)?;
+        let path = format!("kernel_queues[{place}].statistics");
+        Some(Self { is_kernel: true, output_name: &after.interface, ..Self::new(path, direction) })
+    }
+
+    /// Returns the place of the queue in a sentence.
+    pub const fn place(&self) -> &'static str {
+        if self.is_kernel { "the kernel" } else { "the router" }
+    }
+
     /// Returns the number of packets that were refused by the outgoing interface.
     pub fn unsent(&self) -> u64 {
         self.direction.lost(Loss::Unsent)

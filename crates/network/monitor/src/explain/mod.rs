@@ -2,7 +2,8 @@
 //!
 //! [`explain`] compares two documents of a host, some seconds apart, and the state of its interfaces. Delivery is *bad* in a direction
 //! of a socket if one of its limits is violated, or if it has no limit of loss and loses 3 % or more. For each bad direction the times and
-//! losses in the routers' queues are compared with those from end to end. Some causes need no socket: the counters of a router show them.
+//! losses in the queues of routers and of the kernel are compared with those from end to end. Some causes need no socket: the counters of a
+//! queue show them.
 //!
 //! | cause | shown by |
 //! | --- | --- |
@@ -20,12 +21,12 @@
 //! | not explained | bad delivery without a reason in any row |
 //!
 //! Limitations: marks that are rewritten behind the last router of this host are not seen. A flow is found in a router by its addresses and
-//! ports, so not behind address translation, and not if 16 other flows send more. A path that is shared with traffic of others and a link
+//! ports, so not behind address translation, and not if 16 other flows send more. A queue in the kernel lists no flows. A path that is shared with traffic of others and a link
 //! that is slower than configured look the same from here while the router sends less than its rate; then the bottleneck is called elsewhere.
 //!
 //! ```text
 //! interval   differences of two documents
-//! queues     causes that a router's counters show
+//! queues     causes that the counters of a link show
 //! delivery   causes of a socket's bad delivery
 //! wording    numbers and names in sentences
 //! ```
@@ -146,6 +147,8 @@ pub struct Explanation {
     pub bad_directions: usize,
     /// Number of routers that were examined.
     pub routers: usize,
+    /// Number of queues in the kernel that were examined.
+    pub kernel_queues: usize,
     /// Parts of the host that could not be examined.
     pub not_examined: Vec<String>,
 }
@@ -165,6 +168,7 @@ pub fn explain(evidence: &HostEvidence<'_>) -> Explanation {
         sockets: evidence.after.sockets.len(),
         bad_directions,
         routers: evidence.after.routers.len(),
+        kernel_queues: evidence.after.kernel_queues.len(),
         not_examined: not_examined(evidence, &interval),
     }
 }
@@ -206,9 +210,9 @@ fn summary(findings: &[DeliveryFinding], interval: &Interval<'_>) -> String {
     if let Some(first) = findings.first() {
         return first.sentence.clone();
     }
-    let HostDocument { sockets, routers, .. } = interval.after;
-    if sockets.is_empty() && routers.is_empty() {
-        return "nothing was examined: no QoS socket and no router publishes on this host".to_owned();
+    let HostDocument { sockets, routers, kernel_queues, .. } = interval.after;
+    if sockets.is_empty() && routers.is_empty() && kernel_queues.is_empty() {
+        return "nothing was examined: no QoS socket and no router publishes on this host, and no queue in its kernel is known".to_owned();
     }
     let sockets = match sockets.len() {
         1 => "1 QoS socket kept its limits".to_owned(),
@@ -218,15 +222,23 @@ fn summary(findings: &[DeliveryFinding], interval: &Interval<'_>) -> String {
         1 => "1 router shows no fault".to_owned(),
         number => format!("{number} routers show no fault"),
     };
-    format!("nothing is wrong: in {:.1} s, {sockets} and {routers}", interval.seconds)
+    let kernel_queues = match kernel_queues.len() {
+        0 => String::new(),
+        1 => ", and 1 queue in the kernel shows none".to_owned(),
+        number => format!(", and {number} queues in the kernel show none"),
+    };
+    format!("nothing is wrong: in {:.1} s, {sockets} and {routers}{kernel_queues}", interval.seconds)
 }
 
 /// Returns the parts that could not be examined.
 fn not_examined(evidence: &HostEvidence<'_>, interval: &Interval<'_>) -> Vec<String> {
-    let HostDocument { sockets, routers, hidden_rows, .. } = evidence.after;
+    let HostDocument { sockets, routers, kernel_queues, hidden_rows, .. } = evidence.after;
     let mut lines = Vec::new();
-    if routers.is_empty() {
-        lines.push("queues: no router publishes on this host (`cutline router up` starts one)".to_owned());
+    if let Some(problem) = &evidence.after.kernel_queues_problem {
+        lines.push(format!("queues in the kernel: {}", wording::name(problem)));
+    }
+    if routers.is_empty() && kernel_queues.is_empty() {
+        lines.push("queues: no router publishes on this host (`cutline router up` starts one), and no queue in its kernel is known (`cutline qdisc add` adds one)".to_owned());
     }
     if sockets.is_empty() {
         lines.push("delivery: no QoS socket publishes on this host (`cutline gateway` opens some for unchanged programs)".to_owned());
@@ -240,13 +252,22 @@ fn not_examined(evidence: &HostEvidence<'_>, interval: &Interval<'_>) -> Vec<Str
     if *hidden_rows > 0 {
         lines.push(format!("{hidden_rows} rows of other users: root sees them"));
     }
-    let is_hidden =
-        |way: &interval::LinkInterval<'_>| way.sent_packets() > 0 && way.direction.after().flows.is_empty();
+    let is_hidden = |way: &interval::LinkInterval<'_>| {
+        !way.is_kernel && way.sent_packets() > 0 && way.direction.after().flows.is_empty()
+    };
     if interval.ways.iter().any(is_hidden) {
         lines.push("flows and hosts of a router: only root and its own user see them".to_owned());
     }
-    if !routers.is_empty() && evidence.interfaces.is_empty() {
-        lines.push("interfaces of the routers: they were not probed".to_owned());
+    if !kernel_queues.is_empty() {
+        lines.push("flows and hosts of the kernel's queues: only a router counts them".to_owned());
+    }
+    if evidence.interfaces.is_empty() {
+        if !routers.is_empty() {
+            lines.push("interfaces of the routers: they were not probed".to_owned());
+        }
+        if !kernel_queues.is_empty() {
+            lines.push("interfaces of the kernel's queues: they were not probed".to_owned());
+        }
     }
     if interval.seconds <= 0.0 {
         lines.push("the interval: both documents are of the same time".to_owned());

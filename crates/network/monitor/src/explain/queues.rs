@@ -1,4 +1,4 @@
-//! Causes that the counters of a router and its interfaces show, whether or not a socket suffers.
+//! Causes that the counters of a link and its interfaces show, whether or not a socket suffers.
 
 use super::interval::{Delivered, FlowInterval, Interval, LinkInterval};
 use super::wording::{ms, name, percent, rate};
@@ -47,7 +47,7 @@ const STUCK: u64 = 2;
 /// Least lead of the wire's rate over the configured one, as for the doctor.
 const MARGIN: f64 = 0.02;
 
-/// Returns the causes that routers show, in no order.
+/// Returns the causes that links show, in no order.
 pub fn findings(interval: &Interval<'_>) -> Vec<DeliveryFinding> {
     let mut findings = Vec::new();
     for way in &interval.ways {
@@ -107,21 +107,24 @@ fn slow_link(way: &LinkInterval<'_>, interval: &Interval<'_>) -> Option<Delivery
     let (configured, sent) = (rate(way.direction.after().rate_bps as f64), rate(way.direction.sent_bps()));
     let output = name(way.output_name);
     let evidence = interval.interface(way.output_name);
+    // The queue disciplines of its interface are the queue itself, and it drops waiting packets where the interface goes down.
+    let of_router = Some(way).filter(|way| !way.is_kernel);
+    let refused = of_router.map_or(0, LinkInterval::unsent);
     let stuck = |of: &cutline_router_service::Direction| of.queued_packets.saturating_sub(of.backlog.packets);
     let held = stuck(way.direction.before()).min(stuck(way.direction.after()));
-    let refused_share = way.unsent() as f64 / (way.unsent() + way.sent_packets()).max(1) as f64;
+    let refused_share = refused as f64 / (refused + way.sent_packets()).max(1) as f64;
     let is_busy = way.direction.utilisation() >= BUSY;
-    let (strength, what, field) = if way.unsent() >= FEW_FRAMES && refused_share >= SHARE_OF_FRAMES {
+    let (strength, what, field) = if refused >= FEW_FRAMES && refused_share >= SHARE_OF_FRAMES {
         (
             Strength::Strong,
-            format!("`{output}` refused {} frames", way.unsent()),
+            format!("`{output}` refused {refused} frames"),
             format!("{}.dropped.unsent", way.path),
         )
     } else if held > STUCK {
         let field = format!("{}.queued_packets", way.path);
         (Strength::Strong, format!("{held} frames or more always waited for `{output}`"), field)
     } else if let Some(evidence) =
-        evidence.filter(|it| it.queued_packets > 0 && it.dropped_packets >= FEW_FRAMES)
+        evidence.filter(|it| of_router.is_some() && it.queued_packets > 0 && it.dropped_packets >= FEW_FRAMES)
     {
         let (queued, dropped) = (evidence.queued_packets, evidence.dropped_packets);
         let what = format!("the kernel's queue of `{output}` held {queued} packets and dropped {dropped}");
@@ -141,10 +144,14 @@ fn slow_link(way: &LinkInterval<'_>, interval: &Interval<'_>) -> Option<Delivery
         DeliveryCause::LinkRateLower,
         strength,
         format!(
-            "the link behind `{output}` carries less than the {configured} that the router is configured for: {what}, and {sent} were sent"
+            "the link behind `{output}` carries less than the {configured} that {} is configured for: {what}, and {sent} were sent",
+            way.place()
         ),
         &[field, format!("{}.rate_bps", way.path), format!("{}.sent", way.path)],
-        "set --rate a few per cent below the link's rate, or let it follow the link: cutline router --autorate",
+        &match of_router {
+            Some(_) => "set --rate a few per cent below the link's rate, or let it follow the link: cutline router --autorate".to_owned(),
+            None => format!("set a rate a few per cent below the link's: cutline qdisc change dev {output} --rate RATE"),
+        },
     ))
 }
 
@@ -300,7 +307,11 @@ pub fn too_long(way: &LinkInterval<'_>, strength: Strength, what: &str, more: &[
             rate(way.direction.after().rate_bps as f64)
         ),
         &[more, &own[..]].concat(),
-        "take a queue with a short target, such as cutline router --aqm sieve (the default), or give the flow a lower hint",
+        if way.is_kernel {
+            "take a queue with a short target, such as cutline qdisc add --replace with --aqm sieve (the default), or give the flow a lower hint"
+        } else {
+            "take a queue with a short target, such as cutline router --aqm sieve (the default), or give the flow a lower hint"
+        },
     )
 }
 

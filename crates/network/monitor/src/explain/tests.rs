@@ -1,10 +1,12 @@
 //! Explanations of made-up documents: one for each cause, and healthy ones.
 
 use super::*;
-use crate::document::{RouterEntry, SocketEntry};
+use crate::document::{KernelQueueEntry, RouterEntry, SocketEntry};
 use cutline_publish::{DirectionRow, LimitRow, SocketRow, SpreadRow, ViolationRow};
 use cutline_records::BucketCounts;
-use cutline_router_service::{Direction, FlowStatistics, HostStatistics, Interface, PacketCount, Statistics};
+use cutline_router_service::{
+    Direction, FlowStatistics, HostStatistics, Interface, PacketCount, QdiscDocument, Statistics,
+};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -490,6 +492,91 @@ fn a_bottleneck_elsewhere() {
         explanation.not_examined.iter().any(|line| line.starts_with("flows and hosts")),
         "{explanation:?}"
     );
+}
+
+/// A queue in the kernel of `eth0`, with the counters of this traffic.
+fn kernel_queue(traffic: &Traffic, is_end: bool) -> KernelQueueEntry {
+    let statistics =
+        Direction { name: "eth0".into(), flows: Vec::new(), hosts: Vec::new(), ..direction(traffic, is_end) };
+    let elapsed_s = if is_end { 50.0 + SECONDS } else { 50.0 };
+    let queue = QdiscDocument { interface: "eth0".into(), elapsed_s, statistics, ..QdiscDocument::default() };
+    KernelQueueEntry { index: 2, queue: queue.into() }
+}
+
+/// Explains a host without a router, with a queue in its kernel.
+fn with_kernel_queue(
+    traffic: &Traffic,
+    change: impl Fn(&mut SocketRow, bool),
+    interfaces: &[InterfaceEvidence],
+) -> Explanation {
+    let [before, after] = documents(None, change);
+    let [before, after] = [(before, false), (after, true)].map(|(document, is_end)| HostDocument {
+        kernel_queues: vec![kernel_queue(traffic, is_end)],
+        ..document
+    });
+    explain(&HostEvidence { before: &before, after: &after, interfaces })
+}
+
+#[test]
+fn a_queue_in_the_kernel_is_evidence_like_a_routers() {
+    let healthy = with_kernel_queue(&Traffic::default(), untouched, &[]);
+    assert_eq!((&healthy.findings[..], healthy.routers, healthy.kernel_queues), (&[][..], 0, 1));
+    assert!(healthy.summary.ends_with("and 1 queue in the kernel shows none"), "{healthy:?}");
+    assert!(healthy.not_examined.iter().all(|line| !line.starts_with("queues")), "{healthy:?}");
+    let long = Traffic { utilisation: 0.97, mean_wait_ms: 240.0, ..Traffic::default() };
+    let explanation = with_kernel_queue(&long, untouched, &[]);
+    let words = ["of `eth0`", "waited 240 ms", "97 % of its 10 Mbit/s"];
+    assert_cause(&explanation, DeliveryCause::QueueTooLong, &words);
+    assert_eq!(explanation.findings[0].rests_on[0], "kernel_queues[0].statistics.waits_us");
+    assert!(explanation.findings[0].do_next.contains("cutline qdisc add"), "{explanation:?}");
+    // It lists no flows, so a socket that sends may wait there.
+    let waits = Traffic { utilisation: 0.97, mean_wait_ms: 70.0, ..Traffic::default() };
+    let explanation = with_kernel_queue(&waits, late(110.0), &[]);
+    assert_cause(&explanation, DeliveryCause::QueueTooLong, &["waits 70 ms of its 110 ms"]);
+    assert_eq!(explanation.findings[0].strength, Strength::Medium);
+    let explanation = with_kernel_queue(&Traffic::default(), late(300.0), &[]);
+    let words = ["elsewhere than at the kernel, whose link is 50 % utilised", "in the queue of the kernel"];
+    assert_cause(&explanation, DeliveryCause::BottleneckElsewhere, &words);
+}
+
+/// Received packets have left another host, and not this one.
+#[test]
+fn a_queue_in_the_kernel_explains_nothing_that_is_received() {
+    let long = Traffic { utilisation: 0.97, mean_wait_ms: 240.0, ..Traffic::default() };
+    let receives_late = |row: &mut SocketRow, _| {
+        row.receive.last_delay = Some(spread(260.0));
+        row.receive.violations = vec![violation("delay", 100.0, 300.0, "network")];
+        row.rtt_ms = Some(400.0);
+    };
+    let explanation = with_kernel_queue(&long, receives_late, &[]);
+    let causes: Vec<DeliveryCause> = explanation.findings.iter().map(|finding| finding.cause).collect();
+    assert_eq!(causes, [DeliveryCause::QueueTooLong, DeliveryCause::NotExplained], "{explanation:#?}");
+}
+
+#[test]
+fn a_wire_that_is_slower_than_the_kernels_queue() {
+    let busy = Traffic { utilisation: 0.9, unsent: 500, ..Traffic::default() };
+    let wire = |speed_bps| InterfaceEvidence {
+        name: "eth0".into(),
+        speed_bps: Some(speed_bps),
+        // These are the counters of the queue itself.
+        queued_packets: 40,
+        dropped_packets: 4000,
+        ..InterfaceEvidence::default()
+    };
+    let explanation = with_kernel_queue(&busy, untouched, &[wire(8_000_000)]);
+    let words = ["less than the 10 Mbit/s that the kernel is configured for", "`eth0` has 8 Mbit/s"];
+    assert_cause(&explanation, DeliveryCause::LinkRateLower, &words);
+    assert!(explanation.findings[0].do_next.contains("cutline qdisc change dev eth0"), "{explanation:?}");
+    assert_eq!(with_kernel_queue(&busy, untouched, &[wire(1_000_000_000)]).findings, []);
+}
+
+#[test]
+fn queues_in_the_kernel_that_cannot_be_read_are_not_examined() {
+    let [before, after] = documents(None, untouched);
+    let after = HostDocument { kernel_queues_problem: Some("not permitted".into()), ..after };
+    let explanation = explain(&HostEvidence { before: &before, after: &after, interfaces: &[] });
+    assert_eq!(explanation.not_examined[0], "queues in the kernel: not permitted");
 }
 
 #[test]

@@ -63,7 +63,7 @@ fn of_path(request: &Request<Incoming>, viewer: Viewer, events: &Arc<Events>) ->
         "/api/host" => whole(StatusCode::OK, JSON, events.present(viewer, Answer::Page)),
         "/api/explain" => whole(StatusCode::OK, JSON, events.present(viewer, Answer::Explanation)),
         "/api/history" => {
-            whole(StatusCode::OK, JSON, json(&events.host().history().directions(viewer, since(query))))
+            whole(StatusCode::OK, JSON, json(&events.host().history().links(viewer, since(query))))
         }
         "/api/history/socket" => {
             let number = |name| parameter(query, name).and_then(|value| value.parse::<u64>().ok());

@@ -3,8 +3,8 @@
 pub mod browser;
 
 use cutline_monitor::{
-    Collector, CollectorOptions, HostDocument, MonitorClient, MonitoredHost, PublicationLimits, WebOptions,
-    WebServer,
+    Collector, CollectorOptions, HostDocument, KernelQueueReader, KernelQueueReading, MonitorClient,
+    MonitoredHost, PublicationLimits, WebOptions, WebServer,
 };
 use cutline_publish::{Publisher, RowKind, SocketRow};
 use std::net::SocketAddr;
@@ -37,6 +37,14 @@ impl Monitor {
 
     /// Starts a monitor that shows every reader what `readers_see_all` says.
     pub fn with(readers_see_all: bool) -> Self {
+        Self::with_kernel_queues(readers_see_all, KernelQueueReading::default)
+    }
+
+    /// Starts a monitor with these queues in the kernel.
+    pub fn with_kernel_queues(
+        readers_see_all: bool,
+        read: impl Fn() -> KernelQueueReading + Send + Sync + 'static,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         // Other users come as far as the sockets.
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -45,6 +53,7 @@ impl Monitor {
             query: folder.path().join("monitor.sock"),
             limits: PublicationLimits::DEFAULT,
             readers_see_all,
+            kernel_queues: KernelQueueReader::new(read),
         };
         let mut collector = Collector::open(&options).unwrap();
         let (host, stop) = (collector.host(), Arc::new(AtomicBool::new(false)));

@@ -19,6 +19,7 @@ pub fn scalars() -> Scalars {
         (8, "receive_throughput_bps", Usual),
         (9, "reserved_bps", Usual),
         (10, "refused_reservations", Usual),
+        (11, "kernel_queues", Usual),
     ];
     Scalars {
         definition: Definition {

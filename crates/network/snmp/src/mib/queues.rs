@@ -1,4 +1,4 @@
-//! Queues of routers: load, waits, drops by reason and by hint.
+//! Queues of routers and of the kernel: load, waits, drops by reason and by hint.
 
 use super::buckets::{self, BucketWords};
 use super::index;
@@ -20,7 +20,7 @@ pub fn queues() -> Table<QueueInstance> {
         name: "cqosQueuePid".to_owned(),
         syntax: Syntax::Unsigned32,
         units: "",
-        description: "Number of the router's process.".to_owned(),
+        description: "Number of the router's process; absent of a queue in the kernel.".to_owned(),
     };
     let of_direction = [
         (4, "direction", Usual),
@@ -71,7 +71,7 @@ pub fn queues() -> Table<QueueInstance> {
         units: "",
         description: "Name of the queue, such as 'TSQ over pie'.".to_owned(),
     };
-    let mut all = vec![computed(process, |row: &QueueInstance| Some(gauge(row.process.pid.into())))];
+    let mut all = vec![computed(process, |row: &QueueInstance| Some(gauge(row.pid()?.into())))];
     all.extend(columns(prefix, |row: &QueueInstance| Some(row.direction()), &of_direction));
     all.push(computed(discipline, |row: &QueueInstance| Some(text(&row.direction().queue))));
     all.extend([
@@ -86,13 +86,13 @@ pub fn queues() -> Table<QueueInstance> {
         }),
     ]);
     all.extend(columns(prefix, |row: &QueueInstance| row.direction().sieve.as_ref(), &of_sieve));
-    all.extend(columns("cqosQueueRsv", |row: &QueueInstance| Some(&row.direction().reserved), &of_reserved));
+    all.extend(columns("cqosQueueRsv", QueueInstance::reserved, &of_reserved));
     all.sort_by_key(|column| column.object.arc);
     Table {
         definition: Definition {
             arc: 8,
             name: prefix,
-            description: "Queues: the two directions of each router.",
+            description: "Queues: the two directions of each router, and the queues in the kernel.",
             row: "A queue.",
             index: queue_index(),
         },
@@ -109,7 +109,7 @@ fn percentile(arc: u32, name: &str, which: &str, q: f64) -> MibColumn<QueueInsta
         syntax: Syntax::Gauge32,
         units: "microseconds",
         description: format!(
-            "{which} of the waiting times in the queue since the router's start, within a bucket of cqosQueueWaitTable; absent before the first."
+            "{which} of the waiting times in the queue since its start, within a bucket of cqosQueueWaitTable; absent before the first."
         ),
     };
     computed(object, move |row: &QueueInstance| {
@@ -138,12 +138,17 @@ fn dropped(
 /// Returns the index of a queue.
 fn queue_index() -> Vec<Object> {
     vec![
-        index(1, "cqosQueuePublisher", Syntax::Unsigned32, "Number of the publisher: the router."),
+        index(
+            1,
+            "cqosQueuePublisher",
+            Syntax::Unsigned32,
+            "Number of the publisher: the router. Of a queue in the kernel, the sum of 2147483648 and the number of its interface (ifIndex).",
+        ),
         index(
             2,
             "cqosQueueNumber",
             Syntax::Enumeration(DIRECTIONS),
-            "The direction of the router: from its first to its second interface, or back.",
+            "The direction of the router: from its first to its second interface, or back. Of a queue in the kernel, forward(1).",
         ),
     ]
 }

@@ -1,7 +1,8 @@
 //! A host that is monitored and serves SNMP.
 
 use cutline_monitor::{
-    CollectorOptions, HostMonitor, MonitorOptions, MonitoredHost, PublicationLimits, Viewer,
+    CollectorOptions, HostMonitor, KernelQueueReader, KernelQueueReading, MonitorOptions, MonitoredHost,
+    PublicationLimits, Viewer,
 };
 use cutline_publish::testing::receiving_socket;
 use cutline_publish::{DirectionRow, LimitRow, Publisher, RowKind, SocketRow, SpreadRow, ViolationRow};
@@ -27,12 +28,18 @@ pub struct Host {
 
 impl Host {
     pub fn start() -> Self {
+        Self::with_kernel_queues(KernelQueueReading::default)
+    }
+
+    /// Starts a host with these queues in the kernel.
+    pub fn with_kernel_queues(read: impl Fn() -> KernelQueueReading + Send + Sync + 'static) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let collector = CollectorOptions {
             publish: folder.path().join("publish.sock"),
             query: folder.path().join("monitor.sock"),
             limits: PublicationLimits::DEFAULT,
             readers_see_all: false,
+            kernel_queues: KernelQueueReader::new(read),
         };
         let monitor = HostMonitor::start(MonitorOptions { collector, web: None }).unwrap();
         Self { folder, monitored: Arc::clone(monitor.host()), _monitor: monitor }

@@ -4,7 +4,7 @@
 
 const SECONDS = 900;
 const view = { minutes: 3, paused: false, cursor: null, document: null, selected: null, socketSeries: null };
-// Series of routers' directions by process and direction: titles, columns, times, and the values of each column.
+// Series of links by the key of the link: titles, columns, times, and the values of each column.
 const series = new Map();
 const charts = new Set();
 
@@ -181,7 +181,9 @@ function renderCharts() {
 
 // --- history ----------------------------------------------------------------------------------------------------------------
 
-const keyOf = (pid, isReverse) => `${pid}/${isReverse ? 1 : 0}`;
+// The key of a link: of a direction of a router, or of a queue in the kernel, which has no process.
+const keyOfRouter = (pid, isReverse) => `${pid}/${isReverse ? 1 : 0}`;
+const keyOfKernel = (name) => `kernel/${name}`;
 
 // Appends the points of a document to a series, and forgets those that are older than the longest view.
 function append(to, document) {
@@ -209,7 +211,7 @@ async function fetchJson(path) {
 async function loadHistory() {
   const since = Math.max(0, ...[...series.values()].map(lastOf));
   for (const document of await fetchJson(`api/history?since=${since}`)) {
-    const key = keyOf(document.pid, document.is_reverse);
+    const key = document.interface ? keyOfKernel(document.interface) : keyOfRouter(document.pid, document.is_reverse);
     if (!series.has(key)) series.set(key, empty(document));
     append(series.get(key), document);
   }
@@ -222,34 +224,46 @@ const REASONS = {
   overflow: "dropped because the queue was full. More arrives than the link can carry, or the limit of the queue is low",
   oversize: "dropped because they are longer than the outgoing interface takes",
   runt: "dropped because they are too short to be a frame",
-  unsent: "not taken by the outgoing interface. It is down, or its own queue is full",
+  unsent: "not taken by the outgoing interface. It is or was down, or its own queue is full",
   memory: "dropped because there was no memory for them",
 };
 
 let shown = "";
 
+// The links of the host: the directions of its routers, and its queues in the kernel.
+function links() {
+  const ofRouters = view.document.routers.flatMap(({ pid, router }) => [false, true].map((isReverse) => (
+    { key: keyOfRouter(pid, isReverse), direction: isReverse ? router.reverse : router.forward, isKernel: false })));
+  const ofKernel = view.document.kernel_queues.map((it) => (
+    { key: keyOfKernel(it.interface), direction: it.statistics, isKernel: true }));
+  return [...ofRouters, ...ofKernel];
+}
+
 function renderLinks() {
   const place = document.getElementById("links");
-  const routers = view.document.routers;
-  const key = JSON.stringify(routers.map((it) => [it.pid, it.router.forward.direction, it.router.forward.queue]));
+  const all = links();
+  const problem = view.document.kernel_queues_problem ?? null;
+  const key = JSON.stringify([problem, ...all.map((it) => [it.key, it.direction.direction, it.direction.queue])]);
   if (key !== shown) {
     shown = key;
-    const cards = routers.flatMap((it) => ["forward", "reverse"].map((way) => linkCard(it.pid, way)));
-    place.replaceChildren(...(cards.length ? cards : [noRouters()]));
+    const cards = all.map(linkCard);
+    if (!cards.length) cards.push(noLinks());
+    if (problem) cards.push(make("p", { class: "dim" }, `Queues in the kernel are not shown: ${problem}`));
+    place.replaceChildren(...cards);
   }
-  for (const { pid, router } of routers) {
-    for (const way of ["forward", "reverse"]) updateLink(pid, way, router[way]);
-  }
+  for (const it of all) updateLink(it);
 }
 
-function noRouters() {
+function noLinks() {
   return make("div", { class: "card" },
     make("p", {}, "No router publishes on this host. A router shapes what passes it, and keeps the queue short. This command starts one:"),
-    make("p", {}, command("sudo cutline router up --lan eth0 --wan eth1 --rate 19Mbit --reverse-rate 95Mbit")));
+    make("p", {}, command("sudo cutline router up --lan eth0 --wan eth1 --rate 19Mbit --reverse-rate 95Mbit")),
+    make("p", {}, "No queue in its kernel is known, either. Newer kernels can have one, without a process, for what leaves an interface:"),
+    make("p", {}, command("sudo cutline qdisc add dev eth0 --rate 19Mbit")));
 }
 
-function linkCard(pid, way) {
-  const source = () => series.get(keyOf(pid, way === "reverse")) ?? { columns: [], at: [], values: [] };
+function linkCard({ key, isKernel }) {
+  const source = () => series.get(key) ?? { columns: [], at: [], values: [] };
   const line = (column, title) => ({ column, title });
   const waits = new Chart("Waiting time in the queue",
     [line("wait_p99_ms", "99th percentile"), line("wait_p50_ms", "median")], ms, source);
@@ -261,13 +275,15 @@ function linkCard(pid, way) {
   const shares = new Chart("Traffic of flows below and above the fair share",
     [line("below_fair_share_bps", "below: does not wait behind others"), line("above_fair_share_bps", "above: waits for its own flow")],
     rate, source);
-  const id = `link-${pid}-${way}`;
-  return make("article", { class: "card", id },
+  // Only a router lists flows and hosts.
+  const lists = isKernel ? [] : [
+    make("h4", {}, "Flows that send most: what they wait, get and lose"), make("div", { class: "scroll flows" }),
+    make("h4", {}, "Hosts"), make("div", { class: "scroll hosts" })];
+  return make("article", { class: "card", id: `link-${key}` },
     make("h3", { class: "name" }), make("p", { class: "dim about" }),
     make("div", { class: "charts" }, waits.node, carried.node, lost.node, shares.node),
     make("h4", {}, "Why packets wait or are dropped"), make("ul", { class: "facts why" }),
-    make("h4", {}, "Flows that send most: what they wait, get and lose"), make("div", { class: "scroll flows" }),
-    make("h4", {}, "Hosts"), make("div", { class: "scroll hosts" }),
+    ...lists,
     make("h4", {}, "Packets by delay hint"), make("div", { class: "scroll hints" }));
 }
 
@@ -290,16 +306,19 @@ function hostTable(direction) {
   return rows.length ? table(head, rows, (column) => column >= 2) : make("p", { class: "dim" }, "No host is listed.");
 }
 
-function updateLink(pid, way, direction) {
-  const card = document.getElementById(`link-${pid}-${way}`);
+function updateLink({ key, direction, isKernel }) {
+  const card = document.getElementById(`link-${key}`);
   if (!card) return;
-  card.querySelector(".name").textContent = `${direction.direction}: ${direction.queue} at ${rate(direction.rate_bps)}`;
+  const queue = isKernel ? `${direction.queue} in the kernel` : direction.queue;
+  card.querySelector(".name").textContent = `${direction.direction}: ${queue} at ${rate(direction.rate_bps)}`;
   const backlog = direction.backlog;
   card.querySelector(".about").textContent = `${backlog.packets} packets wait (${digits(backlog.bytes / 1000)} kB). `
     + (direction.sieve ? `Fair share of a flow: ${rate(direction.sieve.fair_share_bps)}.` : "");
-  card.querySelector(".why").replaceChildren(...reasons(pid, way, direction).map((text) => make("li", {}, text)));
-  card.querySelector(".flows").replaceChildren(flowTable(direction));
-  card.querySelector(".hosts").replaceChildren(hostTable(direction));
+  card.querySelector(".why").replaceChildren(...reasons(key, direction).map((text) => make("li", {}, text)));
+  if (!isKernel) {
+    card.querySelector(".flows").replaceChildren(flowTable(direction));
+    card.querySelector(".hosts").replaceChildren(hostTable(direction));
+  }
   const head = ["hint", "sent", "dropped", "mean wait", "longest wait"];
   const rows = direction.hints.map((hint) => [hint.hint, hint.departed.packets, hint.dropped.packets,
     ms(hint.mean_wait_ms), ms(hint.longest_wait_ms)]);
@@ -307,8 +326,8 @@ function updateLink(pid, way, direction) {
     rows.length ? table(head, rows, () => true) : make("p", { class: "dim" }, "No packet has passed yet."));
 }
 
-function reasons(pid, way, direction) {
-  const data = series.get(keyOf(pid, way === "reverse"));
+function reasons(key, direction) {
+  const data = series.get(key);
   const last = (column) => {
     const place = data ? data.columns.indexOf(column) : -1;
     return place < 0 ? null : data.values[place][data.values[place].length - 1];

@@ -1,7 +1,8 @@
 //! The loader on a host, as a program uses it: refusals, by kernels without such queues and with them.
 
 use cutline_aqm::{AqmSpec, Limit, QueueSpec, TsqParams};
-use cutline_qdisc::{BPFFS, INSTANCES, KernelQueues, QdiscChange, QdiscError, QdiscSettings};
+use cutline_qdisc::{BPFFS, KernelQueues, QdiscChange, QdiscError, QdiscSettings};
+use cutline_qdisc_loader::ObjectLoader;
 use cutline_router::Overhead;
 use cutline_units::{HintTable, Rate};
 use std::path::Path;
@@ -21,7 +22,7 @@ fn settings(aqm: &str, tsq: bool) -> QdiscSettings {
 #[test]
 fn a_kernel_without_such_queues_is_told_from_one_with_them() {
     let queues = KernelQueues::new(Path::new(BPFFS));
-    let added = queues.add("lo", &settings("sieve", false), false, INSTANCES);
+    let added = queues.add("lo", &settings("sieve", false), false, &ObjectLoader::default());
     match (cutline_sys::bpf::queueing_disciplines(), added) {
         (Err(_), Err(error @ QdiscError::NotSupported(_))) => {
             let message = error.to_string();
@@ -40,7 +41,7 @@ fn a_kernel_without_such_queues_is_told_from_one_with_them() {
 fn settings_are_refused_before_the_kernel_is_asked() {
     let queues = KernelQueues::new(Path::new(BPFFS));
     for (aqm, tsq) in [("pie", true), ("fq-codel", false), ("pi", false), ("cake", false)] {
-        let error = queues.add("lo", &settings(aqm, tsq), false, INSTANCES).unwrap_err();
+        let error = queues.add("lo", &settings(aqm, tsq), false, &ObjectLoader::default()).unwrap_err();
         assert!(error.is_usage(), "{aqm}: {error}");
         assert!(error.to_string().contains("sieve"), "{aqm}: {error}");
     }
@@ -51,7 +52,7 @@ fn an_interface_that_does_not_exist_is_named() {
     let queues = KernelQueues::new(Path::new(BPFFS));
     let none = "cutline-none0";
     let refused = [
-        queues.add(none, &settings("sieve", false), false, INSTANCES).map(drop),
+        queues.add(none, &settings("sieve", false), false, &ObjectLoader::default()).map(drop),
         queues.show(none).map(drop),
         queues.change(none, &QdiscChange::default()).map(drop),
     ];

@@ -1,17 +1,17 @@
-//! Objects of the programs: their places, loading, and the pins that keep them in the kernel.
+//! Loading of the object files of the kernel's queues by libbpf: their places, and the pins that keep their programs in the kernel.
+//!
+//! Everything else about these queues is in [`cutline_qdisc`], which needs no libbpf.
 
-use crate::{KernelQueue, QdiscError};
+use cutline_qdisc::{KernelQueue, LINK, QdiscError, QdiscLoader};
 use cutline_sys::SysError;
 use libbpf_rs::{MapCore as _, MapType, ObjectBuilder, PrintLevel, set_print};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::{fs, io};
 
 /// The environment variable that may name the folder of the objects.
 pub const OBJECTS_VARIABLE: &str = "CUTLINE_BPF";
 
-/// Name of the pin of the link, with which a queue is in the kernel.
-pub(crate) const LINK: &str = "link";
 /// Prefix of the names of all pinned maps.
 const PREFIX: &str = "cutline_";
 /// The maps that have an entry for each instance.
@@ -51,19 +51,29 @@ pub fn find_object(queue: KernelQueue) -> Result<PathBuf, QdiscError> {
     })
 }
 
-/// Loads a queue with so many instances, and pins it in a folder. The pin of the link is the last one, so a folder with a link is whole.
-pub(crate) fn load(queue: KernelQueue, instances: u32, folder: &Path) -> Result<(), QdiscError> {
-    cutline_sys::bpf::queueing_disciplines()?;
-    let object = find_object(queue)?;
-    remove(folder)?;
-    let done = load_object(&object, instances, folder);
-    if done.is_err() {
-        // The error of loading is the one that matters.
-        let _removed = remove(folder);
-    }
-    done
+/// Number of instances unless another is given.
+pub const INSTANCES: u32 = 64;
+
+/// A loader of object files.
+#[derive(Clone, Copy, Debug)]
+pub struct ObjectLoader {
+    /// Number of instances of each queue: interfaces, or their hardware queues, that may have one at the same time.
+    pub instances: u32,
 }
 
+impl Default for ObjectLoader {
+    fn default() -> Self {
+        Self { instances: INSTANCES }
+    }
+}
+
+impl QdiscLoader for ObjectLoader {
+    fn load(&self, queue: KernelQueue, folder: &Path) -> Result<(), QdiscError> {
+        load_object(&find_object(queue)?, self.instances, folder)
+    }
+}
+
+/// Loads an object with so many instances, and pins it in a folder. The pin of the link is the last one, so a folder with a link is whole.
 fn load_object(path: &Path, instances: u32, folder: &Path) -> Result<(), QdiscError> {
     cutline_sys::lock(&MESSAGES).clear();
     let previous =
@@ -80,10 +90,10 @@ fn load_object(path: &Path, instances: u32, folder: &Path) -> Result<(), QdiscEr
     set_print(previous);
     let mut object = done.map_err(|source| {
         if source.kind() == libbpf_rs::ErrorKind::PermissionDenied {
-            let failure = format!("{} cannot be loaded", path.display());
-            return QdiscError::System(SysError::NotPermitted { failure, capability: "CAP_SYS_ADMIN" });
+            return failed(format!("{} cannot be loaded", path.display()), source);
         }
-        QdiscError::Load { object: path.to_owned(), source, log: cutline_sys::lock(&MESSAGES).clone() }
+        let log = cutline_sys::lock(&MESSAGES).clone();
+        QdiscError::Load { object: path.to_owned(), why: source.to_string(), log }
     })?;
     fs::create_dir_all(folder).map_err(|error| {
         SysError::privileged(format!("{} cannot be made", folder.display()), "CAP_SYS_ADMIN", error)
@@ -93,38 +103,24 @@ fn load_object(path: &Path, instances: u32, folder: &Path) -> Result<(), QdiscEr
         let name = map.name().to_string_lossy().into_owned();
         if map.map_type() == MapType::StructOps {
             let attached = map.attach_struct_ops();
-            link = Some(attached.map_err(QdiscError::map(format!(
-                "{name} cannot be added to the kernel's queueing disciplines"
-            )))?);
+            link = Some(attached.map_err(|error| {
+                failed(format!("{name} cannot be added to the kernel's queueing disciplines"), error)
+            })?);
         } else if name.starts_with(PREFIX) {
-            map.pin(folder.join(&name))
-                .map_err(QdiscError::map(format!("the map {name} cannot be pinned")))?;
+            let pinned = map.pin(folder.join(&name));
+            pinned.map_err(|error| failed(format!("the map {name} cannot be pinned"), error))?;
         }
     }
     let mut link = link.ok_or_else(|| QdiscError::OtherLayout { folder: folder.to_owned() })?;
-    link.pin(folder.join(LINK)).map_err(QdiscError::map("the link of the queue cannot be pinned"))
+    link.pin(folder.join(LINK)).map_err(|error| failed("the link of the queue cannot be pinned", error))
 }
 
-/// Removes a queue from the kernel, with all pins in its folder. It is no error if there are none.
-pub(crate) fn remove(folder: &Path) -> Result<(), QdiscError> {
-    let failed = |error| SysError::new(format!("the pins in {} cannot be removed", folder.display()), error);
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(failed(error).into()),
+fn failed(failure: impl Into<String>, error: libbpf_rs::Error) -> QdiscError {
+    let kind = match error.kind() {
+        libbpf_rs::ErrorKind::PermissionDenied => io::ErrorKind::PermissionDenied,
+        _ => io::ErrorKind::Other,
     };
-    // Detaching waits until the kernel has forgotten the name; removing the pin does not.
-    let link = folder.join(LINK);
-    if link.exists()
-        && let Ok(link) = libbpf_rs::Link::open(link)
-    {
-        // An older kernel cannot detach it. The pin's end does the same a moment later.
-        let _detached = link.detach();
-    }
-    for entry in entries {
-        fs::remove_file(entry.map_err(failed)?.path()).map_err(failed)?;
-    }
-    Ok(fs::remove_dir(folder).map_err(failed)?)
+    SysError::privileged(failure, "CAP_SYS_ADMIN", io::Error::new(kind, error)).into()
 }
 
 #[cfg(test)]
@@ -140,11 +136,5 @@ mod tests {
         };
         assert!(message.contains("tsq.bpf.o is missing") && message.contains("lib/cutline/bpf"), "{message}");
         assert!(message.contains(OBJECTS_VARIABLE), "{message}");
-    }
-
-    #[test]
-    fn a_folder_that_does_not_exist_has_nothing_to_remove() {
-        let folder = tempfile::tempdir().unwrap();
-        remove(&folder.path().join("none")).unwrap();
     }
 }
