@@ -4,6 +4,7 @@
 //! kernel_queues  add, change, show, remove
 //! settings       parameters of a queue in fixed point
 //! pins           the pinned programs and maps
+//! testing        a queue for tests of other crates (feature `testing`)
 //! layout         data shared by the programs and this crate, byte by byte
 //! ```
 //!
@@ -16,6 +17,8 @@ mod kernel_queues;
 pub mod layout;
 mod pins;
 mod settings;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use error::QdiscError;
 pub use kernel_queues::{BPFFS, ChangeOutcome, KernelQueues, QdiscLoader, QdiscStatus, Removal};

@@ -157,47 +157,8 @@ fn elapsed(counters: &QdiscCounters, now: Instant) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cutline_aqm::{AqmSpec, Limit, QueueSpec, TsqParams};
-    use cutline_qdisc::QdiscSettings;
-    use cutline_qdisc::layout::{LEVELS, Layout};
-    use cutline_router::Overhead;
-    use cutline_units::{Bytes, HintTable, Rate};
-
-    /// Time at which the queues were read, 2.5 s after they were added.
-    const NOW: Instant = Instant::from_nanos(3_500_000_000);
-
-    /// A queue that has received, dropped and sent packets.
-    fn status(aqm: &str, tsq: bool) -> QdiscStatus {
-        let queue = QueueSpec {
-            limit: Limit::Bytes(64_000),
-            ecn: false,
-            aqm: AqmSpec::from_values(aqm, []).unwrap(),
-            tsq: tsq.then(TsqParams::default),
-            rate: Rate::from_mbps(10),
-        };
-        let settings =
-            QdiscSettings { queue, shaped: true, overhead: Overhead::Ethernet, hints: HintTable::standard() };
-        let mut counters = QdiscCounters::from_bytes(&vec![0; QdiscCounters::SIZE]).unwrap();
-        (counters.running, counters.generation, counters.since) = (1, 3, 1_000_000_000);
-        let counted = |packets| CountLayout { packets, bytes: 1000 * packets };
-        (counters.received, counters.sent) = (counted(100), counted(80));
-        (counters.early, counters.overflow, counters.unsent) = (counted(6), counted(5), counted(4));
-        counters.backlog = counted(5);
-        counters.probability = 1 << (PROBABILITY_BITS - 2);
-        counters.slipped = 2_500_000;
-        counters.waits[10] = 80;
-        counters.waits_sum = 80_000_000;
-        counters.hints[5] = HintLayout {
-            departed: counted(80),
-            dropped: counted(11),
-            waited: 80_000_000,
-            longest_wait: 3_000_000,
-        };
-        let load = (!tsq).then_some(0.25);
-        let config = settings.config(Bytes::new(14), 1, 3).unwrap();
-        let queue = settings.kernel_queue().unwrap();
-        QdiscStatus { interface: "eth0".to_owned(), index: 2, queue, instance: 0, config, counters, load }
-    }
+    use cutline_qdisc::layout::LEVELS;
+    use cutline_qdisc::testing::{NOW, status};
 
     #[test]
     fn statistics_are_a_direction_of_the_router() {
