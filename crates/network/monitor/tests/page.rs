@@ -77,6 +77,7 @@ fn a_queue_in_the_kernel_has_a_card_without_flows() {
     ] {
         browser.wait_for_text(text);
     }
+    assert_eq!(browser.accessibility_faults(), [] as [&str; 0]);
     browser.picture("kernel-queue.png");
     let text = browser.text();
     assert!(!text.contains("Flows that send most") && !text.contains("No router publishes"), "{text}");
