@@ -77,10 +77,15 @@ impl Browser {
     }
 
     /// Opens an address in a window of this size.
-    pub fn open(&mut self, address: &str, [width, height]: [u32; 2]) {
+    pub fn open(&mut self, address: &str, size: [u32; 2]) {
+        self.resize(size);
+        self.call("Page.navigate", &json!({ "url": address }));
+    }
+
+    /// Gives the window another size.
+    pub fn resize(&mut self, [width, height]: [u32; 2]) {
         let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500 });
         self.call("Emulation.setDeviceMetricsOverride", &size);
-        self.call("Page.navigate", &json!({ "url": address }));
     }
 
     /// Draws the page in `light` or `dark`, as a user prefers it.

@@ -26,6 +26,29 @@ function draw(tag, attributes = {}, text = null) {
   return node;
 }
 
+// Makes the content of an element equal to these nodes. What is alike stays, and with it the focus, a selected text, and the place where a
+// screen reader reads.
+function update(element, ...nodes) {
+  const fresh = nodes.filter((node) => node !== null && node !== undefined);
+  const isAlike = (old, node) => old.nodeName === node.nodeName && old.dataset?.socket === node.dataset?.socket;
+  fresh.forEach((node, place) => {
+    const old = element.childNodes[place];
+    if (!old) {
+      element.append(node);
+    } else if (!isAlike(old, node)) {
+      old.replaceWith(node);
+    } else if (old instanceof Text) {
+      if (old.data !== node.data) old.data = node.data;
+    } else {
+      for (const { name, value } of node.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+      // `focusScrolled` sets this one.
+      for (const name of old.getAttributeNames()) if (name !== "tabindex" && !node.hasAttribute(name)) old.removeAttribute(name);
+      update(old, ...node.childNodes);
+    }
+  });
+  while (element.childNodes.length > fresh.length) element.lastChild.remove();
+}
+
 function digits(value) {
   const size = Math.abs(value);
   if (size === 0) return "0";
@@ -56,6 +79,18 @@ function userHint(hidden) {
     `${hidden} rows of other users are not shown. Root sees them, and so does a reader with the token.`);
 }
 
+// A box for a table. It is scrolled where the table is wider, also by keys.
+function scrolled(title, name, ...children) {
+  return make("div", { class: `scroll ${name}`, role: "group", "aria-label": title }, ...children);
+}
+
+// Lets the keyboard reach the boxes that have something to scroll.
+function focusScrolled() {
+  for (const box of document.querySelectorAll(".scroll")) {
+    if (box.scrollWidth > box.clientWidth) box.setAttribute("tabindex", "0"); else box.removeAttribute("tabindex");
+  }
+}
+
 function command(text) {
   return make("code", {}, text);
 }
@@ -63,14 +98,16 @@ function command(text) {
 // --- charts -----------------------------------------------------------------------------------------------------------------
 
 // In units of the drawing, which are about as long as pixels, so that texts have their size also on a phone.
-const WIDTH = matchMedia("(max-width: 40rem)").matches ? 340 : 480;
+const narrow = matchMedia("(max-width: 40rem)");
+let WIDTH = 0;
 const HEIGHT = 150, LEFT = 76, RIGHT = 8, TOP = 8, BOTTOM = 20;
 
 class Chart {
-  // `lines`: [{ column, title }]; `format`: words of a value; `source()`: the series.
+  // `lines`: [{ column, title }]; `format`: words of a value; `source()`: the series. For a screen reader it is a slider: the keys move in
+  // time, and its value is what the lines have there.
   constructor(title, lines, format, source) {
     Object.assign(this, { title, lines, format, source });
-    this.svg = draw("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", tabindex: "0" });
+    this.svg = draw("svg", { role: "slider", "aria-label": title, tabindex: "0" });
     this.legend = make("ul", { class: "legend" });
     this.node = make("figure", { class: "chart" }, make("h4", {}, title), this.svg, this.legend);
     this.svg.addEventListener("pointermove", (event) => this.point(event));
@@ -95,11 +132,12 @@ class Chart {
   }
 
   key(event) {
-    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    const step = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }[event.key];
     if (!step) return;
     event.preventDefault();
-    const [from, to] = this.range();
-    const next = view.cursor === null ? to : view.cursor + step;
+    const [start, to] = this.range();
+    const from = Math.max(start, this.source().at[0] ?? start);
+    const next = view.cursor === null && step === -1 ? to : (view.cursor ?? to) + step;
     setCursor(Math.min(to, Math.max(from, next)));
   }
 
@@ -149,15 +187,21 @@ class Chart {
       const at = x(data.at[place]);
       parts.push(draw("line", { class: "cursor", x1: at, x2: at, y1: TOP, y2: HEIGHT - BOTTOM }));
     }
+    this.svg.setAttribute("viewBox", `0 0 ${WIDTH} ${HEIGHT}`);
     this.svg.replaceChildren(...parts);
     const values = this.lines.map((line, number) => {
       const value = place >= 0 ? data.values[columns[number]]?.[place] : null;
       return { title: line.title, text: known(value) ? this.format(value) : "-" };
     });
-    this.legend.replaceChildren(...values.map(({ title, text }, number) =>
+    update(this.legend, ...values.map(({ title, text }, number) =>
       make("li", {}, make("i", { class: `c${number}` }), `${title}: `, make("b", {}, text))));
+    // A screen reader speaks each change of the value that has the focus: only the keys change it.
+    if (view.cursor === null && document.activeElement === this.svg) return;
     const words = values.map(({ title, text }) => `${title} ${text}`).join(", ");
-    this.svg.setAttribute("aria-label", `${this.title}. ${words}. Arrow keys move in time.`);
+    const now = view.cursor === null ? to : view.cursor;
+    const when = view.cursor !== null && place >= 0 ? `, at ${new Date(data.at[place] * 1000).toLocaleTimeString()}` : "";
+    const value = { min: Math.floor(from), max: Math.ceil(to), now: Math.round(now), text: words + when };
+    for (const [name, its] of Object.entries(value)) this.svg.setAttribute(`aria-value${name}`, its);
   }
 }
 
@@ -275,16 +319,19 @@ function linkCard({ key, isKernel }) {
   const shares = new Chart("Traffic of flows below and above the fair share",
     [line("below_fair_share_bps", "below: does not wait behind others"), line("above_fair_share_bps", "above: waits for its own flow")],
     rate, source);
+  // The charts of all links have the same titles.
+  const name = `name-${key}`;
+  for (const chart of [waits, carried, lost, shares]) chart.svg.setAttribute("aria-describedby", name);
   // Only a router lists flows and hosts.
   const lists = isKernel ? [] : [
-    make("h4", {}, "Flows that send most: what they wait, get and lose"), make("div", { class: "scroll flows" }),
-    make("h4", {}, "Hosts"), make("div", { class: "scroll hosts" })];
+    make("h4", {}, "Flows that send most: what they wait, get and lose"), scrolled("Flows", "flows"),
+    make("h4", {}, "Hosts"), scrolled("Hosts", "hosts")];
   return make("article", { class: "card", id: `link-${key}` },
-    make("h3", { class: "name" }), make("p", { class: "dim about" }),
+    make("h3", { class: "name", id: name }), make("p", { class: "dim about" }),
     make("div", { class: "charts" }, waits.node, carried.node, lost.node, shares.node),
     make("h4", {}, "Why packets wait or are dropped"), make("ul", { class: "facts why" }),
     ...lists,
-    make("h4", {}, "Packets by delay hint"), make("div", { class: "scroll hints" }));
+    make("h4", {}, "Packets by delay hint"), scrolled("Packets by delay hint", "hints"));
 }
 
 const share = (part, whole) => (whole ? percent((100 * part) / whole) : "-");
@@ -310,19 +357,19 @@ function updateLink({ key, direction, isKernel }) {
   const card = document.getElementById(`link-${key}`);
   if (!card) return;
   const queue = isKernel ? `${direction.queue} in the kernel` : direction.queue;
-  card.querySelector(".name").textContent = `${direction.direction}: ${queue} at ${rate(direction.rate_bps)}`;
+  update(card.querySelector(".name"), document.createTextNode(`${direction.direction}: ${queue} at ${rate(direction.rate_bps)}`));
   const backlog = direction.backlog;
   card.querySelector(".about").textContent = `${backlog.packets} packets wait (${digits(backlog.bytes / 1000)} kB). `
     + (direction.sieve ? `Fair share of a flow: ${rate(direction.sieve.fair_share_bps)}.` : "");
-  card.querySelector(".why").replaceChildren(...reasons(key, direction).map((text) => make("li", {}, text)));
+  update(card.querySelector(".why"), ...reasons(key, direction).map((text) => make("li", {}, text)));
   if (!isKernel) {
-    card.querySelector(".flows").replaceChildren(flowTable(direction));
-    card.querySelector(".hosts").replaceChildren(hostTable(direction));
+    update(card.querySelector(".flows"), flowTable(direction));
+    update(card.querySelector(".hosts"), hostTable(direction));
   }
   const head = ["hint", "sent", "dropped", "mean wait", "longest wait"];
   const rows = direction.hints.map((hint) => [hint.hint, hint.departed.packets, hint.dropped.packets,
     ms(hint.mean_wait_ms), ms(hint.longest_wait_ms)]);
-  card.querySelector(".hints").replaceChildren(
+  update(card.querySelector(".hints"),
     rows.length ? table(head, rows, () => true) : make("p", { class: "dim" }, "No packet has passed yet."));
 }
 
@@ -371,7 +418,7 @@ function renderSockets() {
   const place = document.getElementById("sockets");
   const { sockets, unlisted_sockets: unlisted, hidden_rows: hidden } = view.document;
   if (!sockets.length) {
-    place.replaceChildren(make("div", { class: "card" },
+    update(place, make("div", { class: "card" },
       make("p", {}, "No program with QoS sockets publishes for this reader. Programs that use libcutline (Rust, C or Python) appear by "
         + "themselves. A gateway gives unchanged programs QoS sockets:"),
       make("p", {}, command("cutline gateway near --tcp 8080=192.0.2.1:5210 --class file")), userHint(hidden)));
@@ -385,24 +432,24 @@ function renderSockets() {
     const violations = [...it.send.violations ?? [], ...it.receive.violations ?? []];
     const name = make("button", { type: "button", "data-socket": socketKey(it),
       "aria-pressed": String(view.selected === socketKey(it)) }, `${it.program} (${it.pid})`);
-    name.addEventListener("click", () => select(it));
     return [name, `${it.transport} ${it.peer}`, it.state, rate(it.send.throughput_bps), rate(it.receive.throughput_bps),
       ms(used.last_delay?.p99_ms), percent(used.loss_percent),
       violations.length ? make("span", { class: "bad" }, violations.map((one) => one.measure).join(", "))
         : make("span", { class: "good" }, "none")];
   });
-  place.replaceChildren(make("div", { class: "card scroll" }, table(head, rows, (column) => column >= 3 && column <= 6),
+  update(place, scrolled("QoS sockets", "card", table(head, rows, (column) => column >= 3 && column <= 6),
     unlisted ? make("p", { class: "dim" }, `${unlisted} more sockets carry less and are not listed; cutline top lists them.`) : null,
     userHint(hidden)));
-  if (focused) place.querySelector(`[data-socket="${focused}"]`)?.focus();
+  // A row that has moved has a new button.
+  if (focused && document.activeElement?.dataset?.socket !== focused) place.querySelector(`[data-socket="${focused}"]`)?.focus();
   renderSocket();
 }
 
 const socketKey = (it) => `${it.pid}/${it.socket}`;
 const usedDirection = (it) => (it.receive.received_bytes >= it.send.sent_bytes ? it.receive : it.send);
 
-async function select(it) {
-  view.selected = view.selected === socketKey(it) ? null : socketKey(it);
+async function select(key) {
+  view.selected = view.selected === key ? null : key;
   history.replaceState(null, "", view.selected ? `#socket=${view.selected}` : location.pathname + location.search);
   view.socketSeries = null;
   socketCharts = null;
@@ -442,7 +489,7 @@ function renderSocket() {
   }
   place.querySelector(".name").textContent = `${it.program} (${it.pid}): ${it.transport} ${it.local} to ${it.peer}`;
   const directions = [["sends", it.send], ["receives", it.receive]].filter(([, one]) => one.effective || one.sent_messages);
-  place.querySelector(".pair").replaceChildren(...directions.map(([title, one]) => directionFacts(title, one, it)));
+  update(place.querySelector(".pair"), ...directions.map(([title, one]) => directionFacts(title, one, it)));
 }
 
 /** A value of a measure in its unit. */
@@ -517,7 +564,7 @@ function renderPrograms() {
   const { programs } = view.document;
   const rows = programs.map((it) => [it.program, it.pid, it.method, it.hint ?? "-", it.sockets, it.messages, it.bytes]);
   const head = ["program", "process", "method", "hint", "sockets", "messages", "bytes"];
-  place.replaceChildren(make("div", { class: "card scroll" }, rows.length ? table(head, rows, (column) => column >= 3)
+  update(place, scrolled("Programs", "card", rows.length ? table(head, rows, (column) => column >= 3)
     : make("p", {}, "No program runs under it. It marks and paces the packets of an unchanged program: ",
       command("cutline exec --class video -- ffplay rtp://192.0.2.1:5004"))));
 }
@@ -533,7 +580,7 @@ function renderReservations() {
   const head = ["destination", "senders", "interface", "next hop", "style", "rate", "bucket"];
   const links = (status?.interfaces ?? []).map((it) => make("p", { class: it.problem ? "bad" : "dim" },
     `${it.name}: ${rate(it.reserved_bps)} of ${rate(it.reservable_bps)} reserved.${it.problem ? ` ${it.problem}` : ""}`));
-  place.replaceChildren(make("div", { class: "card scroll" }, rows.length ? table(head, rows, (column) => column >= 5)
+  update(place, scrolled("Reservations", "card", rows.length ? table(head, rows, (column) => column >= 5)
     : make("p", {}, status ? "Nothing is reserved." : "No reservations are shown: cutlined shows them with a table [monitor] in its file, to "
       + "root and to readers with the token."), ...links));
 }
@@ -559,7 +606,7 @@ async function loadExplanation() {
   if (explanation.summary.startsWith("nothing was examined")) {
     for (const line of explanation.not_examined) lines.push(make("p", { class: "dim" }, `Not examined: ${line}`));
   }
-  box.replaceChildren(...lines);
+  update(box, ...lines);
 }
 
 function renderAll() {
@@ -568,19 +615,23 @@ function renderAll() {
   renderPrograms();
   renderReservations();
   renderCharts();
+  focusScrolled();
 }
 
 async function onDocument(document) {
   if (view.paused) return;
   view.document = document;
+  let problem = null;
   try {
     await loadHistory();
     await loadSocket();
     await loadExplanation();
   } catch (error) {
-    state(`the history cannot be read: ${error.message}`, true);
+    problem = `the history cannot be read: ${error.message}`;
   }
-  state(`live: ${document.publishers} ${document.publishers === 1 ? "process publishes" : "processes publish"}`);
+  // The reader may have paused it meanwhile.
+  if (view.paused) return;
+  state(problem ?? `live: ${document.publishers} ${document.publishers === 1 ? "process publishes" : "processes publish"}`, problem !== null);
   renderAll();
 }
 
@@ -600,10 +651,21 @@ for (const button of document.querySelectorAll("[data-minutes]")) {
 }
 document.getElementById("pause").addEventListener("click", (event) => {
   view.paused = !view.paused;
-  event.currentTarget.setAttribute("aria-pressed", String(view.paused));
   event.currentTarget.textContent = view.paused ? "Go on" : "Pause";
   if (view.paused) state("paused");
 });
+document.getElementById("sockets").addEventListener("click", (event) => {
+  const button = event.target.closest("[data-socket]");
+  if (button) select(button.dataset.socket);
+});
+// A window that is resized, a phone that is turned, a page that is zoomed.
+function resize() {
+  WIDTH = narrow.matches ? 340 : 480;
+  renderCharts();
+  focusScrolled();
+}
+addEventListener("resize", resize);
+resize();
 // A link to the page may name a socket.
 view.selected = location.hash.match(/^#socket=(\d+\/\d+)$/)?.[1] ?? null;
 connect();
