@@ -6,6 +6,7 @@ use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcHeader, TcMessage};
 use rustix::io::Errno;
+use std::collections::BTreeMap;
 
 /// A queueing discipline that is set at the root of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,8 +23,22 @@ impl RootQdisc {
     /// # Errors
     /// When the kernel cannot be queried.
     pub fn of(interface: &Interface) -> Result<Option<Self>, Error> {
-        let found = root(&mut Channel::open()?, interface)?;
-        Ok(found.map(|message| Self { kind: kind(&message), handle: message.header.handle.major }))
+        Ok(root(&mut Channel::open()?, interface)?.map(|message| Self::read(&message)))
+    }
+
+    /// Returns those of all interfaces of this network namespace that have one, by the interface's number, with one question to the
+    /// kernel.
+    ///
+    /// # Errors
+    /// When the kernel cannot be queried.
+    pub fn all() -> Result<BTreeMap<u32, Self>, Error> {
+        let failed = || "the queueing disciplines cannot be listed".to_owned();
+        let found = at_roots(&mut Channel::open()?, 0, failed)?;
+        Ok(found.iter().map(|message| (message.header.index as u32, Self::read(message))).collect())
+    }
+
+    fn read(message: &TcMessage) -> Self {
+        Self { kind: kind(message), handle: message.header.handle.major }
     }
 
     /// Sets a discipline of this kind, without options. With `replace` it takes the place of any other discipline in one step; without, an
@@ -61,16 +76,24 @@ fn at_root(interface: &Interface, attributes: impl IntoIterator<Item = TcAttribu
 /// Returns the queueing discipline at the root of an interface; `None` if it is the kernel's default, which has no number.
 pub(crate) fn root(channel: &mut Channel, interface: &Interface) -> Result<Option<TcMessage>, Error> {
     let failed = || format!("the queueing disciplines of `{}` cannot be listed", interface.name);
-    let asked = RouteNetlinkMessage::GetQueueDiscipline(TcMessage::with_index(interface.index as i32));
-    let answers = channel.list(&asked, failed)?;
-    let discipline = answers.into_iter().find_map(|answer| match answer {
-        RouteNetlinkMessage::NewQueueDiscipline(discipline) => {
-            let header = &discipline.header;
-            (header.index == interface.index as i32 && header.parent == TcHandle::ROOT).then_some(discipline)
-        }
+    let index = interface.index as i32;
+    let found = at_roots(channel, index, failed)?;
+    // Kernels list those of all interfaces, whichever is named.
+    Ok(found.into_iter().find(|discipline| discipline.header.index == index))
+}
+
+/// Returns the queueing disciplines that were set at roots: of the interface with a number, or of all for 0, and perhaps more.
+fn at_roots(channel: &mut Channel, index: i32, failed: impl Fn() -> String) -> Result<Vec<TcMessage>, Error> {
+    let answers =
+        channel.list(&RouteNetlinkMessage::GetQueueDiscipline(TcMessage::with_index(index)), failed)?;
+    let found = answers.into_iter().filter_map(|answer| match answer {
+        RouteNetlinkMessage::NewQueueDiscipline(discipline) => Some(discipline),
         _ => None,
     });
-    Ok(discipline.filter(|discipline| discipline.header.handle != TcHandle::UNSPEC))
+    let is_set = |discipline: &TcMessage| {
+        discipline.header.parent == TcHandle::ROOT && discipline.header.handle != TcHandle::UNSPEC
+    };
+    Ok(found.filter(is_set).collect())
 }
 
 /// Returns the kind of a queueing discipline.

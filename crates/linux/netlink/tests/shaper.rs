@@ -4,7 +4,7 @@
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "real packets take real time")]
 
 use cutline_flow::{FlowSelector, TrafficSpec};
-use cutline_netlink::{ClassId, Counters, Error, HtbShaper, Interface, ShaperOptions, sweep};
+use cutline_netlink::{ClassId, Counters, Error, HtbShaper, Interface, RootQdisc, ShaperOptions, sweep};
 use cutline_sys::namespace::Namespace;
 use cutline_sys::packet;
 use cutline_testbed::{in_time, may_make_namespaces, undisturbed};
@@ -515,6 +515,12 @@ fn what_others_have_set_stays() {
         hosts.tc("qdisc delete dev east root");
     }
     hosts.tc("qdisc add dev east root handle 8: pfifo limit 7");
+    hosts.with(|east| {
+        let found = RootQdisc::of(east).unwrap().unwrap();
+        assert_eq!((found.kind.as_str(), found.handle), ("pfifo", 8));
+        // The others have the kernel's default.
+        assert_eq!(RootQdisc::all().unwrap(), [(east.index, found)].into());
+    });
     let error =
         hosts.with(|east| HtbShaper::install(east, rate, ShaperOptions::default()).unwrap_err().to_string());
     assert_eq!(

@@ -256,7 +256,7 @@ impl KernelQueues {
         if !self.exists()? {
             return Ok((found, others));
         }
-        let (namespace, interfaces) = (namespace()?, interfaces()?);
+        let (namespace, interfaces, roots) = (namespace()?, interfaces()?, RootQdisc::all()?);
         for (queue, pins) in self.pins()? {
             for entry in pins.entries()? {
                 if entry.key.namespace_inode != namespace {
@@ -267,7 +267,7 @@ impl KernelQueues {
                 else {
                     continue;
                 };
-                if RootQdisc::of(interface)?.is_some_and(|root| root.kind == queue.kernel_name()) {
+                if roots.get(&interface.index).is_some_and(|root| root.kind == queue.kernel_name()) {
                     found.push(status(&pins, queue, interface.name.clone(), &entry)?);
                 }
             }
@@ -276,19 +276,12 @@ impl KernelQueues {
         Ok((found, others))
     }
 
-    /// Returns the names of the interfaces of this network namespace that have a queue, by the kinds of their queueing disciplines, which any
-    /// process may read.
+    /// Returns whether an interface of this network namespace has a queue, by the kinds of queueing disciplines, which any process may read.
     ///
     /// # Errors
     /// When the kernel cannot be queried.
-    pub fn interfaces() -> Result<Vec<String>, QdiscError> {
-        let mut found = Vec::new();
-        for interface in interfaces()? {
-            if RootQdisc::of(&interface)?.is_some_and(|root| KernelQueue::named(&root.kind).is_some()) {
-                found.push(interface.name);
-            }
-        }
-        Ok(found)
+    pub fn is_any_set() -> Result<bool, QdiscError> {
+        Ok(RootQdisc::all()?.values().any(|root| KernelQueue::named(&root.kind).is_some()))
     }
 
     fn entry_of(&self, interface: &Interface) -> Result<(Pins, KernelQueue, Entry), QdiscError> {

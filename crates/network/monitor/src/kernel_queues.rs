@@ -53,7 +53,7 @@ impl fmt::Debug for KernelQueueReader {
 
 fn read(queues: &KernelQueues) -> KernelQueueReading {
     let list = queues.list().map(|(found, _in_other_namespaces)| found);
-    reading(list, || KernelQueues::interfaces().is_ok_and(|names| !names.is_empty()))
+    reading(list, || KernelQueues::is_any_set().unwrap_or(false))
 }
 
 /// Returns the reading of a list. That it cannot be read is a problem only where there are queues: `/sys/fs/bpf` is closed to a monitor
