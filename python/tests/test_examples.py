@@ -23,14 +23,14 @@ class Examples(unittest.TestCase):
         line = getattr(first, where).readline().decode()
         self.assertRegex(line, r"^port \d+$")
         words = [line.split()[1] if word == "PORT" else word for word in ask]
-        out, errors = start(name, *words).communicate(timeout=30)
+        out, errors = start(name, *words).communicate(timeout=60)
         return first, out, errors.decode()
 
     def test_video(self):
         first, out, errors = self.run_both(
             "video.py", ["receive", "127.0.0.1", "0"], ["send", "127.0.0.1", "PORT", "1.5"], "stdout")
         self.assertIn("both ends agree", out.decode(), errors)
-        received, errors = first.communicate(timeout=30)
+        received, errors = first.communicate(timeout=60)
         self.assertRegex(received.decode(), r"received: \d+ frames, 0 lost", errors)
 
     def test_files(self):
@@ -44,7 +44,7 @@ class Examples(unittest.TestCase):
     def test_telephone(self):
         first, out, errors = self.run_both(
             "phone.py", ["answer", "127.0.0.1", "0", "1"], ["call", "127.0.0.1", "PORT", "1"], "stderr")
-        heard, _ = first.communicate(timeout=30)
+        heard, _ = first.communicate(timeout=60)
         self.assertEqual((len(heard), len(out)), (8000, 8000), errors)
         self.assertEqual((max(out), min(out)), (max(heard), min(heard)))
 

@@ -40,14 +40,14 @@ def connect(server, spec=None, **more):
 
 def ours(type=SOCK_STREAM):
     with socket.create_server(LOOPBACK, type=type, options=QUICK) as server:
-        connected, accepted, _ = connect(server, timeout=20)
+        connected, accepted, _ = connect(server, timeout=60)
     accepted.settimeout(20)
     return connected, accepted
 
 
 def theirs():
     with plain.create_server(LOOPBACK) as server:
-        connected = plain.create_connection(server.getsockname(), timeout=20)
+        connected = plain.create_connection(server.getsockname(), timeout=60)
         accepted, _ = server.accept()
         accepted.settimeout(20)
         return connected, accepted

@@ -30,7 +30,7 @@ def pair(type, spec=None, key=None):
         accepted = []
         thread = threading.Thread(target=lambda: accepted.append(server.accept()[0]))
         thread.start()
-        connected = socket.create_connection(server.getsockname(), spec, type=type, options=QUICK, key=key, timeout=10)
+        connected = socket.create_connection(server.getsockname(), spec, type=type, options=QUICK, key=key, timeout=60)
         thread.join()
     accepted[0].settimeout(10)
     return connected, accepted[0]
@@ -100,7 +100,7 @@ class Blocking(unittest.TestCase):
             accepted = []
             thread = threading.Thread(target=lambda: accepted.append(server.accept()[0]))
             thread.start()
-            ours = socket.create_connection(server.getsockname(), spec, type=SOCK_DGRAM, options=options, timeout=10)
+            ours = socket.create_connection(server.getsockname(), spec, type=SOCK_DGRAM, options=options, timeout=60)
             thread.join()
         theirs = accepted[0]
         theirs.settimeout(10)
@@ -130,10 +130,10 @@ class Blocking(unittest.TestCase):
         try:
             with ours, theirs:
                 ours.on_event(handler)
-                self.assertEqual(seen.get(timeout=10), ("agreed", True))
-                self.assertIs(raised.get(timeout=10).exc_type, ValueError)
+                self.assertEqual(seen.get(timeout=60), ("agreed", True))
+                self.assertIs(raised.get(timeout=60).exc_type, ValueError)
                 theirs.renegotiate({"receive": {"size": "800 B", "coerce": True}})
-                self.assertEqual(seen.get(timeout=10)[0], "agreed")
+                self.assertEqual(seen.get(timeout=60)[0], "agreed")
                 self.assertEqual([event.kind for event in ours.events()], ["agreed", "agreed"])
                 ours.on_event(None)
         finally:
@@ -150,7 +150,7 @@ class Blocking(unittest.TestCase):
             ours.recv(100)
         self.assertFalse(ours.pending)
         theirs.send(b"now")
-        self.assertTrue(select.select([ours], [], [], 10)[0])
+        self.assertTrue(select.select([ours], [], [], 60)[0])
         self.assertEqual(ours.recv(100), b"now")
         ours.close()
         self.assertEqual(ours.fileno(), -1)
@@ -205,7 +205,7 @@ class Blocking(unittest.TestCase):
             accepts = threading.Thread(target=lambda: accepted.extend(server.accept()[0] for _ in range(2)))
             accepts.start()
             spec = {"send": {"recovery": "20 s", "coerce": True}}
-            with socket.create_connection(address, spec, options=options, timeout=20) as connection:
+            with socket.create_connection(address, spec, options=options, timeout=60) as connection:
                 connection.sendall(b"unread")
                 time.sleep(0.1)
                 # Without a linger time the kernel resets the connection.
@@ -213,7 +213,7 @@ class Blocking(unittest.TestCase):
                     same.setsockopt(plain.SOL_SOCKET, plain.SO_LINGER, struct.pack("ii", 1, 0))
                 accepted[0].close()
                 kinds = {}
-                for event in connection.events(timeout=20):
+                for event in connection.events(timeout=60):
                     kinds[event.kind] = event
                     if event.kind == "recovered":
                         break

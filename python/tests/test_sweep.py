@@ -135,7 +135,7 @@ class OnThisMachine(InFolder):
             while not (stored.is_dir() and list(stored.glob("*.json"))) and time.monotonic() < deadline:
                 time.sleep(0.02)
             process.send_signal(signal.SIGINT)
-            _, said = process.communicate(timeout=30)
+            _, said = process.communicate(timeout=60)
         self.assertRegex(said if isinstance(said, str) else said.decode(), r"Interrupted: stopped: \d+ of 16 parts are stored")
         kept = {file: file.stat().st_mtime_ns for file in stored.glob("*.json")}
         self.assertTrue(0 < len(kept) < 16, len(kept))
@@ -282,7 +282,7 @@ class OnACluster(InFolder):
         killed = when_stored("results/sweeps/small", 2, scheduler.kill)
         with self.assertRaisesRegex(cutline.ClusterLost, "the same call"):
             cutline.sweep(long(), grid, client=client, progress=False)
-        self.assertTrue(killed.wait(10))
+        self.assertTrue(killed.wait(60))
         kept = {file: file.stat().st_mtime_ns for file in stored.glob("*.json")}
         self.assertTrue(0 < len(kept) < 16, len(kept))
         found = cutline.sweep(long(), grid, progress=False)

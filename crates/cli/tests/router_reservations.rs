@@ -38,7 +38,7 @@ fn start(label: &str, reservations: &str) -> Option<(Home, Lab)> {
 }
 
 fn client(home: &Home) -> ReservationClient {
-    ReservationClient::connect(&home.path("s.sock"), cutline_units::Duration::from_secs(10)).unwrap()
+    ReservationClient::connect(&home.path("s.sock"), cutline_units::Duration::from_secs(60)).unwrap()
 }
 
 /// 640 kbit/s, and a bucket for a sender that stands still for 0.4 s.

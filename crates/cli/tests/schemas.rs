@@ -331,7 +331,7 @@ fn the_resource_manager() {
         loss_percent: None,
     };
     client.send(&AllocationRequest::Admit { id: 1, need }).unwrap();
-    let admitted = client.reply(cutline_units::Duration::from_secs(10)).unwrap();
+    let admitted = client.reply(cutline_units::Duration::from_secs(60)).unwrap();
     assert!(matches!(admitted, Some(AllocationReply::Admitted { id: 1, .. })), "{admitted:?}");
     let socket = path("m.sock");
     let socket = socket.to_str().unwrap();

@@ -362,16 +362,15 @@ pub fn receive(socket: UdpSocket) -> JoinHandle<Arrivals> {
     })
 }
 
-/// Sends `bursts` of 20 numbered datagrams, 20 ms apart; answers how many.
-pub fn send_bursts(socket: UdpSocket, bursts: u32) -> JoinHandle<u32> {
+/// Sends so many numbered datagrams in bursts of 20, 20 ms apart.
+pub fn send_bursts(socket: UdpSocket, count: u32) -> JoinHandle<()> {
     spawn(move || {
-        for number in 0..bursts * 20 {
+        for number in 0..count {
             if number % 20 == 0 {
                 sleep(Duration::from_millis(20));
             }
             send_number(&socket, number);
         }
-        bursts * 20
     })
 }
 
@@ -381,14 +380,14 @@ fn send_number(socket: &UdpSocket, number: u32) {
     socket.send(&payload).unwrap();
 }
 
-/// The received numbers, until nothing more arrives.
-pub fn receive_numbers(socket: UdpSocket) -> JoinHandle<Vec<u32>> {
+/// The received numbers, until the last one of so many arrives, or nothing does.
+pub fn receive_numbers(socket: UdpSocket, count: u32) -> JoinHandle<Vec<u32>> {
     // The receiver may be kept waiting for longer than its usual buffer lasts.
     rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, 8 << 20).unwrap();
-    socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     spawn(move || {
         let (mut numbers, mut buffer) = (Vec::new(), [0; 2000]);
-        while socket.recv(&mut buffer).is_ok() {
+        while numbers.last() != Some(&(count - 1)) && socket.recv(&mut buffer).is_ok() {
             numbers.push(u32::from_be_bytes(*buffer.first_chunk().unwrap()));
         }
         numbers
@@ -399,7 +398,7 @@ pub fn receive_numbers(socket: UdpSocket) -> JoinHandle<Vec<u32>> {
 /// each crosses once, in its turn.
 pub fn assert_a_backlog_crosses([from, to]: [UdpSocket; 2], router: &mut Router) {
     const DATAGRAMS: u32 = 300;
-    let numbers = receive_numbers(to);
+    let numbers = receive_numbers(to, DATAGRAMS);
     router.signal(Signal::STOP);
     (0..DATAGRAMS).for_each(|number| send_number(&from, number));
     router.signal(Signal::CONT);

@@ -48,7 +48,7 @@ def tcp(family, listen, connect):
 def udp(family, host):
     receiver = socket.socket(family, socket.SOCK_DGRAM)
     receiver.bind((host, 0))
-    receiver.settimeout(10)
+    receiver.settimeout(60)
     to = receiver.getsockname()
     v4 = family == socket.AF_INET
     level, name = (socket.IPPROTO_IP, socket.IP_TOS) if v4 else (socket.IPPROTO_IPV6, socket.IPV6_TCLASS)

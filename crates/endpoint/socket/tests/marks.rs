@@ -324,7 +324,7 @@ fn a_reset_of_the_kernel_has_the_mark_of_what_it_answers() {
 /// Waits until a connection that was lost is there again.
 fn made_again(event: impl Fn(time::Duration) -> Option<Event>) {
     loop {
-        match event(time::Duration::from_secs(20)).expect("it is made again in time") {
+        match event(time::Duration::from_secs(60)).expect("it is made again in time") {
             Event::Recovered { is_new: true, .. } => return,
             Event::GaveUp { after, cause } => panic!("given up after {after}: {cause}"),
             _ => {}
@@ -334,7 +334,7 @@ fn made_again(event: impl Fn(time::Duration) -> Option<Event>) {
 
 #[test]
 fn every_packet_of_a_connection_that_was_made_again_has_the_hint_of_its_end() {
-    let recovers = Specification::builder().recovery(Duration::from_secs(20)).coerce_all().build().unwrap();
+    let recovers = Specification::builder().recovery(Duration::from_secs(60)).coerce_all().build().unwrap();
     let asks = talkative(QosOptions::both(recovers).marking(hint(6))).reconnect(true);
     let asked = talkative(QosOptions::default().marking(hint(11)));
     let (mut listening, mut ours) = (Vec::new(), Vec::new());

@@ -34,7 +34,7 @@ const ANY: &str = "127.0.0.1:0";
 const SIZE: usize = 500;
 /// Time for which the application sends, and its upper bound if the awaited event has not happened.
 const LASTS: time::Duration = time::Duration::from_millis(2500);
-const AT_MOST: time::Duration = time::Duration::from_secs(30);
+const AT_MOST: time::Duration = time::Duration::from_secs(60);
 const PATIENCE: time::Duration = time::Duration::from_millis(20);
 /// Time for which the relay keeps the data of a stream, once both ends know the offset of their clocks.
 const DELAY: time::Duration = time::Duration::from_millis(100);

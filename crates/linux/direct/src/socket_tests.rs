@@ -20,7 +20,7 @@ fn receive(inbox: &mut DirectInbox, socket: &DirectSocket, count: usize) -> Vec<
     let mut messages = Vec::new();
     while messages.len() < count {
         assert!(
-            wait(&mut [PollFd::new(socket, PollFlags::IN)], Duration::from_secs(5)).unwrap(),
+            wait(&mut [PollFd::new(socket, PollFlags::IN)], Duration::from_secs(60)).unwrap(),
             "frames come"
         );
         inbox.fill(socket, Wait::No).unwrap();

@@ -34,7 +34,7 @@ fn need(class: SchedulingClass, mbps: u64) -> FlowNeed {
 }
 
 fn status(socket: &Path) -> ManagerStatus {
-    ManagerConnection::connect(socket, None).unwrap().status(Duration::from_secs(20)).unwrap()
+    ManagerConnection::connect(socket, None).unwrap().status(Duration::from_secs(60)).unwrap()
 }
 
 /// Holder that records its notices.

@@ -88,7 +88,7 @@ fn what_does_not_fit_is_refused_with_reason_node_and_what_would_be_granted() {
     let rsvp = |node: &str| open("rsvp", &Access { socket: net.socket(node) }).unwrap();
     let mut grant = rsvp("a").request(&Demand::sending(flow, demand)).unwrap();
     let mut other = rsvp("b").request(&Demand::receiving(flow, demand)).unwrap();
-    let refusal = other.wait(Duration::from_secs(10)).unwrap_err();
+    let refusal = other.wait(Duration::from_secs(60)).unwrap_err();
     assert_eq!(refusal.reason, Reason::Bandwidth, "{refusal}");
     // The first node that the request comes to from `b`.
     assert_eq!(refusal.node, Some("10.1.4.1".parse().unwrap()));
@@ -100,12 +100,12 @@ fn what_does_not_fit_is_refused_with_reason_node_and_what_would_be_granted() {
     // At this host alone: the refusal has the remaining rate.
     let local = open("local", &Access { socket: net.socket("a") }).unwrap();
     let mut class = local.request(&Demand::sending(flow, bucket(1_000_000))).unwrap();
-    class.wait(Duration::from_secs(10)).unwrap();
+    class.wait(Duration::from_secs(60)).unwrap();
     assert_eq!(net.reserved("a", "eth0"), 2 * ON_WIRE);
     assert_eq!(net.classes("a", "eth0"), 2);
     let second = cutline_provision::Flow { source: address(A, 5003), ..flow };
     let mut more = local.request(&Demand::sending(second, bucket(4_000_000))).unwrap();
-    let refusal = more.wait(Duration::from_secs(10)).unwrap_err();
+    let refusal = more.wait(Duration::from_secs(60)).unwrap_err();
     assert_eq!(refusal.available_bps, Some(5_000_000 - 2 * ON_WIRE), "{refusal}");
     drop(class);
     eventually("the class goes with the application", || net.classes("a", "eth0") == 1);

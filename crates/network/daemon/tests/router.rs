@@ -110,7 +110,7 @@ fn start_router(net: &Net, socket: &Path) -> Running {
 
 /// Returns the reservations in the router; `None` while none answers.
 fn reserved(socket: &Path) -> Option<Vec<ReservationStatistics>> {
-    ReservationClient::connect(socket, Duration::from_secs(5)).ok()?.list().ok()
+    ReservationClient::connect(socket, Duration::from_secs(60)).ok()?.list().ok()
 }
 
 fn count(socket: &Path) -> usize {

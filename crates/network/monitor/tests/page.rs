@@ -372,6 +372,12 @@ fn examine(browser: &mut Browser, at: SocketAddr) {
     }
     assert_ne!(grounds[0], grounds[1], "a page for dark rooms and one for light ones");
     assert_eq!(browser.evaluate(PALE_LINES), json!([]));
+    // Charts of two links, or of a link and a socket, have the same titles: each names its own.
+    let names =
+        "[...document.querySelectorAll('.chart svg')].map((it) => it.getAttribute('aria-describedby'))";
+    browser.wait_for(&format!(
+        "new Set({names}.map((it) => document.getElementById(it).textContent)).size === 3"
+    ));
     reach_all_by_tab(browser);
     stays_while_it_is_drawn_again(browser);
     // The pointer is one for all charts; the keyboard moves it.
@@ -403,6 +409,9 @@ fn examine(browser: &mut Browser, at: SocketAddr) {
         browser.resize([width, 800]);
         let fits = format!("document.documentElement.scrollWidth <= {width}");
         browser.wait_for(&fits);
+        // Texts of charts have their 11 px.
+        let scale = "document.querySelector('#socket .chart svg').getBoundingClientRect().width / WIDTH";
+        browser.wait_for(&format!("{scale} >= 0.99"));
         assert_eq!(browser.accessibility_faults(), [] as [&str; 0], "{width}");
         browser.picture(&format!("width-{width}.png"));
         browser.evaluate(WIDE_SPACES);
@@ -410,8 +419,5 @@ fn examine(browser: &mut Browser, at: SocketAddr) {
         browser.evaluate("document.adoptedStyleSheets = []");
     }
     assert_eq!(browser.evaluate(PALE_TEXTS), json!([]));
-    // Texts of charts are as large as others: 11 px, as far as the margins of the page allow.
-    let height = "document.querySelector('.chart text').getBoundingClientRect().height";
-    browser.wait_for(&format!("{height} >= 10"));
     browser.picture("phone.png");
 }

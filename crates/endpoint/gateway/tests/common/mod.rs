@@ -21,7 +21,7 @@ impl Heard {
 
     /// Waits until something was reported.
     pub fn wait_for(&self, what: &str) {
-        let until = Instant::now() + Duration::from_secs(10);
+        let until = Instant::now() + Duration::from_secs(60);
         while !self.text().contains(what) {
             assert!(Instant::now() < until, "{what:?} is not in {:?}", self.text());
             std::thread::sleep(Duration::from_millis(5));
@@ -96,7 +96,7 @@ impl Watched {
 
     /// Waits until so many connections have ended.
     pub fn wait_for_ends(&self, count: usize) -> GatewayDocument {
-        let until = Instant::now() + Duration::from_secs(15);
+        let until = Instant::now() + Duration::from_secs(60);
         loop {
             let document = self.gateway.as_ref().unwrap().document();
             if document.connections.len() >= count {

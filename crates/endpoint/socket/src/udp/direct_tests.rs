@@ -49,7 +49,7 @@ fn listener(options: QosOptions) -> QosDirectListener {
 }
 
 fn soon(what: &str, mut is_so: impl FnMut() -> bool) {
-    let until = now().saturating_add(Duration::from_secs(20));
+    let until = now().saturating_add(Duration::from_secs(60));
     while !is_so() {
         assert!(now() < until, "{what} comes");
         thread::sleep(time::Duration::from_millis(2));
@@ -168,7 +168,7 @@ fn a_connection_whose_listener_starts_again_recovers() {
         return;
     }
     let before = listener(QosOptions::default());
-    let recovers = Specification::builder().recovery(Duration::from_secs(20)).coerce_all().build();
+    let recovers = Specification::builder().recovery(Duration::from_secs(60)).coerce_all().build();
     let [ours, theirs] = meet(&before, &quick(QosOptions::both(recovers.unwrap())).reconnect(true));
     soon("reports of both", || ours.mib().reports.used > 0 && theirs.mib().reports.used > 0);
     let (to, own) = (before.local_addr().unwrap(), ours.local_addr().unwrap());
@@ -234,14 +234,22 @@ fn messages_that_a_full_buffer_loses_are_counted_and_the_others_are_whole() {
     (0..100_u8).for_each(|number| assert_eq!(ours.send(&[number; 8192]).unwrap(), 8192));
     theirs.set_nonblocking(true).unwrap();
     let (mut buffer, mut received) = (vec![0; 9000], 0);
-    while let Ok(length) = theirs.recv(&mut buffer) {
-        assert_eq!(length, 8192);
-        assert!(buffer[..length].iter().all(|byte| *byte == buffer[0]));
-        received += 1;
-    }
-    assert!((1..100).contains(&received), "{received}");
+    // On a busy machine some come later.
+    let mut has_last = || {
+        while let Ok(length) = theirs.recv(&mut buffer) {
+            if length == 4 {
+                return true;
+            }
+            assert_eq!(length, 8192);
+            assert!(buffer[..length].iter().all(|byte| *byte == buffer[0]));
+            received += 1;
+        }
+        false
+    };
+    assert!(!has_last());
     ours.send(b"last").unwrap();
-    soon("the last", || theirs.recv(&mut buffer).is_ok_and(|length| length == 4));
+    soon("the last", has_last);
+    assert!((1..100).contains(&received), "{received}");
     let counted = theirs.mib().receive.received;
     assert_eq!((counted.messages, counted.lost()), (received + 1, 100 - received));
     // Of both kinds: control messages may have been among them.

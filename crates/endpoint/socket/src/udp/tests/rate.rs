@@ -85,7 +85,7 @@ fn rate_over_a_path_that_loses() {
 #[test]
 fn rate_control_refuses_counts_or_blocks_as_pacing_does() {
     // Neither application receives: only the library handles feedback.
-    let deadline = || now().saturating_add(Duration::from_secs(20));
+    let deadline = || now().saturating_add(Duration::from_secs(60));
     let (ours, _theirs) = pair(LOOPBACK[0], &controlled().pacing(Pacing::Refuse), &QosOptions::default());
     let mut sent = 0;
     let until = deadline();

@@ -484,8 +484,10 @@ function renderSocket() {
       new Chart("Throughput", [line("sent_bps", "sent"), line("received_bps", "received")], rate, source),
       new Chart("Delay and jitter", [line("delay_p99_ms", "delay, 99th percentile"), line("jitter_p99_ms", "jitter")], ms, source),
       new Chart("Loss", [line("loss_percent", "messages lost")], percent, source)];
+    // The charts of a link may have the same titles.
+    for (const chart of all) chart.svg.setAttribute("aria-describedby", "name-socket");
     socketCharts = make("div", { class: "charts" }, ...all.map((chart) => chart.node));
-    place.replaceChildren(make("article", { class: "card" }, make("h3", { class: "name" }), make("div", { class: "pair" }), socketCharts));
+    place.replaceChildren(make("article", { class: "card" }, make("h3", { class: "name", id: "name-socket" }), make("div", { class: "pair" }), socketCharts));
   }
   place.querySelector(".name").textContent = `${it.program} (${it.pid}): ${it.transport} ${it.local} to ${it.peer}`;
   const directions = [["sends", it.send], ["receives", it.receive]].filter(([, one]) => one.effective || one.sent_messages);
@@ -660,7 +662,8 @@ document.getElementById("sockets").addEventListener("click", (event) => {
 });
 // A window that is resized, a phone that is turned, a page that is zoomed.
 function resize() {
-  WIDTH = narrow.matches ? 340 : 480;
+  // A chart has the width of a narrow window without what is beside it: the padding of the page and of a card.
+  WIDTH = narrow.matches ? Math.min(340, innerWidth - 58) : 480;
   renderCharts();
   focusScrolled();
 }
