@@ -156,13 +156,14 @@ impl DaemonConfig {
             of.map(InterfaceSpec::label).collect::<Vec<_>>().join(", ")
         };
         let (with, without) = (named(true), named(false));
-        if with.is_empty() || without.is_empty() {
-            return Vec::new();
+        let mut warnings = self.manager.as_ref().map_or_else(Vec::new, |manager| manager.warnings.clone());
+        if !with.is_empty() && !without.is_empty() {
+            warnings.push(format!(
+                "interface.keys: {with} authenticate messages and {without} do not: a host on a link without keys can \
+                 announce flows, which this node signs and passes on by the others; give each interface `keys`, or none"
+            ));
         }
-        vec![format!(
-            "interface.keys: {with} authenticate messages and {without} do not: a host on a link without keys can announce \
-             flows, which this node signs and passes on by the others; give each interface `keys`, or none"
-        )]
+        warnings
     }
 
     /// Checks the files of keys, and rates against the packets of interfaces that exist, as the start does.
@@ -384,7 +385,9 @@ fn group() -> ValueKind<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cutline_manager::resources::Capacities;
+    use cutline_baseline::{BaselineDocument, BaselineRow, HostFingerprint};
+    use cutline_manager::resources::{Capacities, CpuShare};
+    use cutline_sys::clock::unix_time;
 
     const FILE: &str = "socket = '/run/x.sock'\n[rsvp]\nrefresh = '5 s'\nrefresh-reduction = false\n\
                         [[interface]]\nname = 'eth0'\nrate = '100 Mbit/s'\nshare = 0.5\ncontrol = 'none'\n\
@@ -548,6 +551,65 @@ mod tests {
         assert!(changed("'900 Mbit/s'", "'800 Mbit/s'").is_empty());
         assert_eq!(changed("number = 1", "number = 2"), ["manager.path"]);
         assert_eq!(config(all).fixed_differences(&config("[monitor]")), ["monitor", "manager"]);
+    }
+
+    #[test]
+    fn a_manager_takes_its_capacities_from_a_table_of_baselines() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("baseline.json");
+        let read = |more: &str| {
+            let text = format!("[manager]\nbaseline = {:?}\n{more}", file.display().to_string());
+            DaemonConfig::parse(&text, "c.toml")
+        };
+        let why = read("").unwrap_err().render();
+        assert!(why.contains("is not there, or empty: cutline baseline writes it"), "{why}");
+        std::fs::write(&file, "no table").unwrap();
+        let why = read("cpu = 150").unwrap_err().render();
+        assert!(why.contains("is no table of cutline baseline") && !why.contains("tcp-cpu"), "{why}");
+        let row = |protocol: &str, mbps: f64, cpu| BaselineRow {
+            protocol: protocol.to_owned(),
+            block: 8192,
+            throughput_bps: mbps * 1e6,
+            loss_ratio: (protocol == "udp").then_some(0.0),
+            sender_cpu: Some(cpu),
+            ..BaselineRow::default()
+        };
+        let table = BaselineDocument {
+            format: cutline_baseline::FORMAT,
+            host: HostFingerprint::of_this_host(),
+            ended_s: unix_time().as_nanos() / 1_000_000_000,
+            complete: true,
+            rows: vec![row("tcp", 800.0, 0.4), row("udp", 500.0, 1.0)],
+            ..BaselineDocument::default()
+        };
+        cutline_baseline::save(&file, &table).unwrap();
+        let config = read("cpu = 150").unwrap();
+        assert_eq!(config.warnings(), [] as [&str; 0]);
+        let spec = config.manager.unwrap();
+        let capacities = Capacities {
+            tcp: Some(Rate::from_mbps(800)),
+            datagrams: Some(Rate::from_mbps(500)),
+            combined: Some(Rate::from_mbps(800)),
+            cpu: Some(CpuShare::from_percent(150)),
+            ..Capacities::default()
+        };
+        assert_eq!(spec.capacities, capacities);
+        assert_eq!(spec.cpu_per_gbit, [50, 200].map(CpuShare::from_percent));
+        // What the file says itself counts.
+        let own = read("combined = '700 Mbit/s'\ndatagrams-cpu = 20").unwrap().manager.unwrap();
+        assert_eq!(
+            own.capacities,
+            Capacities { combined: Some(Rate::from_mbps(700)), cpu: None, ..capacities }
+        );
+        assert_eq!(own.cpu_per_gbit, [50, 20].map(CpuShare::from_percent));
+        // A host whose kernel was updated starts.
+        let host = HostFingerprint { kernel: "another".to_owned(), ..table.host.clone() };
+        cutline_baseline::save(&file, &BaselineDocument { host, ..table }).unwrap();
+        let warnings = read("").unwrap().warnings();
+        assert!(
+            warnings[0].contains("its kernel is another") && warnings[0].contains("measure again"),
+            "{warnings:?}"
+        );
     }
 
     #[test]

@@ -15,10 +15,13 @@
 //! name = "video"
 //! weight = 4
 //! ```
+//!
+//! Rates that are absent come from the table of `cutline baseline` that `baseline` names.
 
 use crate::access::{AccessRule, AccessRules};
 use crate::prefix::AddressPrefix;
 use cutline_allocation::DEFAULT_SOCKET;
+use cutline_baseline::{BaselineDocument, HostFingerprint};
 use cutline_config::{TableReader, ValueKind, kind, parameter};
 use cutline_manager::feedback::{FeedbackParams, HostId, PathId};
 use cutline_manager::resources::{
@@ -26,10 +29,11 @@ use cutline_manager::resources::{
 };
 use cutline_params::Parameters;
 use cutline_sys::address::listening;
+use cutline_sys::clock::unix_time;
 use cutline_units::Rate;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Settings of the resource manager.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,6 +62,8 @@ pub struct ManagerSpec {
     pub keys: Option<PathBuf>,
     /// Paths.
     pub paths: Vec<ManagedPath>,
+    /// Settings that are allowed and probably not meant, a sentence each.
+    pub warnings: Vec<String>,
 }
 
 /// A path: flows that share a bottleneck.
@@ -118,6 +124,7 @@ impl Default for ManagerSpec {
             listen: None,
             keys: None,
             paths: Vec::new(),
+            warnings: Vec::new(),
         }
     }
 }
@@ -127,17 +134,22 @@ impl ManagerSpec {
     pub fn read(table: &TableReader<'_>) -> Option<Self> {
         let socket = table.or("socket", &kind::absolute_path(), DEFAULT_SOCKET.to_owned()).into();
         let state = table.or("state", &kind::absolute_path(), DEFAULT_STATE.to_owned()).into();
+        let mut warnings = Vec::new();
+        let measured = measured(table, &mut warnings);
+        let (is_measured, measured) = (measured.is_some(), measured.unwrap_or_default());
         let percent = || kind::integer(0, MOST_CPUS * 100).map(CpuShare::from_percent);
+        let rate = |key, measured| table.optional(key, &kind::rate()).or(measured);
         let capacities = Capacities {
-            tcp: table.optional("tcp", &kind::rate()),
-            datagrams: table.optional("datagrams", &kind::rate()),
-            combined: table.optional("combined", &kind::rate()),
+            tcp: rate("tcp", measured.tcp),
+            datagrams: rate("datagrams", measured.datagrams),
+            combined: rate("combined", measured.combined()),
             cpu: table.optional("cpu", &percent()),
             ..Capacities::default()
         };
         let cost = kind::integer(0, 10_000).map(CpuShare::from_percent);
-        let cpu_per_gbit = ["tcp-cpu", "datagrams-cpu"].map(|key| table.or(key, &cost, CpuShare::ZERO));
-        if capacities.cpu.is_some() && cpu_per_gbit == [CpuShare::ZERO; 2] {
+        let costs = [("tcp-cpu", measured.tcp_cpu), ("datagrams-cpu", measured.datagrams_cpu)];
+        let cpu_per_gbit = costs.map(|(key, measured)| table.or(key, &cost, measured));
+        if is_measured && capacities.cpu.is_some() && cpu_per_gbit == [CpuShare::ZERO; 2] {
             table.lacks("tcp-cpu", "the CPU time for 1 Gbit/s, per cent of a CPU, here or in datagrams-cpu");
         }
         let interfaces = interfaces(table);
@@ -175,6 +187,7 @@ impl ManagerSpec {
             listen,
             keys,
             paths: paths?,
+            warnings,
         };
         if let Err(error) = this.capacities.validate() {
             table.refuse(&error.parameter, &error.to_string());
@@ -197,6 +210,58 @@ impl ManagerSpec {
         ];
         differ.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
     }
+}
+
+/// The ceilings of a table of `cutline baseline`.
+#[derive(Clone, Copy, Default)]
+struct Measured {
+    tcp: Option<Rate>,
+    datagrams: Option<Rate>,
+    tcp_cpu: CpuShare,
+    datagrams_cpu: CpuShare,
+}
+
+impl Measured {
+    fn of(table: &BaselineDocument) -> Self {
+        let [tcp, datagrams] = ["tcp", "udp"].map(|protocol| table.ceiling(protocol));
+        let rate = |ceiling: Option<cutline_baseline::Ceiling>| ceiling.map(|its| its.rate);
+        let cpu = |ceiling: Option<cutline_baseline::Ceiling>| {
+            let share = ceiling.and_then(|its| its.cpu_per_gbit).unwrap_or(0.0);
+            CpuShare::from_millionths((share * 1e6).ceil() as u64)
+        };
+        Self { tcp: rate(tcp), datagrams: rate(datagrams), tcp_cpu: cpu(tcp), datagrams_cpu: cpu(datagrams) }
+    }
+
+    /// The larger ceiling: both protocols share the processor and the interface, and were measured one after the other.
+    fn combined(&self) -> Option<Rate> {
+        self.tcp.max(self.datagrams)
+    }
+}
+
+/// Reads the table of `cutline baseline` that `baseline` names, if it names one; `None` if it cannot be read.
+fn measured(table: &TableReader<'_>, warnings: &mut Vec<String>) -> Option<Measured> {
+    if !table.has("baseline") {
+        return Some(Measured::default());
+    }
+    let file = table.optional("baseline", &kind::absolute_path())?;
+    match cutline_baseline::load(Path::new(&file)) {
+        Ok(Some(document)) => {
+            // A host whose kernel was updated keeps its manager.
+            if let Err(why) =
+                document.check(&HostFingerprint::of_this_host(), unix_time().as_nanos() / 1_000_000_000)
+            {
+                warnings.push(format!(
+                    "manager.baseline: `{file}` is used, although {why}: measure again with cutline baseline"
+                ));
+            }
+            return Some(Measured::of(&document));
+        }
+        Ok(None) => {
+            table.refuse("baseline", &format!("`{file}` is not there, or empty: cutline baseline writes it"));
+        }
+        Err(why) => table.refuse("baseline", &why.to_string()),
+    }
+    None
 }
 
 fn params<P: Parameters + Default>(table: &TableReader<'_>, key: &str) -> Option<P> {

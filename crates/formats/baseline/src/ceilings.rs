@@ -1,0 +1,60 @@
+//! The most that a host carried, as the resource manager counts capacities.
+
+use crate::{BaselineDocument, BaselineRow};
+use cutline_units::Rate;
+
+/// The most that a host carried over one protocol.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ceiling {
+    /// The highest rate of payload. Of a protocol that can lose, the highest rate without a loss.
+    pub rate: Rate,
+    /// Processor time of the thread that sent, at the rate, per Gbit/s of payload: 1 is one processor. `None` if it is unknown.
+    pub cpu_per_gbit: Option<f64>,
+}
+
+impl BaselineDocument {
+    /// Returns the ceiling of a protocol: `tcp`, `udp` or `direct`. `None` if the table has no measurement of it, or none without a
+    /// loss.
+    pub fn ceiling(&self, protocol: &str) -> Option<Ceiling> {
+        let is_whole = |row: &&BaselineRow| {
+            row.protocol == protocol && row.loss_ratio.unwrap_or(0.0) == 0.0 && row.throughput_bps >= 1.0
+        };
+        let most = self.rows.iter().filter(is_whole);
+        let most = most.max_by(|a, b| a.throughput_bps.total_cmp(&b.throughput_bps))?;
+        Some(Ceiling {
+            rate: Rate::from_bps(most.throughput_bps as u64),
+            cpu_per_gbit: most.sender_cpu.map(|cpu| cpu * 1e9 / most.throughput_bps),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ceiling_is_the_highest_rate_without_a_loss() {
+        let row = |protocol: &str, mbps: f64, loss_ratio, sender_cpu| BaselineRow {
+            protocol: protocol.to_owned(),
+            throughput_bps: mbps * 1e6,
+            loss_ratio,
+            sender_cpu,
+            ..BaselineRow::default()
+        };
+        let rows = vec![
+            row("udp", 100.0, Some(0.0), Some(0.1)),
+            row("udp", 400.0, Some(0.0), Some(0.2)),
+            row("udp", 900.0, Some(0.01), Some(0.9)),
+            row("tcp", 800.0, None, None),
+            row("direct", 500.0, Some(0.5), None),
+        ];
+        let table = BaselineDocument { rows, ..BaselineDocument::default() };
+        let ceiling = table.ceiling("udp").unwrap();
+        assert_eq!((ceiling.rate, ceiling.cpu_per_gbit), (Rate::from_bps(400_000_000), Some(0.5)));
+        assert_eq!(
+            table.ceiling("tcp"),
+            Some(Ceiling { rate: Rate::from_bps(800_000_000), cpu_per_gbit: None })
+        );
+        assert_eq!(table.ceiling("direct"), None);
+    }
+}
