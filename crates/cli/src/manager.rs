@@ -3,7 +3,9 @@
 use crate::exit::Failure;
 use crate::output;
 use crate::table::Table;
-use cutline_allocation::status::{CapacityStatus, FlowStatus, ManagerStatus, PathStatus};
+use cutline_allocation::status::{
+    CapacityStatus, FlowStatus, InterfaceClassesStatus, ManagerStatus, PathStatus,
+};
 use cutline_allocation::{DEFAULT_SOCKET, ManagerConnection};
 use cutline_units::{Duration, Rate};
 use std::path::PathBuf;
@@ -58,9 +60,15 @@ fn text(status: &ManagerStatus) -> String {
     parts.push(users);
     parts.push(flows(&status.flows));
     parts.push(paths(&status.paths));
+    parts.push(classes(&status.kernel_classes));
     let mut text: Vec<String> = parts.iter().filter(|table| !table.is_empty()).map(Table::render).collect();
     if status.capacities.is_empty() {
         text.insert(0, "no capacities are set: every flow gets its desired rate\n".to_owned());
+    }
+    for InterfaceClassesStatus { interface, problem, .. } in &status.kernel_classes {
+        if let Some(problem) = problem {
+            text.push(format!("{interface}: the kernel does not schedule its flows: {problem}\n"));
+        }
     }
     let counters = &status.counters;
     text.push(format!(
@@ -105,6 +113,26 @@ fn flows(flows: &[FlowStatus]) -> Table {
             rate(flow.granted_bps),
             flow.missed_deadlines.to_string(),
         ]);
+    }
+    table
+}
+
+fn classes(interfaces: &[InterfaceClassesStatus]) -> Table {
+    let head = ["interface", "class", "flows", "rate", "packets", "beyond it", "waiting", "dropped"];
+    let mut table = Table::new(2, &head);
+    for InterfaceClassesStatus { interface, classes, .. } in interfaces {
+        for class in classes {
+            table.add(vec![
+                interface.clone(),
+                class.class.clone(),
+                class.flows.to_string(),
+                if class.rate_bps == 0 { "-".to_owned() } else { rate(class.rate_bps) },
+                class.sent_packets.to_string(),
+                class.excess_packets.to_string(),
+                class.waiting_packets.to_string(),
+                class.dropped_packets.to_string(),
+            ]);
+        }
     }
     table
 }

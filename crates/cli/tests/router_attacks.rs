@@ -16,7 +16,7 @@ use std::io::{BufRead as _, Write as _};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const QUEUE: &str = "{ aqm = \"fq-codel\", limit = \"1000 packets\" }";
 
@@ -69,11 +69,12 @@ fn a_pipe_that_nobody_reads_holds_up_nothing() {
     let socket = home.text("s.sock");
     let options = [&OPTIONS[..], &["--json", "--stats", "10ms", "--socket", &socket]].concat();
     let mut lab = lab(hosts, command(&[], &home, &options).stdout(Stdio::piped()));
-    // A pipe holds 64 KiB, which are fewer documents than this.
-    sleep(Duration::from_secs(2));
+    let begin = Instant::now();
+    while packets(&home.ask("stats"), "/dropped_output") == 0 {
+        assert!(begin.elapsed() < Duration::from_secs(60), "a pipe holds 64 KiB");
+        sleep(Duration::from_millis(50));
+    }
     assert!(lab.is_crossed(false, 5002), "with a full pipe");
-    let statistics = home.ask("stats");
-    assert!(packets(&statistics, "/dropped_output") > 0, "{statistics}");
     let told = command(&[], &home, &["stats", &socket]).stdout(Stdio::piped()).output().unwrap();
     let told = String::from_utf8(told.stdout).unwrap();
     assert!(told.contains(" documents and messages were dropped: they were not read"), "{told}");

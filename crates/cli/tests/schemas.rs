@@ -297,7 +297,7 @@ fn the_resource_manager() {
     use cutline_allocation::protocol::{AllocationReply, AllocationRequest, FlowNeed};
     use cutline_manager::feedback::{HostId, PathId};
     use cutline_manager::resources::{Capacities, CarrierKind, CpuShare, SchedulingClass};
-    use cutline_manager_service::{ManagedPath, ManagerService, ManagerSpec};
+    use cutline_manager_service::{ManagedInterface, ManagedPath, ManagerService, ManagerSpec};
     use cutline_units::Rate;
     let folder = tempfile::tempdir().unwrap();
     let path = |name| folder.path().join(name);
@@ -306,7 +306,13 @@ fn the_resource_manager() {
         socket: path("m.sock"),
         state: path("m.state"),
         capacities: Capacities { combined, cpu: Some(CpuShare::from_percent(150)), ..Capacities::default() },
-        interfaces: vec![("lo".to_owned(), Rate::from_mbps(80))],
+        interfaces: [("lo", false), ("nosuch0", true)]
+            .map(|(name, has_classes)| ManagedInterface {
+                name: name.to_owned(),
+                rate: Rate::from_mbps(80),
+                has_classes,
+            })
+            .to_vec(),
         cpu_per_gbit: [CpuShare::from_percent(20); 2],
         host: HostId(3),
         paths: vec![ManagedPath {
@@ -344,7 +350,15 @@ fn the_resource_manager() {
         command.args(["manager", "--socket", socket]).output().unwrap()
     };
     let text = String::from_utf8_lossy(&run(socket).stdout).into_owned();
-    for part in ["127.0.0.1:5000", "real-time", "8 Mbit/s", "150.0 %", "this host", "admitted: 1"] {
+    for part in [
+        "127.0.0.1:5000",
+        "real-time",
+        "8 Mbit/s",
+        "150.0 %",
+        "this host",
+        "admitted: 1",
+        "nosuch0: the kernel",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
     let away = run("/nosuch/manager.sock");

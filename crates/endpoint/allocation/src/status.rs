@@ -19,6 +19,9 @@ pub struct ManagerStatus {
     pub flows: Vec<FlowStatus>,
     /// Paths whose managers exchange summaries.
     pub paths: Vec<PathStatus>,
+    /// Interfaces whose flows the kernel schedules by class.
+    #[serde(default)]
+    pub kernel_classes: Vec<InterfaceClassesStatus>,
     /// Flows of all users.
     pub all_flows: u64,
     /// Clients that are connected.
@@ -27,6 +30,40 @@ pub struct ManagerStatus {
     pub refused_clients: u64,
     /// Counters since the resource manager began, also in earlier processes.
     pub counters: ManagerCounters,
+}
+
+/// Classes of the kernel's traffic control on an interface.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InterfaceClassesStatus {
+    /// Name of the interface.
+    pub interface: String,
+    /// Reason why the classes are not there, or not as the flows need them; null if they are.
+    pub problem: Option<String>,
+    /// The classes. One without flows is absent.
+    pub classes: Vec<KernelClassStatus>,
+}
+
+/// A class of the kernel's traffic control.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct KernelClassStatus {
+    /// The class: `real-time`, `time-shared`, or `other` for all other traffic.
+    pub class: String,
+    /// Number of its flows.
+    pub flows: u64,
+    /// Rate at which it is served before traffic that exceeds a rate, bit/s; 0 for other traffic, which has a hundredth of the interface.
+    pub rate_bps: u64,
+    /// Packets sent since the class was made.
+    pub sent_packets: u64,
+    /// Bytes of the packets, with the headers of the link.
+    pub sent_bytes: u64,
+    /// Packets of them that exceeded the rate, and took turns with other traffic.
+    pub excess_packets: u64,
+    /// Packets that were dropped because too many waited.
+    pub dropped_packets: u64,
+    /// Packets that wait.
+    pub waiting_packets: u64,
 }
 
 /// Capacity with its use.

@@ -9,10 +9,13 @@ use rustix::net::SendFlags;
 use rustix::net::sockopt::set_socket_linger;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, channel};
 use std::thread::{JoinHandle, scope, spawn};
 use std::time::Duration;
 
 const MB: usize = 1 << 20;
+/// Time in which anything here has to happen.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Bytes that repeat nowhere soon.
 fn noise(length: usize, seed: u32) -> Vec<u8> {
@@ -23,6 +26,9 @@ fn noise(length: usize, seed: u32) -> Vec<u8> {
     };
     std::iter::repeat_with(next).take(length).collect()
 }
+
+/// Data until the end, or until an error.
+type Received = (Vec<u8>, Option<ErrorKind>);
 
 /// A server that serves each connection by a function.
 fn server(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
@@ -47,6 +53,20 @@ fn after_end() -> SocketAddr {
     })
 }
 
+/// A server that does not answer. The receiver gets its request of seven bytes, and then all other data with the error that ended
+/// them.
+fn recipient() -> (SocketAddr, Receiver<Received>) {
+    let (received, receives) = channel();
+    let to = server(move |mut stream| {
+        let mut request = vec![0; 7];
+        stream.read_exact(&mut request).unwrap();
+        // The test may be over.
+        let _over = received.send((request, None));
+        let _over = received.send(rest(stream));
+    });
+    (to, receives)
+}
+
 fn client(near: &Watched) -> TcpStream {
     let stream = TcpStream::connect(near.address()).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -54,7 +74,7 @@ fn client(near: &Watched) -> TcpStream {
 }
 
 /// Returns the data until the end or an error.
-fn rest(mut stream: TcpStream) -> (Vec<u8>, Option<ErrorKind>) {
+fn rest(mut stream: TcpStream) -> Received {
     let mut all = Vec::new();
     let error = stream.read_to_end(&mut all).err();
     (all, error.map(|error| error.kind()))
@@ -151,44 +171,41 @@ fn a_server_that_breaks_off_never_looks_like_one_that_has_ended() {
         stream.read_exact(&mut [0; 7]).unwrap();
         stream.write_all(&[b'x'; 1000]).unwrap();
         // The peer has read what came before the reset.
-        std::thread::sleep(Duration::from_millis(200));
+        stream.read_exact(&mut [0; 4]).unwrap();
         set_socket_linger(&stream, Some(Duration::ZERO)).unwrap();
     });
     let (near, far) = pair(ProgramTransport::Tcp, to, &Settings::default());
     let mut stream = client(&near);
     stream.write_all(b"request").unwrap();
-    assert_eq!(rest(stream), (vec![b'x'; 1000], Some(ErrorKind::ConnectionReset)));
+    let mut answer = [0; 1000];
+    stream.read_exact(&mut answer).unwrap();
+    assert_eq!(answer, [b'x'; 1000]);
+    stream.write_all(b"read").unwrap();
+    assert_eq!(rest(stream), (Vec::new(), Some(ErrorKind::ConnectionReset)));
     far.told.wait_for("the server has ended it: Connection reset");
     near.told.wait_for("the other gateway has ended it");
 }
 
 #[test]
 fn a_program_that_breaks_off_resets_the_server() {
-    let (ended, end) = std::sync::mpsc::channel();
-    let to = server(move |mut stream| {
-        let mut all = Vec::new();
-        let error = stream.read_to_end(&mut all).unwrap_err();
-        ended.send((all.len(), error.kind())).unwrap();
-    });
+    let (to, ends) = recipient();
     let (near, _far) = pair(ProgramTransport::Tcp, to, &Settings::default());
     let mut stream = client(&near);
     stream.write_all(b"request").unwrap();
-    // The server has read what came before the reset.
-    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(ends.recv_timeout(PATIENCE).unwrap(), (b"request".to_vec(), None));
     set_socket_linger(&stream, Some(Duration::ZERO)).unwrap();
     drop(stream);
-    let found = end.recv_timeout(Duration::from_secs(60)).unwrap();
-    assert_eq!(found, (7, ErrorKind::ConnectionReset));
+    assert_eq!(ends.recv_timeout(PATIENCE).unwrap(), (Vec::new(), Some(ErrorKind::ConnectionReset)));
 }
 
 #[test]
 fn a_gateway_that_ends_resets_its_connections() {
     for ends in [GatewaySide::Near, GatewaySide::Far] {
-        let (mut near, mut far) = pair(ProgramTransport::Tcp, after_end(), &Settings::default());
+        let (to, received) = recipient();
+        let (mut near, mut far) = pair(ProgramTransport::Tcp, to, &Settings::default());
         let mut stream = client(&near);
         stream.write_all(b"request").unwrap();
-        // The request has crossed both gateways, whose server answers nothing.
-        std::thread::sleep(Duration::from_millis(200));
+        assert_eq!(received.recv_timeout(PATIENCE).unwrap(), (b"request".to_vec(), None));
         let document = if ends == GatewaySide::Near { near.stop() } else { far.stop() };
         assert_eq!(document.connections[0].ending, "the gateway was stopped");
         assert_eq!(rest(stream), (Vec::new(), Some(ErrorKind::ConnectionReset)), "{ends:?}");
@@ -286,10 +303,14 @@ fn more_connections_than_allowed_are_turned_away() {
     let limits = Limits { connections: 2, ..Limits::default() };
     let (near, _far) = pair(ProgramTransport::Tcp, after_end(), &Settings { limits, ..Settings::default() });
     let _two = [client(&near), client(&near)];
-    // Both connections are counted, and no answer says so.
-    std::thread::sleep(Duration::from_millis(100));
+    let totals = || near.gateway.as_ref().unwrap().document().routes[0].totals.clone();
+    let begin = std::time::Instant::now();
+    while totals().accepted < 2 {
+        assert!(begin.elapsed() < PATIENCE, "{:?}", totals());
+        std::thread::sleep(Duration::from_millis(2));
+    }
     assert_eq!(rest(client(&near)), (Vec::new(), Some(ErrorKind::ConnectionReset)));
-    let totals = near.gateway.as_ref().unwrap().document().routes[0].totals.clone();
+    let totals = totals();
     assert_eq!((totals.accepted, totals.turned_away), (2, 1));
     assert_eq!(near.told.text().lines().count(), 1);
     near.told.wait_for("there are 2 connections: others are turned away (--max-connections)");

@@ -270,6 +270,16 @@ fn read(root: &TableReader<'_>) -> Option<DaemonConfig> {
         } else if share + interface.share.share > 1.0 {
             table.refuse("share", "together with the one above for the same link it is more than 1");
         }
+        let is_managed = |manager: &ManagerSpec| {
+            manager.interfaces.iter().any(|its| its.has_classes && its.name == interface.name)
+        };
+        if matches!(interface.control, InstallerKind::Tc { .. }) && manager.as_ref().is_some_and(is_managed) {
+            table.refuse(
+                "name",
+                "its reservations are in traffic control (control = \"tc\"), and so are the classes of its \
+                 [[manager.interface]] (classes = true): only one of both can be",
+            );
+        }
         interfaces.push(interface);
     }
     root.finish();
@@ -387,6 +397,7 @@ mod tests {
     use super::*;
     use cutline_baseline::{BaselineDocument, BaselineRow, HostFingerprint};
     use cutline_manager::resources::{Capacities, CpuShare};
+    use cutline_manager_service::ManagedInterface;
     use cutline_sys::clock::unix_time;
 
     const FILE: &str = "socket = '/run/x.sock'\n[rsvp]\nrefresh = '5 s'\nrefresh-reduction = false\n\
@@ -517,14 +528,16 @@ mod tests {
         let all = "[manager]\ncombined = '900 Mbit/s'\ndatagrams = '600 Mbit/s'\ncpu = 150\ndatagrams-cpu = 20\n\
                    users = 'listed'\nhost = 3\nlisten = '10.0.0.3:9467'\nkeys = '/etc/cutline/path.keys'\n\
                    [manager.resources]\nuser-share = 0.25\n[manager.feedback]\ninterval = '200 ms'\n\
-                   [[manager.interface]]\nname = 'eth0'\nrate = '1 Gbit/s'\n\
+                   [[manager.interface]]\nname = 'eth0'\nrate = '1 Gbit/s'\nclasses = true\n\
                    [[manager.user]]\nname = 'root'\nweight = 4\n[[manager.group]]\nname = '44'\nshare = 0.5\n\
                    priority-limit = 7\n[[manager.path]]\nnumber = 1\ndestinations = ['10.2.0.0/16']\n\
                    [[manager.path.peer]]\nhost = 4\naddress = '10.0.0.4:9467'\n";
         let spec = read(all).unwrap();
         assert_eq!(spec.capacities.combined, Some(Rate::from_mbps(900)));
         assert_eq!((spec.resources.user_share, spec.feedback.interval), (0.25, Duration::from_millis(200)));
-        assert_eq!(spec.interfaces, [("eth0".to_owned(), Rate::from_mbps(1000))]);
+        let eth0 =
+            ManagedInterface { name: "eth0".to_owned(), rate: Rate::from_mbps(1000), has_classes: true };
+        assert_eq!(spec.interfaces, [eth0]);
         let policy = |user, groups: &[u32]| spec.access.policy(user, groups);
         assert_eq!(policy(0, &[]).map(|policy| policy.weight), Some(4));
         assert_eq!(policy(1000, &[44]).map(|policy| policy.priority_limit), Some(7));
@@ -532,6 +545,12 @@ mod tests {
         assert_eq!(spec.paths[0].peers.len(), 1);
         for (from, to, says) in [
             ("'900 Mbit/s'", "'0 bit/s'", "above 0"),
+            ("'1 Gbit/s'", "'10 kbit/s'", "at least 64 kbit/s"),
+            (
+                "[manager]",
+                "[[interface]]\nname = 'eth0'\nrate = '1 Gbit/s'\nshare = 0.5\n[manager]",
+                "control = \"tc\"",
+            ),
             ("datagrams-cpu = 20\n", "", "tcp-cpu"),
             ("'listed'", "'some'", "\"all\", \"listed\""),
             ("user-share = 0.25", "user-share = 1.25", "0 to 1"),

@@ -27,6 +27,7 @@ use cutline_manager::feedback::{FeedbackParams, HostId, PathId};
 use cutline_manager::resources::{
     Capacities, CpuShare, HIGHEST_PRIORITY, MOST_INTERFACES, MOST_WEIGHT, ResourceParams, UserPolicy,
 };
+use cutline_netlink::{HtbShaper, ShaperOptions};
 use cutline_params::Parameters;
 use cutline_sys::address::listening;
 use cutline_sys::clock::unix_time;
@@ -44,8 +45,8 @@ pub struct ManagerSpec {
     pub state: PathBuf,
     /// Capacities without interfaces, whose numbers are known later.
     pub capacities: Capacities,
-    /// Names and rates of interfaces.
-    pub interfaces: Vec<(String, Rate)>,
+    /// Interfaces with their capacities.
+    pub interfaces: Vec<ManagedInterface>,
     /// CPU time for 1 Gbit/s of TCP, and of datagrams.
     pub cpu_per_gbit: [CpuShare; 2],
     /// Users who may use it.
@@ -64,6 +65,17 @@ pub struct ManagerSpec {
     pub paths: Vec<ManagedPath>,
     /// Settings that are allowed and probably not meant, a sentence each.
     pub warnings: Vec<String>,
+}
+
+/// An interface with a capacity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ManagedInterface {
+    /// Its name.
+    pub name: String,
+    /// Its capacity.
+    pub rate: Rate,
+    /// True if the kernel schedules its flows by class.
+    pub has_classes: bool,
 }
 
 /// A path: flows that share a bottleneck.
@@ -279,7 +291,7 @@ fn address() -> ValueKind<SocketAddr> {
     })
 }
 
-fn interfaces(table: &TableReader<'_>) -> Option<Vec<(String, Rate)>> {
+fn interfaces(table: &TableReader<'_>) -> Option<Vec<ManagedInterface>> {
     let mut names = BTreeSet::new();
     let tables = table.tables("interface");
     if tables.len() > MOST_INTERFACES {
@@ -288,13 +300,22 @@ fn interfaces(table: &TableReader<'_>) -> Option<Vec<(String, Rate)>> {
     let each = tables.iter().map(|own| {
         let name = own.required("name", &kind::interface());
         let rate = own.required("rate", &kind::rate());
+        let has_classes = own.or("classes", &kind::flag(), false);
         if name.as_ref().is_some_and(|name| !names.insert(name.clone())) {
             own.refuse("name", "there is another [[manager.interface]] with this name");
         }
+        if let Some(error) = rate.filter(|_| has_classes).and_then(|rate| check_rate(rate).err()) {
+            own.refuse("rate", &error);
+        }
         own.finish();
-        name.zip(rate)
+        Some(ManagedInterface { name: name?, rate: rate?, has_classes })
     });
     each.collect()
+}
+
+/// Checks the rate of an interface with classes.
+fn check_rate(rate: Rate) -> Result<(), String> {
+    HtbShaper::check(rate, &ShaperOptions::default()).map_err(|error| error.to_string())
 }
 
 /// Reads the users who may use the manager.

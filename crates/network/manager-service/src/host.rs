@@ -4,8 +4,9 @@
 //! ([`ManagedHost::commit`]) before replies are taken.
 
 use crate::access::AccessRules;
-use crate::config::{ManagerSpec, PathKey};
+use crate::config::{ManagedInterface, ManagerSpec, PathKey};
 use crate::error::ManagerServiceError;
+use crate::kernel_classes::{KernelClasses, WantedClasses};
 use crate::paths::PathSocket;
 use crate::reserved::{ReservedRates, protocol, selector};
 use crate::store::{Change, FlowPlace, SessionRecord, Store, StoredState};
@@ -50,6 +51,8 @@ pub struct ManagedHost {
     reserved: ReservedRates,
     /// Names of the interfaces that are there.
     pub interfaces: BTreeMap<InterfaceIndex, String>,
+    /// Classes of the kernel for their flows.
+    pub kernel_classes: KernelClasses,
     pub sessions: BTreeMap<ClientKey, HostSession>,
     tokens: BTreeMap<String, ClientKey>,
     pub places: BTreeMap<FlowId, FlowPlace>,
@@ -113,6 +116,7 @@ impl ManagedHost {
             manager,
             reserved: ReservedRates::default(),
             interfaces: BTreeMap::new(),
+            kernel_classes: KernelClasses::default(),
             sessions: BTreeMap::new(),
             tokens: BTreeMap::new(),
             places: BTreeMap::new(),
@@ -137,6 +141,7 @@ impl ManagedHost {
         }
         this.set_paths(now)?;
         this.set_capacities()?;
+        this.kernel_classes.set_interfaces(&this.spec.interfaces);
         this.settle(now);
         this.commit(now);
         Ok(this)
@@ -200,7 +205,7 @@ impl ManagedHost {
     fn set_capacities(&mut self) -> Result<(), ParameterError> {
         let mut capacities = self.spec.capacities.clone();
         self.interfaces.clear();
-        for (name, rate) in &self.spec.interfaces {
+        for ManagedInterface { name, rate, .. } in &self.spec.interfaces {
             let Ok(index) = interface::index(name) else { continue };
             let reserved = self.reserved.interfaces.get(name).copied().unwrap_or_default();
             let index = InterfaceIndex(index);
@@ -275,6 +280,7 @@ impl ManagedHost {
                 let _checked = self.manager.set_policy(*user, *policy);
             }
         }
+        self.kernel_classes.set_interfaces(&self.spec.interfaces);
         self.update_capacities();
     }
 
@@ -347,6 +353,7 @@ impl ManagedHost {
 
     /// Forgets a flow that has ended at the manager.
     fn forget(&mut self, flow: FlowId) -> Option<FlowPlace> {
+        self.kernel_classes.touch();
         let place = self.places.remove(&flow)?;
         if let Some(session) = self.sessions.get_mut(&place.key) {
             session.flows.remove(&place.id);
@@ -596,7 +603,7 @@ impl ManagedHost {
     /// The time at which [`ManagedHost::handle_deadline`] is to be called.
     pub fn deadline(&self) -> Instant {
         let snapshot = if self.is_stale { self.next_snapshot } else { Instant::FAR_FUTURE };
-        self.manager.deadline().min(self.next_second).min(snapshot)
+        self.manager.deadline().min(self.next_second).min(snapshot).min(self.kernel_classes.deadline())
     }
 
     /// Handles a due deadline.
@@ -640,9 +647,41 @@ impl ManagedHost {
                 }
             }
         }
+        self.update_classes(now);
+    }
+
+    /// Makes the classes of the kernel as the flows need them.
+    fn update_classes(&mut self, now: Instant) {
+        let mut classes = std::mem::take(&mut self.kernel_classes);
+        classes.update(now, || self.wanted_classes());
+        self.notices.extend(classes.notices());
+        self.kernel_classes = classes;
+    }
+
+    /// Returns the classes of the kernel as the flows need them: a real-time flow counts with its rate, a time-shared one with its promise,
+    /// because the rest of its rate is not promised.
+    fn wanted_classes(&mut self) -> WantedClasses {
+        let mut wanted = WantedClasses::new();
+        for (flow, place) in &self.places {
+            let Some(found) = self.manager.allocation(*flow) else { continue };
+            let Some(name) = found.request.interface.and_then(|index| self.interfaces.get(&index)) else {
+                continue;
+            };
+            let packets = selector(found.request.carrier, place.source, place.destination);
+            let (class, rate) = match found.request.class {
+                SchedulingClass::RealTime => (0, found.granted),
+                SchedulingClass::TimeShared => (1, found.promised),
+            };
+            let class = &mut wanted.entry(name.clone()).or_default()[class];
+            if packets.check().is_ok() && class.packets.insert(packets) {
+                class.rate = Rate::from_bps(class.rate.as_bps() + rate.as_bps());
+            }
+        }
+        wanted
     }
 
     fn notify(&mut self, event: AllocationEvent) {
+        self.kernel_classes.touch();
         let flow = event.flow();
         if let AllocationEvent::Revoked { cause, .. } = event {
             if let Some(FlowPlace { key, id, .. }) = self.forget(flow) {

@@ -8,12 +8,14 @@
 //!                  +------------ host: Manager ----------+
 //!                                  |
 //!                        store: snapshot and journal
+//!                        kernel_classes: traffic control
 //!
 //! config   the table [manager] of the file of cutlined
 //! access   users who may use it, and their policies
 //! clients  connections: lines in, lines out
 //! host     the manager with its sessions and flows
 //! paths    authenticated datagrams
+//! kernel_classes  classes of the kernel's traffic control for the flows of an interface
 //! store    files of the state, from which a later process continues
 //! status   the state as a document
 //! service  the thread, and the handle by which other threads reach it
@@ -27,6 +29,7 @@ mod clients;
 mod config;
 mod error;
 mod host;
+mod kernel_classes;
 mod paths;
 mod prefix;
 mod reserved;
@@ -35,7 +38,7 @@ mod status;
 mod store;
 
 pub use access::{AccessRule, AccessRules};
-pub use config::{ManagedPath, ManagerPeer, ManagerSpec, PathKey};
+pub use config::{ManagedInterface, ManagedPath, ManagerPeer, ManagerSpec, PathKey};
 pub use error::ManagerServiceError;
 pub use prefix::AddressPrefix;
 pub use reserved::ReservedRates;

@@ -3,7 +3,7 @@
 use crate::common::{Client, PATIENCE, Place, eventually, need};
 use cutline_allocation::protocol::{AllocationReply, AllocationRequest};
 use cutline_manager::resources::{AllocationCause, SchedulingClass};
-use cutline_manager_service::{AccessRule, AccessRules, ReservedRates};
+use cutline_manager_service::{AccessRule, AccessRules, ManagedInterface, ReservedRates};
 use cutline_units::{Duration, Rate};
 use std::collections::BTreeMap;
 
@@ -86,7 +86,8 @@ fn values_that_are_not_allowed_are_refused_by_name() {
 #[test]
 fn what_rsvp_reserves_is_not_given_to_flows() {
     let mut place = Place::new();
-    place.spec.interfaces = vec![("lo".to_owned(), Rate::from_mbps(80))];
+    place.spec.interfaces =
+        vec![ManagedInterface { name: "lo".to_owned(), rate: Rate::from_mbps(80), has_classes: false }];
     let service = place.start();
     let capacity = |place: &Place| {
         let status = place.status();
@@ -99,7 +100,7 @@ fn what_rsvp_reserves_is_not_given_to_flows() {
     assert!(eventually(PATIENCE, arrives));
     // Another capacity takes effect without a restart.
     let mut spec = place.spec.clone();
-    spec.interfaces[0].1 = Rate::from_mbps(50);
+    spec.interfaces[0].rate = Rate::from_mbps(50);
     service.reconfigure(spec);
     let arrives = || capacity(&place) == Some((50_000_000, 30_000_000));
     assert!(eventually(PATIENCE, arrives));
@@ -146,14 +147,14 @@ fn a_user_without_a_rule_may_be_kept_out() {
 #[test]
 fn a_flow_that_is_not_renewed_is_revoked() {
     let mut place = Place::new();
-    place.spec.resources.lease = Duration::from_millis(300);
+    place.spec.resources.lease = Duration::from_secs(2);
     let _service = place.start();
     let mut client = place.client();
-    assert_eq!(client.0.lease(), Duration::from_millis(300));
+    assert_eq!(client.0.lease(), Duration::from_secs(2));
     client.admit(1, need(SchedulingClass::RealTime, 60)).unwrap();
     for _ in 0..6 {
-        // The pace of a client that renews three times in a lease.
-        std::thread::sleep(std::time::Duration::from_millis(100));
+        // The pace of a client that renews four times in a lease.
+        std::thread::sleep(std::time::Duration::from_millis(500));
         client.send(&AllocationRequest::Renew {});
     }
     assert_eq!(client.status().all_flows, 1);

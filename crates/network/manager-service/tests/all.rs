@@ -4,6 +4,7 @@ mod admission;
 mod common;
 mod hostile;
 mod hosts;
+mod kernel_classes;
 mod many_clients;
 mod processes;
 mod restart;

@@ -1,0 +1,304 @@
+//! Classes of the kernel's traffic control for the flows of an interface: class-based scheduling (QUANTA section 5) beside the traffic
+//! of all other programs.
+//!
+//! ```text
+//! real-time    served at the sum of the granted rates
+//! time-shared  served at the sum of the promised rates
+//! best effort  all other traffic of the host
+//! ```
+//!
+//! What exceeds the rate of a class leaves in turn with best effort ([`HtbShaper`]), so each class is policed as a whole.
+
+use crate::config::ManagedInterface;
+use cutline_allocation::status::{InterfaceClassesStatus, KernelClassStatus};
+use cutline_flow::{FlowSelector, TrafficSpec};
+use cutline_netlink::{ClassId, Counters, Error, HtbShaper, Interface, ShaperOptions, sweep};
+use cutline_units::{Bytes, Duration, Instant, Rate};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Shortest time between two changes of the classes: flows that begin together change them once.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Interval at which classes that another program has removed are noticed.
+const CHECK: Duration = Duration::from_secs(1);
+/// Interval of attempts while the classes cannot be installed.
+const RETRY: Duration = Duration::from_secs(10);
+/// Traffic that a class may send at once: that of this time, and at least [`LEAST_BUCKET`].
+const BURST: Duration = Duration::from_millis(10);
+/// Two of the largest packets of Ethernet, so that one may arrive while another waits.
+const LEAST_BUCKET: Bytes = Bytes::new(3000);
+/// Packets for which the rate of a class includes the headers of the link: those of a call. Rates of flows do not include them.
+const SMALL_PACKET: Bytes = Bytes::new(200);
+
+/// The classes in the order of their service.
+const NAMES: [&str; 2] = ["real-time", "time-shared"];
+
+/// A class as the flows need it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WantedClass {
+    /// Sum of the rates of its flows, with the headers of IP.
+    pub rate: Rate,
+    /// Packets of its flows.
+    pub packets: BTreeSet<FlowSelector>,
+}
+
+/// Classes by interface: real-time, time-shared.
+pub type WantedClasses = BTreeMap<String, [WantedClass; 2]>;
+
+/// Classes of the kernel on the managed interfaces that have them.
+#[derive(Debug, Default)]
+pub struct KernelClasses {
+    interfaces: Vec<InterfaceClasses>,
+    /// True if flows have changed since the last update.
+    is_stale: bool,
+    /// Earliest time of the next update.
+    next_update: Instant,
+    next_check: Instant,
+    notices: Vec<String>,
+}
+
+/// Classes of an interface.
+#[derive(Debug)]
+struct InterfaceClasses {
+    name: String,
+    rate: Rate,
+    /// `None` until the discipline can be installed.
+    shaper: Option<HtbShaper>,
+    classes: [Option<InstalledClass>; 2],
+    /// Reason why the classes are not as wanted.
+    problem: Option<String>,
+    /// Time of the next attempt, if there is a problem.
+    retry: Instant,
+}
+
+#[derive(Debug)]
+struct InstalledClass {
+    id: ClassId,
+    spec: TrafficSpec,
+    packets: BTreeSet<FlowSelector>,
+}
+
+impl KernelClasses {
+    /// Takes the interfaces of the file. The classes of an interface that has another rate, or is to have none, are removed.
+    pub fn set_interfaces(&mut self, interfaces: &[ManagedInterface]) {
+        let wanted = interfaces.iter().filter(|interface| interface.has_classes);
+        let mut before = std::mem::take(&mut self.interfaces);
+        for ManagedInterface { name, rate, .. } in wanted {
+            let place = before.iter().position(|its| its.name == *name && its.rate == *rate);
+            let own = place.map(|place| before.swap_remove(place));
+            self.interfaces.push(own.unwrap_or_else(|| InterfaceClasses::new(name.clone(), *rate)));
+        }
+        self.touch();
+    }
+
+    /// Notes that flows have changed.
+    pub const fn touch(&mut self) {
+        self.is_stale = true;
+    }
+
+    /// Returns the time of the next update.
+    pub fn deadline(&self) -> Instant {
+        if self.interfaces.is_empty() {
+            Instant::FAR_FUTURE
+        } else if self.is_stale {
+            self.next_update.min(self.next_check)
+        } else {
+            self.next_check
+        }
+    }
+
+    /// Makes the classes as wanted, if it is time.
+    pub fn update(&mut self, now: Instant, wanted: impl FnOnce() -> WantedClasses) {
+        if now < self.deadline() {
+            return;
+        }
+        if now >= self.next_check {
+            self.next_check = now.saturating_add(CHECK);
+            for interface in &mut self.interfaces {
+                self.is_stale |= interface.check(now, &mut self.notices);
+            }
+        }
+        if !std::mem::take(&mut self.is_stale) {
+            return;
+        }
+        self.next_update = now.saturating_add(PAUSE);
+        let mut wanted = wanted();
+        for interface in &mut self.interfaces {
+            let classes = wanted.remove(&interface.name).unwrap_or_default();
+            interface.update(now, &classes, &mut self.notices);
+        }
+    }
+
+    /// Returns the counters of all classes.
+    pub fn statuses(&mut self) -> Vec<InterfaceClassesStatus> {
+        self.interfaces.iter_mut().map(InterfaceClasses::status).collect()
+    }
+
+    /// Takes the notices for the log.
+    pub fn notices(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notices)
+    }
+}
+
+impl InterfaceClasses {
+    const fn new(name: String, rate: Rate) -> Self {
+        Self { name, rate, shaper: None, classes: [None, None], problem: None, retry: Instant::ZERO }
+    }
+
+    /// Checks that the classes are still there. Returns true if they have to be made again.
+    fn check(&mut self, now: Instant, notices: &mut Vec<String>) -> bool {
+        if self.problem.is_some() {
+            return now >= self.retry;
+        }
+        match self.shaper.as_mut().map(|shaper| shaper.restore(true)) {
+            None | Some(Ok(false)) => return false,
+            Some(Ok(true)) => {
+                notices.push(format!(
+                    "classes of `{}`: another program has removed them; they are made again",
+                    self.name
+                ));
+            }
+            Some(Err(error)) => {
+                self.shaper = None;
+                self.fail(now, &error, notices);
+            }
+        }
+        self.classes = [None, None];
+        true
+    }
+
+    /// Notes a failure. It is reported once.
+    fn fail(&mut self, now: Instant, error: &Error, notices: &mut Vec<String>) {
+        let why = error.to_string();
+        if self.problem.as_ref() != Some(&why) {
+            notices.push(format!(
+                "classes of `{}`: {why}: its flows are not scheduled by the kernel",
+                self.name
+            ));
+        }
+        (self.problem, self.retry) = (Some(why), now.saturating_add(RETRY));
+    }
+
+    fn update(&mut self, now: Instant, wanted: &[WantedClass; 2], notices: &mut Vec<String>) {
+        if self.problem.is_some() && now < self.retry {
+            return;
+        }
+        match self.make(wanted) {
+            Ok(()) => {
+                if self.problem.take().is_some() {
+                    notices.push(format!("classes of `{}`: they are there", self.name));
+                }
+            }
+            Err(error) => self.fail(now, &error, notices),
+        }
+    }
+
+    /// Makes the classes as wanted.
+    fn make(&mut self, wanted: &[WantedClass; 2]) -> Result<(), Error> {
+        let shaper = if let Some(shaper) = &mut self.shaper {
+            shaper
+        } else {
+            let interface = Interface::named(&self.name)?;
+            // The remains of a process that was killed.
+            sweep(&interface)?;
+            self.shaper.insert(HtbShaper::install(&interface, self.rate, ShaperOptions::default())?)
+        };
+        let specs = specs(wanted, shaper.reservable());
+        // What shrinks makes room for what grows.
+        let mut order = [0, 1];
+        let grows = |class: &usize| match (&self.classes[*class], &specs[*class]) {
+            (Some(installed), Some(spec)) => spec.rate > installed.spec.rate,
+            (installed, _) => installed.is_none(),
+        };
+        order.sort_by_key(grows);
+        for class in order {
+            make(shaper, &mut self.classes[class], specs[class], &wanted[class].packets)?;
+        }
+        Ok(())
+    }
+
+    fn status(&mut self) -> InterfaceClassesStatus {
+        let mut counters = BTreeMap::new();
+        let mut best_effort = Counters::default();
+        if let Some(shaper) = self.shaper.as_mut().filter(|_| self.problem.is_none()) {
+            counters = shaper.counters().unwrap_or_default();
+            best_effort = shaper.best_effort().unwrap_or_default();
+        }
+        let status = |class: &str, flows: usize, rate_bps, counters: Counters| KernelClassStatus {
+            class: class.to_owned(),
+            flows: flows as u64,
+            rate_bps,
+            sent_packets: counters.packets.into(),
+            sent_bytes: counters.bytes,
+            excess_packets: counters.excess.into(),
+            dropped_packets: counters.drops.into(),
+            waiting_packets: counters.waiting.into(),
+        };
+        let mut classes: Vec<KernelClassStatus> = Vec::with_capacity(3);
+        for (name, installed) in NAMES.into_iter().zip(&self.classes) {
+            let Some(InstalledClass { id, spec, packets }) = installed else { continue };
+            let counters = counters.get(id).copied().unwrap_or_default();
+            classes.push(status(name, packets.len(), spec.rate.as_bps(), counters));
+        }
+        if self.shaper.is_some() {
+            classes.push(status("other", 0, 0, best_effort));
+        }
+        InterfaceClassesStatus { interface: self.name.clone(), problem: self.problem.clone(), classes }
+    }
+}
+
+/// Makes a class as wanted: its rate, and the filters of its packets. A class without packets is removed.
+fn make(
+    shaper: &mut HtbShaper,
+    class: &mut Option<InstalledClass>,
+    spec: Option<TrafficSpec>,
+    packets: &BTreeSet<FlowSelector>,
+) -> Result<(), Error> {
+    let Some(spec) = spec else {
+        return class.take().map_or(Ok(()), |installed| shaper.remove(installed.id));
+    };
+    let Some(installed) = class else {
+        let filters: Vec<FlowSelector> = packets.iter().copied().collect();
+        let id = shaper.add(&spec, &filters)?;
+        *class = Some(InstalledClass { id, spec, packets: packets.clone() });
+        return Ok(());
+    };
+    if installed.spec != spec {
+        shaper.change(installed.id, &spec)?;
+        installed.spec = spec;
+    }
+    let gone: Vec<FlowSelector> = installed.packets.difference(packets).copied().collect();
+    for filter in gone {
+        shaper.remove_filter(installed.id, &filter)?;
+        installed.packets.remove(&filter);
+    }
+    let new: Vec<FlowSelector> = packets.difference(&installed.packets).copied().collect();
+    for filter in new {
+        shaper.add_filter(installed.id, &filter)?;
+        installed.packets.insert(filter);
+    }
+    Ok(())
+}
+
+/// Returns the token buckets of classes; `None` for one without packets. Rates that do not fit, because of the headers of the link, shrink
+/// by the same factor.
+fn specs(wanted: &[WantedClass; 2], reservable: Rate) -> [Option<TrafficSpec>; 2] {
+    /// A rate with the headers of Ethernet, 14 B for each small packet, may not exceed what can be reserved.
+    const HEADERS: f64 = 1.0 + 14.0 / SMALL_PACKET.get() as f64;
+    let all: u64 = wanted.iter().map(|class| class.rate.as_bps()).sum();
+    let most = reservable.as_bps().saturating_sub(2 * LEAST_RATE.as_bps()) as f64 / HEADERS;
+    let factor = if all as f64 > most { most / all as f64 } else { 1.0 };
+    [0, 1].map(|place| {
+        let WantedClass { rate, packets } = &wanted[place];
+        let rate = Rate::from_bps((rate.as_bps() as f64 * factor) as u64).max(LEAST_RATE);
+        (!packets.is_empty()).then_some(TrafficSpec {
+            rate,
+            bucket: rate.bytes_in(BURST).max(LEAST_BUCKET),
+            peak: TrafficSpec::UNKNOWN_PEAK,
+            min_policed: SMALL_PACKET,
+            max_packet: Bytes::new(1500),
+        })
+    })
+}
+
+/// The rate of a class whose flows have no promise.
+const LEAST_RATE: Rate = Rate::from_bps(8000);

@@ -1,0 +1,153 @@
+//! Classes of the kernel for the flows of an interface, with real packets in network namespaces. The tests require root.
+
+use crate::common::{PATIENCE, Place, eventually, need};
+use cutline_allocation::protocol::{AllocationRequest, FlowNeed};
+use cutline_allocation::status::{InterfaceClassesStatus, KernelClassStatus};
+use cutline_manager::resources::SchedulingClass;
+use cutline_manager_service::ManagedInterface;
+use cutline_netlink::{Interface, sweep};
+use cutline_sys::namespace::Namespace;
+use cutline_testbed::may_make_namespaces;
+use cutline_units::Rate;
+use std::net::{SocketAddr, UdpSocket};
+use std::process::Command;
+use std::time::Duration;
+
+const COMMAND: &str = "sudo -E cargo test -p cutline-manager-service kernel_classes::";
+
+/// Two hosts with a link between their interfaces `east` and `west`.
+fn hosts(label: &str) -> Option<[Namespace; 2]> {
+    may_make_namespaces(COMMAND).then_some(())?;
+    let [sender, receiver] = ["s", "r"].map(|side| Namespace::create(&format!("{label}{side}")).unwrap());
+    let link = format!("link add east type veth peer name west\nlink set west netns {}", receiver.name());
+    sender.ip_batch(&link).unwrap();
+    sender.ip_batch("link set east up\naddress add 10.0.0.1/24 dev east").unwrap();
+    receiver.ip_batch("link set west up\naddress add 10.0.0.2/24 dev west").unwrap();
+    Some([sender, receiver])
+}
+
+fn place(mbps: u64) -> Place {
+    let mut place = Place::new();
+    let (name, rate) = ("east".to_owned(), Rate::from_mbps(mbps));
+    place.spec.interfaces = vec![ManagedInterface { name, rate, has_classes: true }];
+    place
+}
+
+/// A flow between the hosts, from and to these ports, of 100 kbit/s a unit.
+fn flow(class: SchedulingClass, ports: [u16; 2], rate: u64) -> FlowNeed {
+    FlowNeed {
+        source: SocketAddr::from(([10, 0, 0, 1], ports[0])),
+        destination: SocketAddr::from(([10, 0, 0, 2], ports[1])),
+        desired_bps: Some(rate * 100_000),
+        minimum_bps: rate * 100_000,
+        ..need(class, 1)
+    }
+}
+
+fn classes(place: &Place) -> InterfaceClassesStatus {
+    place.status().kernel_classes.remove(0)
+}
+
+fn class(place: &Place, name: &str) -> KernelClassStatus {
+    let found = classes(place).classes.into_iter().find(|class| class.class == name);
+    found.unwrap_or_default()
+}
+
+#[test]
+fn flows_have_the_class_of_their_requests_and_other_traffic_has_another() {
+    let Some([sender, receiver]) = hosts("kc") else { return };
+    let place = place(2);
+    sender
+        .within(|| {
+            let service = place.start();
+            let mut client = place.client();
+            client.admit(1, flow(SchedulingClass::RealTime, [4000, 5000], 4)).unwrap();
+            client.admit(2, flow(SchedulingClass::RealTime, [4001, 5001], 2)).unwrap();
+            client.admit(3, flow(SchedulingClass::TimeShared, [4002, 5002], 3)).unwrap();
+            let is_made = || {
+                let [real_time, time_shared] = ["real-time", "time-shared"].map(|name| class(&place, name));
+                (real_time.flows, real_time.rate_bps) == (2, 600_000)
+                    && (time_shared.flows, time_shared.rate_bps) == (1, 300_000)
+            };
+            assert!(eventually(PATIENCE, is_made), "{:?}", place.status());
+            // Five times what the link carries, of no flow; and half of what the first flow may send.
+            let sink = receiver.within(|| UdpSocket::bind("10.0.0.2:5000").unwrap()).unwrap();
+            let socket = |port: u16| UdpSocket::bind(("10.0.0.1", port)).unwrap();
+            let (call, bulk, flood) = (socket(4000), socket(4002), socket(0));
+            for number in 0_u32..100 {
+                for _ in 0..20 {
+                    flood.send_to(&[0; 1200], "10.0.0.2:6000").unwrap();
+                }
+                bulk.send_to(&[0; 200], "10.0.0.2:5002").unwrap();
+                call.send_to(&[[0; 196].as_slice(), &number.to_be_bytes()].concat(), "10.0.0.2:5000")
+                    .unwrap();
+                std::thread::sleep(Duration::from_millis(9));
+            }
+            sink.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+            for expected in 0_u32..100 {
+                let mut buffer = [0; 300];
+                assert_eq!(sink.recv(&mut buffer).unwrap(), 200);
+                assert_eq!(buffer[196..200], expected.to_be_bytes(), "all of the call arrives, in order");
+            }
+            let [real_time, time_shared, other] =
+                ["real-time", "time-shared", "other"].map(|name| class(&place, name));
+            assert_eq!((real_time.sent_packets, real_time.dropped_packets), (100, 0), "{real_time:?}");
+            assert_eq!((time_shared.sent_packets, time_shared.dropped_packets), (100, 0), "{time_shared:?}");
+            assert!(other.sent_packets > 0 && other.dropped_packets > 1000, "{other:?}");
+            // A flow that has ended is other traffic again, and a class without flows is no more.
+            client.send(&AllocationRequest::Release { id: 3 });
+            assert!(eventually(PATIENCE, || class(&place, "time-shared") == KernelClassStatus::default()));
+            drop(client);
+            assert!(eventually(PATIENCE, || classes(&place).classes.len() == 1));
+            drop(service);
+            assert!(!sweep(&Interface::named("east").unwrap()).unwrap(), "nothing remains");
+        })
+        .unwrap();
+}
+
+#[test]
+fn classes_that_another_program_removes_are_made_again() {
+    let Some([sender, _receiver]) = hosts("kr") else { return };
+    let place = place(100);
+    sender
+        .within(|| {
+            let _service = place.start();
+            let mut client = place.client();
+            client.admit(1, flow(SchedulingClass::RealTime, [4000, 5000], 10)).unwrap();
+            let is_made = || class(&place, "real-time").flows == 1;
+            assert!(eventually(PATIENCE, is_made));
+            assert!(sweep(&Interface::named("east").unwrap()).unwrap());
+            let said = |what: &str| place.said.lock().unwrap().iter().any(|line| line.contains(what));
+            assert!(eventually(PATIENCE, || said("another program has removed them; they are made again")));
+            assert!(eventually(PATIENCE, is_made));
+            assert!(sweep(&Interface::named("east").unwrap()).unwrap(), "they are there again");
+        })
+        .unwrap();
+}
+
+#[test]
+fn the_discipline_of_an_operator_stays_and_the_manager_works_without_classes() {
+    let Some([sender, _receiver]) = hosts("ko") else { return };
+    let tc = |arguments: &str| {
+        let all = format!("-n {} {arguments}", sender.name());
+        let output = Command::new("tc").args(all.split(' ')).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    tc("qdisc replace dev east root handle 1: tbf rate 50mbit burst 20kb latency 50ms");
+    let place = place(100);
+    sender
+        .within(|| {
+            let service = place.start();
+            let mut client = place.client();
+            assert_eq!(client.admit(1, flow(SchedulingClass::RealTime, [4000, 5000], 10)), Ok(1_000_000));
+            let problem = || classes(&place).problem.unwrap_or_default();
+            assert!(eventually(PATIENCE, || problem().contains("tbf")), "{}", problem());
+            assert_eq!(classes(&place).classes, []);
+            let count = place.said.lock().unwrap().iter().filter(|line| line.contains("tbf")).count();
+            assert_eq!(count, 1, "it is said once");
+            drop(service);
+        })
+        .unwrap();
+    assert!(tc("qdisc show dev east").contains("qdisc tbf 1: root"));
+}
