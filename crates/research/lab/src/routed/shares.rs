@@ -279,6 +279,7 @@ fn refused(flow: &FlowSpec, what: &'static str, instead: &'static str) -> LabErr
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cutline_manager_service::ManagedInterface;
     use cutline_units::Rate;
     use std::path::Path;
 
@@ -294,7 +295,9 @@ mod tests {
         };
         let allocated = of(Shares::Allocated { path_kbps: 95_000 });
         assert_eq!(allocated.socket, Path::new("/run/a.sock"));
-        assert_eq!(allocated.interfaces, [("to-r1".to_owned(), Rate::from_mbps(95))]);
+        let to_r1 =
+            ManagedInterface { name: "to-r1".to_owned(), rate: Rate::from_mbps(95), has_classes: false };
+        assert_eq!(allocated.interfaces, [to_r1]);
         let feedback = of(Shares::Feedback);
         assert!(feedback.interfaces.is_empty() && feedback.paths.len() == 1);
     }
