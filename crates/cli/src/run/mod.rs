@@ -16,7 +16,8 @@ use crate::{interrupt, output};
 use cutline_results::ExistingResults;
 use cutline_scenario::execution::Execution;
 use cutline_scenario::runner::{self, RunOptions};
-use cutline_scenario::{Scenario, SweepPoint};
+use cutline_scenario::{Scenario, SweepPoint, threads_for};
+use cutline_sim::Network;
 pub use outcome::Outcome;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -36,6 +37,11 @@ pub struct Args {
     /// Number of runs at a time [default: one per core]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
+    /// Number of threads of each run [default: one, or with 10,000 flows and more the cores that --jobs leaves]
+    ///
+    /// The results are the same with any number. A run has at most one thread for each stage (`cutline check` shows their number).
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
     /// Folder of all results
     #[arg(long, value_name = "DIR", default_value = "results")]
     results: PathBuf,
@@ -69,10 +75,12 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     let traces = args.traces.open(&points, args.existing.replaces())?;
     let cancel = interrupt::cancel_flag(kept(args.no_store))?;
     let bar = Bar::of_simulated_time(&jobs, args.quiet || args.traces.watches());
-    let options =
-        RunOptions { threads: threads(args.jobs), cancel: &cancel, progress: &|news| bar.update(&news) };
-    let simulate =
-        |scenario: &Scenario, seed| traces.simulate(scenario, seed, &cancel, &|passed| bar.simulated(passed));
+    let (at_once, free) = threads_of_runs(threads(None), args.jobs, args.threads, jobs.len());
+    let options = RunOptions { threads: at_once, cancel: &cancel, progress: &|news| bar.update(&news) };
+    let of_run = |network: &Network| args.threads.unwrap_or_else(|| threads_for(network, free));
+    let simulate = |scenario: &Scenario, seed| {
+        traces.simulate(scenario, seed, of_run, &cancel, &|passed| bar.simulated(passed))
+    };
     let execution = Execution {
         file: &file,
         points: &points,
@@ -88,6 +96,18 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     outcome.verdict(jobs.len())
 }
 
+/// Returns the number of runs at a time, and the number of cores that are free for each of them.
+fn threads_of_runs(
+    cores: NonZeroUsize,
+    jobs: Option<NonZeroUsize>,
+    threads: Option<NonZeroUsize>,
+    runs: usize,
+) -> (NonZeroUsize, NonZeroUsize) {
+    let divided = |by: usize| NonZeroUsize::new(cores.get() / by.max(1)).unwrap_or(NonZeroUsize::MIN);
+    let at_once = jobs.unwrap_or_else(|| divided(threads.map_or(1, NonZeroUsize::get)));
+    (at_once, divided(at_once.get().min(runs)))
+}
+
 /// Returns a sentence about the runs that are finished when the command is interrupted.
 pub fn kept(no_store: bool) -> String {
     let kept =
@@ -101,5 +121,26 @@ pub fn print(points: &[SweepPoint], outcome: &Outcome, as_json: bool) -> Result<
         output::print_json(&json::document(points, outcome))
     } else {
         output::print_wrapped(&tables::render(points, outcome))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cores_are_divided_between_runs_and_their_threads() {
+        let number = |number| NonZeroUsize::new(number).unwrap();
+        let of = |jobs: Option<usize>, threads: Option<usize>, runs| {
+            let (at_once, free) = threads_of_runs(number(8), jobs.map(number), threads.map(number), runs);
+            (at_once.get(), free.get())
+        };
+        assert_eq!(of(None, None, 100), (8, 1));
+        assert_eq!(of(None, None, 1), (8, 8), "one run has all cores");
+        assert_eq!(of(None, None, 3), (8, 2));
+        assert_eq!(of(Some(2), None, 100), (2, 4));
+        assert_eq!(of(None, Some(4), 100), (2, 4));
+        assert_eq!(of(None, Some(16), 100), (1, 8), "at least one run");
+        assert_eq!(of(Some(3), Some(16), 2), (3, 4));
     }
 }

@@ -6,9 +6,10 @@ use crate::output_file::OutputFile;
 use crate::program::VERSION;
 use cutline_results::RunResult;
 use cutline_scenario::{Scenario, SimulateError, SweepPoint};
-use cutline_sim::Simulation;
+use cutline_sim::{Network, Simulation};
 use cutline_trace::{Capture, flent};
 use cutline_units::{Duration, Instant};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
@@ -82,6 +83,7 @@ impl Traces {
         &self,
         scenario: &Scenario,
         seed: u64,
+        threads: impl Fn(&Network) -> NonZeroUsize,
         cancel: &AtomicBool,
         progress: &(dyn Fn(Duration) + Sync),
     ) -> Result<RunResult, String> {
@@ -95,7 +97,17 @@ impl Traces {
                 screen.show(simulation, cancel);
             }
         };
+        let threads = threads(&network);
         let result = match &self.pcap {
+            None if threads > NonZeroUsize::MIN && self.watch.is_none() => {
+                let mut before = Instant::ZERO;
+                let step = |now: Instant| {
+                    progress(now.saturating_since(before));
+                    before = now;
+                };
+                let run = scenario.simulate_on(threads, &network, seed, cancel, step);
+                run.map_err(|error| error.to_string())?
+            }
             None => scenario
                 .simulate_network(&network, seed, cancel, |simulation| {
                     after_step(simulation);

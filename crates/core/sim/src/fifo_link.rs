@@ -223,6 +223,11 @@ impl FifoLink {
         self.busy += window.overlap(starts, departs);
     }
 
+    /// Returns whether a packet has ever arrived.
+    pub(crate) fn is_used(&self) -> bool {
+        self.line.free_at() > Instant::ZERO
+    }
+
     /// Returns the counts within the measuring window.
     pub(crate) fn counts(&self) -> LinkCounts {
         let dropped = self.queue.as_ref().map_or(0, |queue| queue.dropped);

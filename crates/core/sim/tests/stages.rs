@@ -4,8 +4,8 @@ use crate::common::Plan as Dumbbell;
 use cutline_aqm::{AqmSpec, Limit, QueueSpec, TsqParams, codel, fq_codel, pi, pie, red};
 use cutline_sim::impairment::LossUnit;
 use cutline_sim::{
-    Aal5Params, Deliveries, Distributions, FlowSpec, ImpairmentParams, LinkSpec, Network, NodeId, Simulation,
-    SimulationOutcome, SimulationSettings, StageObstacle, StagePlan, Window,
+    Aal5Params, Deliveries, Distributions, FlowSpec, ImpairmentParams, LinkSpec, Mail, Network, NodeId,
+    Shard, ShardPlan, Simulation, SimulationOutcome, SimulationSettings, StageObstacle, StagePlan, Window,
 };
 use cutline_transport::endpoint::TransportParams;
 use cutline_transport::tcp::Algorithm;
@@ -296,6 +296,36 @@ fn finish(mut simulation: Simulation, steps: &[u64]) -> SimulationOutcome {
     simulation.finish()
 }
 
+/// Runs a simulation in shards, one after the other. Returns the outcome, with the number of shards.
+fn in_shards(
+    network: &Network,
+    settings: &SimulationSettings,
+    plan: &StagePlan,
+    most: usize,
+) -> (SimulationOutcome, usize) {
+    let plan = ShardPlan::of(network, plan.clone(), most);
+    let shards = plan.shards();
+    let mut all: Vec<Shard> =
+        (0..shards).map(|number| Shard::new(network, settings, &plan, number).unwrap()).collect();
+    let mut mail: Vec<Mail> = (0..shards * shards).map(|_| Mail::default()).collect();
+    loop {
+        let goes_on: Vec<bool> = all.iter_mut().map(Shard::run_window).collect();
+        assert!(goes_on.iter().all(|own| *own == goes_on[0]), "all end together");
+        if !goes_on[0] {
+            return (Shard::finish(all), shards);
+        }
+        for (from, shard) in all.iter_mut().enumerate() {
+            shard.open_window();
+            (0..shards).filter(|to| *to != from).for_each(|to| shard.post(to, &mut mail[from * shards + to]));
+        }
+        for (to, shard) in all.iter_mut().enumerate() {
+            (0..shards)
+                .filter(|from| *from != to)
+                .for_each(|from| shard.receive(&mut mail[from * shards + to]));
+        }
+    }
+}
+
 /// The first line in which two texts differ, for a failure that can be read.
 fn difference(one: &str, other: &str) -> Option<String> {
     let lines = one.lines().zip(other.lines()).enumerate();
@@ -311,6 +341,7 @@ proptest! {
         shape in networks(),
         seed in 0u64..1000,
         steps in prop::collection::vec(1u64..400_000, 0..8),
+        shards in 2usize..6,
     ) {
         let network = network(&shape);
         let plan = StagePlan::cut(&network);
@@ -319,6 +350,8 @@ proptest! {
         let stages = finish(Simulation::in_stages(&network, &settings, &plan).unwrap(), &steps);
         let events = finish(Simulation::with_event_loop(&network, &settings).unwrap(), &[]);
         prop_assert_eq!(difference(&print(&stages), &print(&events)), None, "{:?}", plan);
+        let (parts, shards) = in_shards(&network, &settings, &plan, shards);
+        prop_assert_eq!(difference(&print(&parts), &print(&stages)), None, "{} shards", shards);
     }
 }
 
@@ -341,6 +374,10 @@ fn many_flows_have_the_same_outcome() {
         let settings = SimulationSettings { duration: Duration::from_secs(6), ..settings(1) };
         let stages = finish(Simulation::new(&network, &settings).unwrap(), &[1_234_567]);
         let events = finish(Simulation::with_event_loop(&network, &settings).unwrap(), &[]);
+        for (most, expected) in [(1, 1), (2, 2), (3, 3), (4, 4), (9, 4)] {
+            let (parts, shards) = in_shards(&network, &settings, &plan, most);
+            assert_eq!((difference(&print(&parts), &print(&stages)), shards), (None, expected));
+        }
         let dropped: u64 = stages.flows.iter().map(|flow| flow.record.totals.dropped).sum();
         assert!(stages.work.data_packets > 10_000 && dropped > 100, "{:?}, {dropped}", stages.work);
         assert_eq!(difference(&print(&stages), &print(&events)), None);

@@ -6,6 +6,7 @@ mod execution;
 mod experiments;
 mod goldens;
 mod guide_pages;
+mod parallel;
 mod rate_courses;
 mod runner;
 mod scalable;

@@ -12,10 +12,14 @@ use cutline_units::Instant;
 
 impl Parts {
     /// Completes the measures and returns the outcome; `work` is the engine's part of the accounting.
-    pub(super) fn settle(mut self, mut work: Work) -> SimulationOutcome {
+    pub(super) fn settle(mut self, work: Work) -> SimulationOutcome {
+        let links = std::mem::take(&mut self.links).into_iter().map(|link| self.settle_link(link)).collect();
+        self.settle_flows(links, work)
+    }
+
+    /// Completes the measures of the flows and returns the outcome with the links' measures.
+    pub(super) fn settle_flows(self, links: Vec<LinkOutcome>, mut work: Work) -> SimulationOutcome {
         let end = Instant::ZERO + self.settings.duration;
-        let links =
-            std::mem::take(&mut self.links).into_iter().map(|link| self.settle_link(link, end)).collect();
         (work.hops, work.simulated) = (self.hops, self.settings.duration);
         let mut delays = self.delays.into_iter();
         let groups = delays.by_ref().take(self.groups).collect();
@@ -36,8 +40,9 @@ impl Parts {
         SimulationOutcome { flows, groups, links, work }
     }
 
-    fn settle_link(&mut self, link: Hop, end: Instant) -> LinkOutcome {
-        let window = self.settings.window;
+    /// Completes the measures of a link.
+    pub(super) fn settle_link(&mut self, link: Hop) -> LinkOutcome {
+        let (window, end) = (self.settings.window, Instant::ZERO + self.settings.duration);
         match link.kind() {
             EventKind::QueuedLink | EventKind::Watched => {
                 finish_queued_link(&mut self.queued_links[link.index()], end, window)

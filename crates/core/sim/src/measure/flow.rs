@@ -131,6 +131,12 @@ impl ReceivedRecord {
         self.dropped_packets += u64::from(window.contains(now));
     }
 
+    /// Adds the drops of another record of the same flow.
+    pub(crate) fn add_drops(&mut self, other: &Self) {
+        self.total_dropped += other.total_dropped;
+        self.dropped_packets += other.dropped_packets;
+    }
+
     /// Returns the change of the one-way delay since the previous packet for an arrival with delay `one_way`; zero for the
     /// first packet.
     #[inline]

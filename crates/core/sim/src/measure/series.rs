@@ -111,6 +111,38 @@ impl FlowSeries {
         self.at(now).dropped += 1;
     }
 
+    /// Adds the counts of another series of the same flow, which other stages have counted.
+    pub(crate) fn add(&mut self, other: &Self) {
+        if self.intervals.len() < other.intervals.len() {
+            self.intervals.resize(other.intervals.len(), FlowInterval::default());
+        }
+        for (sum, counts) in self.intervals.iter_mut().zip(&other.intervals) {
+            // The hints are not in the intervals while they are counted.
+            let FlowInterval {
+                sent_packets,
+                sent_bytes,
+                delivered_bytes,
+                packets,
+                marked,
+                queuing_ns,
+                one_way_ns,
+                ipdv_ns,
+                dropped,
+                hint: _,
+                centre: _,
+            } = counts;
+            sum.sent_packets += sent_packets;
+            sum.sent_bytes += sent_bytes;
+            sum.delivered_bytes += delivered_bytes;
+            sum.packets += packets;
+            sum.marked += marked;
+            sum.queuing_ns += queuing_ns;
+            sum.one_way_ns += one_way_ns;
+            sum.ipdv_ns += ipdv_ns;
+            sum.dropped += dropped;
+        }
+    }
+
     /// Returns the interval that contains `now`, for counting.
     #[inline]
     pub fn at(&mut self, now: Instant) -> &mut FlowInterval {

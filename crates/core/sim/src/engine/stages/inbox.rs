@@ -105,6 +105,28 @@ impl Inbox {
         }
     }
 
+    /// Exchanges the packets of the window that has just been opened for an empty list: they are those of a stage in another shard.
+    pub(super) fn export(&mut self, list: &mut Vec<Parcel>) {
+        debug_assert!(self.next == 0 && list.is_empty(), "a window is exported as a whole");
+        std::mem::swap(&mut self.open, list);
+    }
+
+    /// Takes packets of the open window that another shard has sent, in order, and leaves an empty list.
+    pub(super) fn import(&mut self, list: &mut Vec<Parcel>) {
+        debug_assert!(self.next == 0, "a window is imported before it is handled");
+        if self.open.is_empty() {
+            std::mem::swap(&mut self.open, list);
+            if list.capacity() == 0 {
+                // Each imported list has become a spare one here.
+                *list = self.spare.pop().unwrap_or_default();
+            }
+        } else if !list.is_empty() {
+            self.open.append(list);
+            // Packets of the same position come from one stage, and so from one shard.
+            self.open.sort_by_key(|parcel| (parcel.at, parcel.packet.position));
+        }
+    }
+
     /// Takes the open window, and the place of its first packet that has not been handled.
     #[inline]
     pub(super) fn take(&mut self) -> (Vec<Parcel>, usize) {

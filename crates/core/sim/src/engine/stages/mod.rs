@@ -11,6 +11,7 @@
 //! links   a stage for each queue, and for each FIFO link that several links feed
 //! ends    the stages of all sources and of all sinks
 //! ahead   reading ahead
+//! shard   parts of a simulation that run at the same time
 //! slab    storage of packets in queues, and of long headers
 //! ```
 //!
@@ -22,12 +23,15 @@ mod ends;
 mod inbox;
 mod links;
 mod plan;
+mod shard;
 mod slab;
 
 pub use self::plan::{StageObstacle, StagePlan};
+pub use self::shard::{Mail, Shard, ShardPlan};
 
 use self::inbox::{Inbox, Parcel, Timers};
 use self::links::QueueStage;
+use self::shard::OwnStages;
 use self::slab::Headers;
 use super::SimulationSettings;
 use super::endpoints::Endpoints as _;
@@ -48,6 +52,8 @@ pub(super) struct Stages {
     queues: Vec<QueueStage>,
     /// The FIFO links that are stages of their own. Their inboxes follow those of the queues.
     fifo_links: Vec<usize>,
+    /// The stages that run here: all of them, or those of a shard.
+    own: OwnStages,
     /// The timers of the sinks, if these are a stage of their own.
     sink_timers: Timers,
     /// The timers of the sources and applications, and of the sinks if these are in the same stage.
@@ -103,6 +109,19 @@ impl Stages {
         settings: &SimulationSettings,
         plan: &StagePlan,
     ) -> Result<Self, NetworkError> {
+        Self::with_stages(network, settings, plan, OwnStages::all(network, plan))
+    }
+
+    /// Sets up a network at time zero, of which only some stages run here.
+    ///
+    /// # Errors
+    /// When a queue cannot be built.
+    fn with_stages(
+        network: &Network,
+        settings: &SimulationSettings,
+        plan: &StagePlan,
+        own: OwnStages,
+    ) -> Result<Self, NetworkError> {
         let parts = Parts::new(network, settings)?;
         let queues: Vec<QueueStage> =
             (0..parts.queued_links.len()).map(|link| QueueStage::new(&parts, link)).collect();
@@ -116,6 +135,7 @@ impl Stages {
             },
             queues,
             fifo_links: Vec::new(),
+            own,
             sink_timers: Timers::new(shift, windows),
             timers: Timers::new(shift, windows),
             ends_together: plan.ends_together,
@@ -136,6 +156,10 @@ impl Stages {
             stages.arm_app(id);
         }
         stages.parts.links = links;
+        if !stages.own.sources {
+            stages.timers = Timers::new(shift, windows);
+            stages.parts.sending = Vec::new();
+        }
         Ok(stages)
     }
 
@@ -161,7 +185,7 @@ impl Stages {
     pub(super) fn advance(&mut self, until: Instant) {
         let until = until.min(Instant::ZERO + self.parts.settings.duration);
         loop {
-            let end = Instant::from_nanos(((self.window + 1) << self.shift) - 1);
+            let end = self.window_end();
             self.run_stages(end.min(until));
             if until < end {
                 break;
@@ -173,18 +197,25 @@ impl Stages {
 
     /// Lets every stage handle the open window up to and including `until`.
     fn run_stages(&mut self, until: Instant) {
-        if self.ends_together {
+        if self.own.sources && self.ends_together {
             self.run_ends(until);
-        } else {
+        } else if self.own.sources {
             self.run_sources(until);
+        }
+        if self.own.sinks && !self.ends_together {
             self.run_sinks(until);
         }
-        for link in 0..self.queues.len() {
-            self.run_queue(link, until);
+        for place in 0..self.own.queues.len() {
+            self.run_queue(self.own.queues[place], until);
         }
-        for number in 0..self.fifo_links.len() {
-            self.run_fifo_link(number, until);
+        for place in 0..self.own.fifo_links.len() {
+            self.run_fifo_link(self.own.fifo_links[place], until);
         }
+    }
+
+    /// Returns the last moment of the open window.
+    const fn window_end(&self) -> Instant {
+        Instant::from_nanos(((self.window + 1) << self.shift) - 1)
     }
 
     fn open_window(&mut self) {
@@ -204,13 +235,15 @@ impl Stages {
     }
 
     pub(super) fn finish(self) -> SimulationOutcome {
-        let has_series = self.parts.queued_links.iter().any(QueuedLink::has_series);
-        // An interval of the queues' series ends for all of them at once.
-        let passed = self.clock - Instant::ZERO;
-        let intervals =
-            if has_series { passed.as_nanos() / self.parts.settings.interval.as_nanos() } else { 0 };
-        let work = Work { events: self.events + intervals, ..Work::default() };
+        let work = Work { events: self.events + self.intervals(), ..Work::default() };
         self.into_parts().settle(work)
+    }
+
+    /// Returns the number of intervals of the queues' series that have ended. An interval ends for all of them at once.
+    fn intervals(&self) -> u64 {
+        let has_series = self.parts.queued_links.iter().any(QueuedLink::has_series);
+        let passed = self.clock - Instant::ZERO;
+        if has_series { passed.as_nanos() / self.parts.settings.interval.as_nanos() } else { 0 }
     }
 
     /// Returns the parts, without the memory of packets.

@@ -59,6 +59,11 @@ pub(super) struct Headers {
 }
 
 impl Headers {
+    /// Returns whether no packet has a long header.
+    pub(super) fn is_empty(&self) -> bool {
+        self.headers.len() == self.free.len()
+    }
+
     /// Stores a header. Returns the packed header of its packet.
     pub(super) fn put(&mut self, header: WideHeader) -> PackedHeader {
         let place = if let Some(place) = self.free.pop() {

@@ -1,0 +1,300 @@
+//! Shards: parts of one simulation that run at the same time, for several cores.
+//!
+//! The stages of a window do not depend on each other. Each shard has the whole network and runs its own stages. Its inboxes of the other
+//! stages collect what it sends to them. When a window has ended, the packets of the next window are posted to the shards of those
+//! stages:
+//!
+//! ```text
+//! run_window     the own stages of the open window
+//! open_window    the next one
+//! post           its packets for the stages of another shard
+//! receive        its packets of another shard
+//! ```
+//!
+//! The caller runs the shards, in threads of its own or one after the other, and posts between all of them. The outcome is the same to the
+//! last bit with any number of shards: packets are sorted by arrival and position, all packets of a position come from one stage, and the
+//! counts that several stages add to are integers.
+
+use super::inbox::{Inbox, Parcel};
+use super::{Inboxes, SimulationSettings, StageObstacle, StagePlan, Stages};
+use crate::engine::parts::is_fifo_link;
+use crate::id::LinkId;
+use crate::network::{Network, NetworkError};
+use crate::outcome::{LinkOutcome, SimulationOutcome, Work};
+use crate::route::{EventKind, Hop};
+use cutline_transport::endpoint::WideHeader;
+use cutline_units::Instant;
+
+/// The time that a packet of a flow takes at its source, at a link, and at its sink, relative to each other (10,000 flows, TCP).
+const COSTS: [u64; 3] = [13, 10, 7];
+
+/// The assignment of the stages of a network to shards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShardPlan {
+    stages: StagePlan,
+    /// The number of shards.
+    shards: usize,
+    sources: usize,
+    sinks: usize,
+    /// The shard of each queued link, and then of each FIFO link that is a stage: so of each link's inbox.
+    links: Vec<usize>,
+}
+
+/// The stages that run at one place.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OwnStages {
+    pub(super) sources: bool,
+    pub(super) sinks: bool,
+    /// Queued links, by index.
+    pub(super) queues: Vec<usize>,
+    /// FIFO links that are stages, by number.
+    pub(super) fifo_links: Vec<usize>,
+}
+
+impl OwnStages {
+    /// All stages of a network.
+    pub(super) fn all(network: &Network, plan: &StagePlan) -> Self {
+        let queues = (0..network.link_ids().filter(|link| !is_fifo_link(network, *link)).count()).collect();
+        Self { sources: true, sinks: true, queues, fifo_links: (0..plan.fifo_stages.len()).collect() }
+    }
+}
+
+/// The packets that one shard has for the stages of another one in the next window.
+#[derive(Default)]
+pub struct Mail {
+    /// By the inboxes of the receiving shard.
+    lists: Vec<(Vec<Parcel>, Vec<WideHeader>)>,
+}
+
+/// One of several parts of a simulation that run at the same time. See the description of the module.
+pub struct Shard {
+    stages: Stages,
+    plan: ShardPlan,
+    number: usize,
+}
+
+impl ShardPlan {
+    /// Assigns the stages of a network to at most `most` shards with about the same work. There are fewer if there are not enough stages.
+    ///
+    /// # Errors
+    /// The reason why the network is simulated event by event.
+    pub fn new(network: &Network, most: usize) -> Result<Self, StageObstacle> {
+        Ok(Self::of(network, StagePlan::new(network)?, most))
+    }
+
+    /// Assigns the stages of a plan, which must be the network's.
+    pub fn of(network: &Network, stages: StagePlan, most: usize) -> Self {
+        let queued = network.link_ids().filter(|link| !is_fifo_link(network, *link));
+        let links: Vec<LinkId> = queued.chain(stages.fifo_stages.iter().copied()).collect();
+        let crossings = crossings(network);
+        let flows = network.flows().len() as u64;
+        let [source, link, sink] = COSTS;
+        // Along the way of a packet, so that most packets stay in their shard: sources, links of data, sinks, links of replies.
+        let of_links = |of_replies: bool| {
+            let all = links.iter().map(|id| crossings[id.0 as usize]).enumerate();
+            let some = all.filter(move |(_, [data, replies])| (replies > data) == of_replies);
+            some.map(move |(place, [data, replies])| (Some(place), link * (data + replies)))
+        };
+        let mut order = vec![(None, source * flows)];
+        order.extend(of_links(false));
+        let sinks = order.len();
+        order.push((None, sink * flows));
+        if stages.ends_together {
+            order.pop();
+            order[0].1 += sink * flows;
+        }
+        order.extend(of_links(true));
+        let shards = cut(&order.iter().map(|(_, cost)| *cost).collect::<Vec<_>>(), most);
+        let of_sinks = if stages.ends_together { shards[0] } else { shards[sinks] };
+        let mut plan = Self {
+            shards: shards.last().map_or(1, |last| last + 1),
+            sources: shards[0],
+            sinks: of_sinks,
+            links: vec![0; links.len()],
+            stages,
+        };
+        for ((link, _), shard) in order.iter().zip(shards) {
+            if let Some(link) = link {
+                plan.links[*link] = shard;
+            }
+        }
+        plan
+    }
+
+    /// Returns the number of shards.
+    pub const fn shards(&self) -> usize {
+        self.shards
+    }
+
+    /// Returns the stages of a shard; `queues` is the number of queued links.
+    fn own(&self, shard: usize, queues: usize) -> OwnStages {
+        let mine = |(place, owner): (usize, &usize)| (*owner == shard).then_some(place);
+        let (of_queues, of_fifo_links) = self.links.split_at(queues);
+        OwnStages {
+            sources: self.sources == shard,
+            sinks: self.sinks == shard,
+            queues: of_queues.iter().enumerate().filter_map(mine).collect(),
+            fifo_links: of_fifo_links.iter().enumerate().filter_map(mine).collect(),
+        }
+    }
+}
+
+/// Returns how many flows cross each link with their data, and with their replies.
+fn crossings(network: &Network) -> Vec<[u64; 2]> {
+    let mut crossings = vec![[0; 2]; network.links().len()];
+    for flow in network.flows() {
+        for (way, route) in [&flow.route, &flow.return_route].into_iter().enumerate() {
+            for link in route {
+                crossings[link.0 as usize][way] += 1;
+            }
+        }
+    }
+    crossings
+}
+
+/// Cuts a row of costs into at most `most` parts with about the same sum. Returns the part of each.
+fn cut(costs: &[u64], most: usize) -> Vec<usize> {
+    let total: u64 = costs.iter().sum();
+    let (mut before, mut last, mut part) = (0, None, 0);
+    let place = |cost: &u64| {
+        // The part of its middle. Parts without any are left out.
+        let wanted = ((2 * before + cost) * most as u64 / (2 * total).max(1)).min(most as u64 - 1);
+        before += cost;
+        if last.is_some_and(|last| last != wanted) {
+            part += 1;
+        }
+        last = Some(wanted);
+        part
+    };
+    costs.iter().map(place).collect()
+}
+
+impl Shard {
+    /// Sets up a shard, by its number, at time zero. The plan must be the network's.
+    ///
+    /// # Errors
+    /// When a queue cannot be built.
+    pub fn new(
+        network: &Network,
+        settings: &SimulationSettings,
+        plan: &ShardPlan,
+        number: usize,
+    ) -> Result<Self, NetworkError> {
+        let queues = plan.links.len() - plan.stages.fifo_stages.len();
+        let stages = Stages::with_stages(network, settings, &plan.stages, plan.own(number, queues))?;
+        Ok(Self { stages, plan: plan.clone(), number })
+    }
+
+    /// Runs the own stages of the open window. Returns false at the end of the simulation, which is the same window for all shards.
+    pub fn run_window(&mut self) -> bool {
+        let until = Instant::ZERO + self.stages.parts.settings.duration;
+        let end = self.stages.window_end();
+        self.stages.run_stages(end.min(until));
+        self.stages.clock = end.min(until);
+        end <= until
+    }
+
+    /// Returns the time to which it has run.
+    pub const fn time(&self) -> Instant {
+        self.stages.time()
+    }
+
+    /// Opens the next window.
+    pub fn open_window(&mut self) {
+        self.stages.open_window();
+    }
+
+    /// Puts the packets of the window that has just been opened for the stages of another shard into its mail, which must be empty.
+    pub fn post(&mut self, to: usize, mail: &mut Mail) {
+        let Stages { inboxes, headers, .. } = &mut self.stages;
+        for (number, inbox) in inboxes_of(inboxes, &self.plan, to).enumerate() {
+            if mail.lists.len() == number {
+                mail.lists.push((Vec::new(), Vec::new()));
+            }
+            let (list, long) = &mut mail.lists[number];
+            inbox.export(list);
+            if !headers.is_empty() {
+                let wide = list.iter().filter(|parcel| parcel.packet.header.is_wide());
+                long.extend(wide.map(|parcel| headers.take(parcel.packet.header)));
+            }
+        }
+    }
+
+    /// Takes the packets of the open window that another shard has posted. The mail is empty then.
+    pub fn receive(&mut self, mail: &mut Mail) {
+        let Stages { inboxes, headers, .. } = &mut self.stages;
+        for (inbox, (list, long)) in inboxes_of(inboxes, &self.plan, self.number).zip(&mut mail.lists) {
+            if !long.is_empty() {
+                let wide = list.iter_mut().filter(|parcel| parcel.packet.header.is_wide());
+                for (parcel, header) in wide.zip(long.drain(..)) {
+                    parcel.packet.header = headers.put(header);
+                }
+            }
+            inbox.import(list);
+        }
+    }
+
+    /// Ends the run and returns the measures of all shards together.
+    ///
+    /// # Panics
+    /// When these are not all shards of one simulation, in the order of their numbers.
+    pub fn finish(shards: Vec<Self>) -> SimulationOutcome {
+        let plan = shards.first().expect("a simulation has a shard").plan.clone();
+        assert!(
+            shards.len() == plan.shards && shards.iter().enumerate().all(|(place, its)| its.number == place),
+            "all shards, in order"
+        );
+        let work = Work {
+            events: shards.iter().map(|shard| shard.stages.events).sum::<u64>()
+                + shards[0].stages.intervals(),
+            ..Work::default()
+        };
+        let mut all: Vec<_> = shards.into_iter().map(|shard| shard.stages.into_parts()).collect();
+        let hops = all.iter().map(|parts| parts.hops).sum();
+        let links = std::mem::take(&mut all[0].links);
+        let settle = |link: Hop| -> LinkOutcome {
+            let owner = match link.kind() {
+                EventKind::QueuedLink => plan.links[link.index()],
+                // All packets of a FIFO link enter it in one shard.
+                _ => all.iter().position(|parts| parts.fifo_links[link.index()].is_used()).unwrap_or(0),
+            };
+            all[owner].settle_link(link)
+        };
+        let links = links.into_iter().map(settle).collect();
+        // The flows' measures are those of the sources' shard and of the sinks' shard, with the drops of all.
+        let mut sources = all.swap_remove(plan.sources);
+        sources.hops = hops;
+        let at_sinks = if plan.sinks == plan.sources { None } else { Some(plan.sinks) };
+        let dropped_here = at_sinks.map(|shard| {
+            // The last one has taken the place of the sources' shard.
+            let place = if shard == all.len() { plan.sources } else { shard };
+            sources.delays = std::mem::take(&mut all[place].delays);
+            let sinks = std::mem::take(&mut all[place].receiving);
+            std::mem::replace(&mut sources.receiving, sinks)
+        });
+        let elsewhere = all.iter().map(|parts| &parts.receiving).chain(&dropped_here);
+        for receiving in elsewhere {
+            for (sum, other) in sources.receiving.iter_mut().zip(receiving) {
+                sum.record.add_drops(&other.record);
+            }
+        }
+        for parts in &all {
+            for (sum, other) in sources.background.iter_mut().zip(&parts.background) {
+                if let (Some(sum), Some(other)) = (&mut sum.series, &other.series) {
+                    sum.add(other);
+                }
+            }
+        }
+        sources.settle_flows(links, work)
+    }
+}
+
+/// Returns the inboxes of the stages of a shard, in an order that all shards have.
+fn inboxes_of<'i>(
+    inboxes: &'i mut Inboxes,
+    plan: &'i ShardPlan,
+    shard: usize,
+) -> impl Iterator<Item = &'i mut Inbox> {
+    let owners = plan.links.iter().copied().chain([plan.sinks, plan.sources]);
+    inboxes.all().zip(owners).filter(move |(_, owner)| *owner == shard).map(|(inbox, _)| inbox)
+}
