@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub enum ThreadPriority {
     /// The highest that the process may have.
     Highest = 0,
-    /// Before all normal threads: SCHED_RR with priority 1.
+    /// Before all normal threads: `SCHED_RR` with priority 1.
     RealTime = 1,
-    /// A larger share among normal threads: nice of -10.
+    /// A larger share among normal threads: `nice` of -10.
     Nice = 2,
 }
 
@@ -42,7 +42,11 @@ pub enum ProtectionError {
     Refused(io::Error),
 }
 
+/// Number of the next protection.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
 thread_local! {
+    /// Protection of the thread.
     static PROTECTION: RefCell<Option<(ProtectionNumber, ProtectedThread)>> = const { RefCell::new(None) };
 }
 
@@ -62,7 +66,6 @@ pub fn protect_thread(
         io::ErrorKind::ResourceBusy => ProtectionError::Protected,
         _ => ProtectionError::Refused(error),
     })?;
-    static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = ProtectionNumber(NEXT.fetch_add(1, Ordering::Relaxed));
     let priority = match protected.priority() {
         RaisedPriority::RealTime => ThreadPriority::RealTime,

@@ -17,7 +17,7 @@ fn may_run() -> bool {
     may
 }
 
-/// Returns the scheduling of the calling thread: the policy and the nice value (proc_pid_stat(5), fields 41 and 19).
+/// Returns the scheduling of the calling thread: the policy and the nice value (`proc_pid_stat(5)`, fields 41 and 19).
 fn scheduling() -> (u32, i32) {
     let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
     let fields: Vec<_> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
