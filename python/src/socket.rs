@@ -178,7 +178,7 @@ impl Socket {
         let (text, found);
         let place = if is_direct(&address.0) {
             text = format!("{}:{}", address.0, address.1);
-            SocketPlace::Direct(&*text)
+            SocketPlace::Direct(&text)
         } else {
             found = py
                 .detach(|| lookup_host(&address.0, address.1))
