@@ -17,6 +17,8 @@ CALL_EVERY = 0.05
 """Interval of calls of a listener for datagrams without news, s: it repeats lost messages."""
 MOST_WAITING = 256
 """Number of unread datagrams above which no more are received."""
+LONGEST_PIECE = 66560
+"""The longest datagram, one in frames below IP, and the most that is read from a stream at once, bytes."""
 NO_ROOM = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 
@@ -76,7 +78,7 @@ class Transport(asyncio.Transport):
     def _read(self):
         while not (self._is_closing or self._is_paused):
             try:
-                data = self._connection.recv(65536)
+                data = self._connection.recv(LONGEST_PIECE)
             except (BlockingIOError, InterruptedError):
                 return
             except OSError as error:

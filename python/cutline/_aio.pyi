@@ -15,6 +15,7 @@ LINGER: float
 ACCEPT_RETRY_DELAY: float
 CALL_EVERY: float
 MOST_WAITING: int
+LONGEST_PIECE: int
 NO_ROOM: set[int]
 
 class Transport(asyncio.Transport):

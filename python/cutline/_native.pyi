@@ -1,11 +1,11 @@
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, final
+from typing import Any, Literal, final
 
 __all__ = [
     "APPLICATIONS", "Acked", "Acknowledgement", "Backlog", "Batches", "CLASSES", "Execution", "FolderLock", "KINDS", "Laboratory",
     "MEASURES", "ORIGINS", "PARAMETERS", "Packet", "Queue", "REASONS", "RESERVATION_KINDS", "Results", "SIDES", "STANDINGS", "ScenarioFile",
-    "Socket", "SweepPlan", "TfrcReceiver", "TfrcSender", "Window", "__version__", "aqms", "build", "check_extension", "clean_laboratory",
+    "Socket", "SweepPlan", "TfrcReceiver", "TfrcSender", "ThreadProtection", "Window", "__version__", "aqms", "build", "check_extension", "clean_laboratory",
     "laboratory_refusal", "picture", "power", "quality",
     "register_extension", "studies", "study_figure", "tfrc_loss_event_rate", "tfrc_parameters", "tfrc_throughput", "translate",
     "tsq_parameters",
@@ -47,6 +47,13 @@ class Socket:
     def reservation_event(self) -> str | None: ...
     def renegotiate(self, document: str, settings: Sequence[tuple[str, str]]) -> None: ...
     def shutdown(self, how: int) -> None: ...
+
+@final
+class ThreadProtection:
+    @staticmethod
+    def begin(priority: str) -> ThreadProtection: ...
+    def priority(self) -> Literal["real-time", "nice"]: ...
+    def end(self) -> None: ...
 
 @final
 class ScenarioFile:

@@ -16,21 +16,25 @@ import io
 import json
 import math
 from collections.abc import Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from socket import AF_INET, AF_INET6, SHUT_RD, SHUT_RDWR, SHUT_WR, SOCK_DGRAM, SOCK_STREAM, getdefaulttimeout
+from socket import AF_INET, AF_INET6, AF_PACKET, SHUT_RD, SHUT_RDWR, SHUT_WR, SOCK_DGRAM, SOCK_STREAM, getdefaulttimeout
 from types import SimpleNamespace
 
 from ._aio import (
     AsyncServer, DatagramReader, DatagramWriter, Transport, create_endpoint, create_server_endpoint, open_connection,
     start_server,
 )
-from ._native import KINDS, MEASURES, ORIGINS, PARAMETERS, REASONS, RESERVATION_KINDS, SIDES, STANDINGS, Socket
+from ._native import (
+    KINDS, MEASURES, ORIGINS, PARAMETERS, REASONS, RESERVATION_KINDS, SIDES, STANDINGS, Socket, ThreadProtection,
+)
 from .errors import Lost, NoPeer, OptionError, Refused
 
 __all__ = [
     "AsyncServer", "Connection", "DatagramReader", "DatagramWriter", "Event", "Lost", "NoPeer", "OptionError", "Refused",
     "ReservationEvent", "Server", "SHUT_RD", "SHUT_RDWR", "SHUT_WR", "SOCK_DGRAM", "SOCK_STREAM", "Transport",
-    "create_connection", "create_endpoint", "create_server", "create_server_endpoint", "open_connection", "start_server",
+    "create_connection", "create_endpoint", "create_server", "create_server_endpoint", "open_connection", "protected_thread",
+    "start_server",
 ]
 
 
@@ -138,6 +142,11 @@ def _reservation(found):
     return found
 
 
+def _scheduling(found):
+    """Messages and their deadlines; None of a stream and without a share."""
+    return found if found["sent"] >= 0 else None
+
+
 def _plain(value):
     """Times in seconds rather than nanoseconds; None for unknown values."""
     if not isinstance(value, dict):
@@ -170,6 +179,7 @@ def _mib(found):
     for direction in ("send", "receive"):
         found[direction] |= found.pop(f"{direction}_details")
     found["reservation"] = _reservation(found["reservation"])
+    found["scheduling"] = _scheduling(found["scheduling"])
     return _plain(found)
 
 
@@ -243,7 +253,8 @@ def _arguments(type, address, spec, options, key, timeout=None):
 
 def create_connection(address, spec=None, *, type=SOCK_STREAM, options=None, key=None, timeout=_DEFAULT):
     """Connects to (host, port), and negotiates with the QoS socket there. All addresses of the host are tried. A link-local address has
-    its interface: ("fe80::1%eth0", 80), or ("fe80::1", 80, 0, 2).
+    its interface: ("fe80::1%eth0", 80), or ("fe80::1", 80, 0, 2). Datagrams in frames below IP have an interface of this host, and the link
+    address and the port of the peer: ("direct:eth0/02:00:00:00:00:01", 7000). Both processes need CAP_NET_RAW for them.
 
     `options` are set by name: {"send.max-delay": "150 ms", "peer": "speaks"}. `timeout` is for
     connecting, of which it bounds all but the look-up of the name, and for each call on the connection.
@@ -255,8 +266,33 @@ def create_connection(address, spec=None, *, type=SOCK_STREAM, options=None, key
 
 
 def create_server(address, spec=None, *, type=SOCK_STREAM, options=None, key=None):
-    """Listens at (host, port). Datagram connections are accepted like streams."""
+    """Listens at (host, port), for datagrams in frames below IP at ("direct:eth0", port). Datagram connections are accepted like
+    streams."""
     return Server(Socket.open(True, *_arguments(type, address, spec, options, key)))
+
+
+@contextmanager
+def protected_thread(priority="highest"):
+    """Protects the calling thread from the other work of its processor:
+
+        with cutline.socket.protected_thread():
+            while message := connection.recv(65536):
+                show(message)
+
+    It runs before normal threads, and so does the library's own thread meanwhile. `priority` is "real-time" (SCHED_RR), "nice" (-10), or
+    the highest of both that the process may have, and the result of `with` says which one it is. Threads and processes that the thread
+    starts are not protected. When the block is left, also by an exception, the priority is as before.
+
+    It is for threads that receive and do a bounded amount of work for each message: one that computes without waiting delays all other
+    work of its processor. In asyncio it protects the thread of the loop, with all of its tasks. PermissionError without CAP_SYS_NICE or a
+    limit that allows it; RuntimeError if the thread is protected already, or if another thread leaves the block, where it remains protected
+    until its end.
+    """
+    protection = ThreadProtection.begin(priority)
+    try:
+        yield protection.priority()
+    finally:
+        protection.end()
 
 
 class _Base:
@@ -276,13 +312,17 @@ class _Base:
         return -1 if self._socket is None else self._socket.fileno()
 
     def getsockname(self):
-        """The address of this end: (host, port), of IPv6 also the flow label and the zone."""
+        """The address of this end: (host, port), of IPv6 also the flow label and the zone. The host of frames below IP is such as
+        "direct:eth0/02:00:00:00:00:01"."""
         return _address(self._native.addresses()[0])
 
     @property
     def family(self):
-        """AF_INET or AF_INET6."""
-        return AF_INET if self._native.addresses()[0][2] is None else AF_INET6
+        """AF_INET or AF_INET6, and AF_PACKET of frames below IP."""
+        host, _, more = self._native.addresses()[0]
+        if host.startswith("direct:"):
+            return AF_PACKET
+        return AF_INET if more is None else AF_INET6
 
     @property
     def type(self):
@@ -440,6 +480,9 @@ class Connection(_Base):
         `reservation` is None without the option `service`. Otherwise it has the service and, for `send` and `receive`: standing
         (not-asked, pending, reserved or failed), the token buckets asked and reserved, and refusal with reason, node,
         available_bps (what would be granted) and text.
+
+        `scheduling` is None for a stream and without the option `allocation`. Otherwise it has the messages sent, how many of them
+        left after their deadlines (`missed`), and the longest time by which one was late (`latest`).
         """
         return _mib(json.loads(self._native.mib()))
 

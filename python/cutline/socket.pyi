@@ -1,7 +1,8 @@
 import array
 import io
 import mmap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from socket import SHUT_RD as SHUT_RD, SHUT_RDWR as SHUT_RDWR, SHUT_WR as SHUT_WR, SocketKind
 from types import SimpleNamespace
@@ -17,7 +18,8 @@ from .errors import Lost as Lost, NoPeer as NoPeer, OptionError as OptionError, 
 __all__ = [
     "AsyncServer", "Connection", "DatagramReader", "DatagramWriter", "Event", "Lost", "NoPeer", "OptionError", "Refused",
     "ReservationEvent", "Server", "SHUT_RD", "SHUT_RDWR", "SHUT_WR", "SOCK_DGRAM", "SOCK_STREAM", "Transport",
-    "create_connection", "create_endpoint", "create_server", "create_server_endpoint", "open_connection", "start_server",
+    "create_connection", "create_endpoint", "create_server", "create_server_endpoint", "open_connection", "protected_thread",
+    "start_server",
 ]
 
 SOCK_STREAM: Final = SocketKind.SOCK_STREAM
@@ -124,3 +126,7 @@ def create_connection(
 def create_server(
     address: _Address, spec: _Spec = None, *, type: int = ..., options: _Options = None, key: bytes | None = None,
 ) -> Server: ...
+@contextmanager
+def protected_thread(
+    priority: Literal["highest", "real-time", "nice"] = "highest",
+) -> Generator[Literal["real-time", "nice"], None, None]: ...

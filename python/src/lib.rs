@@ -10,6 +10,7 @@
 //! execution   runs in the background
 //! results     results, summaries and comparisons
 //! sweep       sweeps over machines
+//! thread      protection of receiving threads
 //! table       tables, in Arrow's C data interface
 //! laboratory  runs with real packets
 //! picture     pictures of results and figures of studies, as documents
@@ -35,6 +36,7 @@ mod socket;
 mod sweep;
 mod table;
 mod tfrc;
+mod thread;
 mod translation;
 
 use pyo3::prelude::*;
@@ -44,6 +46,7 @@ use pyo3::prelude::*;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     socket::register(module)?;
+    thread::register(module)?;
     queue::register(module)?;
     quality::register(module)?;
     tfrc::register(module)?;

@@ -5,13 +5,11 @@
 
 use crate::errors::{Lost, NoPeer, OptionError, Refused};
 use cutline_bindings::{
-    AnySocket, CallFailure, Event, EventKind, EventOrigin, Mib, Options, Reason, ReservationEvent,
-    ReservationEventKind, Side, Standing, measure_names, parameter_names,
+    AnyAddress, AnySocket, CallFailure, Event, EventKind, EventOrigin, Mib, Options, Reason,
+    ReservationEvent, ReservationEventKind, Side, SocketPlace, SocketType, Standing, errno_of, is_direct,
+    measure_names, parameter_names, system_message,
 };
-use cutline_socket::{
-    ConnectionHandle, Event as QosEvent, Interruptible, QosError, QosTcpListener, QosTcpStream,
-    QosUdpListener, QosUdpSocket,
-};
+use cutline_socket::{ConnectionHandle, Event as QosEvent, Interruptible, QosError};
 use cutline_sys::address::lookup_host;
 use cutline_sys::now;
 use cutline_sys::reactor::{self, PollFd, PollFlags};
@@ -52,19 +50,20 @@ fn failed(error: QosError) -> PyErr {
         QosError::NoPeer(_) => NoPeer::new_err(text),
         QosError::Lost(_) => Lost::new_err(text),
         QosError::NotRecovered { .. } | QosError::Silent(_) => PyTimeoutError::new_err(text),
-        QosError::Inherited => io::Error::new(io::ErrorKind::NotConnected, text).into(),
-        QosError::Replaced => io::Error::new(io::ErrorKind::ConnectionReset, text).into(),
-        QosError::System { doing, source } => match source.raw_os_error() {
-            Some(errno) => PyOSError::new_err((errno, format!("{doing}: {}", said(&source)))),
-            None => io::Error::new(source.kind(), text).into(),
-        },
+        QosError::Inherited => system(&io::ErrorKind::NotConnected.into(), text),
+        QosError::Replaced => system(&io::ErrorKind::ConnectionReset.into(), text),
+        QosError::System { doing, source } => {
+            system(&source, format!("{doing}: {}", system_message(&source)))
+        }
     }
 }
 
-/// Returns the system's message, without the number, which Python shows itself.
-fn said(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error ").next().unwrap_or_default().to_owned()
+/// Returns the exception for an error of the system. With the number Python chooses its kind, and programs find it in `errno`.
+pub fn system(error: &io::Error, text: String) -> PyErr {
+    match errno_of(error) {
+        Some(errno) => PyOSError::new_err((errno, text)),
+        None => io::Error::new(error.kind(), text).into(),
+    }
 }
 
 fn failed_io(error: io::Error) -> PyErr {
@@ -78,11 +77,7 @@ fn failed_io(error: io::Error) -> PyErr {
     if error.kind() == io::ErrorKind::InvalidInput && error.raw_os_error().is_none() {
         return OptionError::new_err(error.to_string());
     }
-    // With the number Python chooses the kind of the exception, and programs find it in `errno`.
-    match error.raw_os_error() {
-        Some(errno) => PyOSError::new_err((errno, said(&error))),
-        None => error.into(),
-    }
+    system(&error, system_message(&error))
 }
 
 /// Carries out a call while other threads run. It looks for signals while it waits; one that Python handles may end it.
@@ -165,7 +160,7 @@ fn locked(handler: &Mutex<Option<Py<PyAny>>>) -> MutexGuard<'_, Option<Py<PyAny>
 
 #[pymethods]
 impl Socket {
-    /// Connects to a host, a name or an address, or listens there.
+    /// Connects to a host, a name or an address, or listens there. A host that begins with `direct:` has frames below IP.
     #[staticmethod]
     fn open(
         py: Python<'_>,
@@ -179,30 +174,22 @@ impl Socket {
         let options = options(document, &settings, key.as_deref())?;
         let options = &options.qos_options().map_err(OptionError::new_err)?;
         let doing = if listens { "cannot listen" } else { "cannot connect" };
-        let found = py.detach(|| lookup_host(&address.0, address.1));
-        let found = found.map_err(|source| failed(QosError::System { doing, source }))?;
-        let address = &found[..];
-        let socket = match (listens, datagrams) {
-            (false, false) => {
-                let mut connecting =
-                    py.detach(|| QosTcpStream::connecting(address, options)).map_err(failed)?;
-                AnySocket::Stream(waiting(py, || Ok(connecting.finish()?))?)
-            }
-            (false, true) => {
-                let mut connecting =
-                    py.detach(|| QosUdpSocket::connecting(address, options)).map_err(failed)?;
-                AnySocket::Datagrams(waiting(py, || Ok(connecting.finish()?))?)
-            }
-            (true, false) => {
-                let bound = py.detach(|| QosTcpListener::bind(address, options)).map_err(failed)?;
-                AnySocket::StreamListener(bound.into())
-            }
-            (true, true) => {
-                let bound = py.detach(|| QosUdpListener::bind(address, options)).map_err(failed)?;
-                AnySocket::DatagramListener(bound.into())
-            }
+        let kind = if datagrams { SocketType::Datagrams } else { SocketType::Stream };
+        let (text, found);
+        let place = if is_direct(&address.0) {
+            text = format!("{}:{}", address.0, address.1);
+            SocketPlace::Direct(&text)
+        } else {
+            found = py
+                .detach(|| lookup_host(&address.0, address.1))
+                .map_err(|source| failed(QosError::System { doing, source }))?;
+            SocketPlace::Ip(&found[..])
         };
-        Ok(Self::new(socket))
+        if listens {
+            return py.detach(|| AnySocket::listen(kind, place, options)).map(Self::new).map_err(failed);
+        }
+        let mut connecting = py.detach(|| AnySocket::connecting(kind, place, options)).map_err(failed)?;
+        waiting(py, || Ok(connecting.finish()?)).map(Self::new)
     }
 
     /// Accepts a connection: waits so many seconds, or as long as it takes. The listener itself must not wait.
@@ -258,12 +245,12 @@ impl Socket {
     }
 
     fn addresses(&self) -> PyResult<(Address, Option<Address>)> {
-        let parts = |address: SocketAddr| {
+        let parts = |address: AnyAddress| {
             let more = match address {
-                SocketAddr::V6(v6) => Some((v6.flowinfo(), v6.scope_id())),
-                SocketAddr::V4(_) => None,
+                AnyAddress::Ip(SocketAddr::V6(v6)) => Some((v6.flowinfo(), v6.scope_id())),
+                AnyAddress::Ip(SocketAddr::V4(_)) | AnyAddress::Direct(_) => None,
             };
-            (address.ip().to_string(), address.port(), more)
+            (address.host(), address.socket_addr().port(), more)
         };
         let (here, there) = (self.socket.local_addr(), self.socket.peer_addr().ok());
         Ok((parts(here.map_err(failed_io)?), there.map(parts)))

@@ -93,6 +93,16 @@ class Blocking(unittest.TestCase):
             self.assertAlmostEqual(left.residual_bps / 8000, left.residual_rate, 2)
             self.assertEqual(left.last_sent.bytes, 1000 * left.last_sent.messages)
 
+    def test_deadlines_of_a_share_are_in_the_mib(self):
+        ours, theirs = pair(SOCK_DGRAM)
+        with ours, theirs:
+            self.assertIsNone(ours.mib.scheduling, "there is no share")
+            # As the native module has it with one; crates/endpoint/ffi/tests/deadlines.rs has a manager.
+            found = json.loads(ours._native.mib())
+            self.assertEqual(found["scheduling"], {"sent": -1, "missed": -1, "latest_ns": -1})
+            found["scheduling"] = {"sent": 9, "missed": 2, "latest_ns": 3_000_000}
+            self.assertEqual(vars(socket._mib(found).scheduling), {"sent": 9, "missed": 2, "latest": 0.003})
+
     def test_datagrams_that_are_fair_to_tcp(self):
         spec = {"send": {"min-rate": 1, "max-rate": 1000, "size": "1000 B", "coerce": True}}
         options = QUICK | {"rate-control": "tfrc", "tfrc.gradual-increase": True, "tfrc.t-mbi": "30 s"}

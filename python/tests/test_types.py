@@ -34,7 +34,8 @@ def blocking() -> int:
         server.settimeout(1.5)
         host: str = server.getsockname()[0]
         connection, peer = server.accept()
-    with connection:
+    with connection, socket.protected_thread("real-time") as priority:
+        print("real-time" if priority == "real-time" else priority.upper())
         sent: int = connection.send(bytearray(b"x")) + connection.send(memoryview(b"y")) + connection.send(array.array("B"))
         connection.sendall(b"z")
         line: bytes = connection.makefile("rb").readline()
@@ -91,6 +92,7 @@ WRONG_SOCKETS = {
     'socket.create_connection(("host", 1)).send("text")': "arg-type",
     'socket.create_connection(("host", 1)).events().text': "attr-defined",
     'socket.create_server(("host", 1)).recv(5)': "attr-defined",
+    'socket.protected_thread("fifo")': "arg-type",
 }
 SIMULATOR = """
 import cutline

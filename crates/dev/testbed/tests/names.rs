@@ -10,7 +10,14 @@ use std::path::Path;
 const SHARED: [(&str, &[&str]); 4] = [
     (
         "tokio's face of the same socket",
-        &["QosTcpListener", "QosTcpStream", "QosUdpListener", "QosUdpSocket"],
+        &[
+            "QosDirectListener",
+            "QosDirectSocket",
+            "QosTcpListener",
+            "QosTcpStream",
+            "QosUdpListener",
+            "QosUdpSocket",
+        ],
     ),
     (
         "`bindings` has it as a plain struct, for other languages",
@@ -25,6 +32,7 @@ const SHARED: [(&str, &[&str]); 4] = [
             "Reason",
             "Refusal",
             "Reservation",
+            "SchedulingStats",
             "SentInterval",
             "Standing",
             "Tcp",

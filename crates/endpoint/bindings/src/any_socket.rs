@@ -1,23 +1,80 @@
 //! A socket of any kind behind one handle, as C and Python have it.
 
+use crate::address::{AnyAddress, direct_address, is_direct, listen_direct};
+use cutline_params::ParameterError;
 use cutline_socket::{
-    ConnectionHandle, QosError, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket,
+    Connecting, ConnectionHandle, QosDirectListener, QosDirectSocket, QosError, QosOptions, QosTcpListener,
+    QosTcpStream, QosUdpListener, QosUdpSocket,
 };
 use std::io::{self, Read as _, Write as _};
-use std::net::{Shutdown, SocketAddr};
+use std::net::{Shutdown, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-/// A socket of either transport, connected or listening.
+/// A socket of any transport, connected or listening.
 pub enum AnySocket {
     /// A connected stream.
     Stream(QosTcpStream),
     /// A connected datagram socket.
     Datagrams(QosUdpSocket),
+    /// A connected socket of messages in frames below IP.
+    Direct(QosDirectSocket),
     /// A listening stream socket.
     StreamListener(Box<QosTcpListener>),
     /// A listening datagram socket.
     DatagramListener(Box<QosUdpListener>),
+    /// A listening socket of frames below IP.
+    DirectListener(Box<QosDirectListener>),
+}
+
+/// Service of a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SocketType {
+    /// A stream of bytes.
+    Stream,
+    /// Datagrams.
+    Datagrams,
+}
+
+/// Address to connect to, or to listen at.
+#[derive(Debug)]
+pub enum SocketPlace<'t, A> {
+    /// Addresses of IP.
+    Ip(A),
+    /// The text of an address of frames below IP.
+    Direct(&'t str),
+}
+
+impl<'t> SocketPlace<'t, &'t str> {
+    /// Returns the place of a text: `192.0.2.1:5004`, `host.example:5004` or `direct:eth0/02:00:00:00:00:01:7000`.
+    pub fn of(text: &'t str) -> Self {
+        if is_direct(text) { Self::Direct(text) } else { Self::Ip(text) }
+    }
+}
+
+/// A connection of any kind that is being made.
+#[derive(Debug)]
+pub enum AnyConnecting {
+    /// A stream.
+    Stream(Connecting<QosTcpStream>),
+    /// A datagram socket.
+    Datagrams(Connecting<QosUdpSocket>),
+    /// A socket of frames below IP.
+    Direct(Connecting<QosDirectSocket>),
+}
+
+impl AnyConnecting {
+    /// Waits until the socket is connected. It can be called again when a signal has interrupted it.
+    ///
+    /// # Errors
+    /// Those of connecting.
+    pub fn finish(&mut self) -> Result<AnySocket, QosError> {
+        match self {
+            Self::Stream(it) => it.finish().map(AnySocket::Stream),
+            Self::Datagrams(it) => it.finish().map(AnySocket::Datagrams),
+            Self::Direct(it) => it.finish().map(AnySocket::Direct),
+        }
+    }
 }
 
 /// A call that a kind of socket does not have. It is the inner error of an [`io::Error`].
@@ -31,11 +88,59 @@ pub struct UnsupportedCall {
 }
 
 impl AnySocket {
+    /// Begins to connect, and does not wait but for the addresses of a name.
+    ///
+    /// # Errors
+    /// When the place is no address, or an option is not allowed.
+    pub fn connecting(
+        kind: SocketType,
+        place: SocketPlace<'_, impl ToSocketAddrs>,
+        options: &QosOptions,
+    ) -> Result<AnyConnecting, QosError> {
+        match (kind, place) {
+            (SocketType::Stream, SocketPlace::Ip(address)) => {
+                QosTcpStream::connecting(address, options).map(AnyConnecting::Stream)
+            }
+            (SocketType::Datagrams, SocketPlace::Ip(address)) => {
+                QosUdpSocket::connecting(address, options).map(AnyConnecting::Datagrams)
+            }
+            (SocketType::Datagrams, SocketPlace::Direct(text)) => {
+                QosDirectSocket::connecting(direct_address(text)?, options).map(AnyConnecting::Direct)
+            }
+            (SocketType::Stream, SocketPlace::Direct(text)) => Err(no_stream(text)),
+        }
+    }
+
+    /// Listens.
+    ///
+    /// # Errors
+    /// When the place is no address that the socket can have, or an option is not allowed.
+    pub fn listen(
+        kind: SocketType,
+        place: SocketPlace<'_, impl ToSocketAddrs>,
+        options: &QosOptions,
+    ) -> Result<Self, QosError> {
+        match (kind, place) {
+            (SocketType::Stream, SocketPlace::Ip(address)) => {
+                QosTcpListener::bind(address, options).map(|it| Self::StreamListener(it.into()))
+            }
+            (SocketType::Datagrams, SocketPlace::Ip(address)) => {
+                QosUdpListener::bind(address, options).map(|it| Self::DatagramListener(it.into()))
+            }
+            (SocketType::Datagrams, SocketPlace::Direct(text)) => {
+                listen_direct(text, options).map(|it| Self::DirectListener(it.into()))
+            }
+            (SocketType::Stream, SocketPlace::Direct(text)) => Err(no_stream(text)),
+        }
+    }
+
     fn unsupported(&self, call: &'static str) -> io::Error {
         let socket = match self {
             Self::Stream(_) => "a connected stream",
-            Self::Datagrams(_) => "a connected datagram socket",
-            Self::StreamListener(_) | Self::DatagramListener(_) => "a listening socket",
+            Self::Datagrams(_) | Self::Direct(_) => "a connected datagram socket",
+            Self::StreamListener(_) | Self::DatagramListener(_) | Self::DirectListener(_) => {
+                "a listening socket"
+            }
         };
         io::Error::new(io::ErrorKind::Unsupported, UnsupportedCall { call, socket })
     }
@@ -48,6 +153,7 @@ impl AnySocket {
         match self {
             Self::Stream(it) => Ok(it),
             Self::Datagrams(it) => Ok(it),
+            Self::Direct(it) => Ok(it),
             _ => Err(self.unsupported(call)),
         }
     }
@@ -56,11 +162,18 @@ impl AnySocket {
     ///
     /// # Errors
     /// Of a connected socket, and those of the listener.
-    pub fn accept(&self) -> io::Result<(Self, SocketAddr)> {
+    pub fn accept(&self) -> io::Result<(Self, AnyAddress)> {
         match self {
-            Self::StreamListener(it) => it.accept().map(|(stream, peer)| (Self::Stream(stream), peer)),
-            Self::DatagramListener(it) => it.accept().map(|(socket, peer)| (Self::Datagrams(socket), peer)),
-            Self::Stream(_) | Self::Datagrams(_) => Err(self.unsupported("accept")),
+            Self::StreamListener(it) => {
+                it.accept().map(|(stream, peer)| (Self::Stream(stream), AnyAddress::Ip(peer)))
+            }
+            Self::DatagramListener(it) => {
+                it.accept().map(|(socket, peer)| (Self::Datagrams(socket), AnyAddress::Ip(peer)))
+            }
+            Self::DirectListener(it) => {
+                it.accept().map(|(socket, peer)| (Self::Direct(socket), AnyAddress::Direct(peer)))
+            }
+            Self::Stream(_) | Self::Datagrams(_) | Self::Direct(_) => Err(self.unsupported("accept")),
         }
     }
 
@@ -72,6 +185,7 @@ impl AnySocket {
         match self {
             Self::Stream(it) => (&mut &*it).write(data),
             Self::Datagrams(it) => it.send(data),
+            Self::Direct(it) => it.send(data),
             _ => Err(self.unsupported("send")),
         }
     }
@@ -84,13 +198,14 @@ impl AnySocket {
         match self {
             Self::Stream(it) => (&mut &*it).read(buffer),
             Self::Datagrams(it) => it.recv(buffer),
+            Self::Direct(it) => it.recv(buffer),
             _ => Err(self.unsupported("recv")),
         }
     }
 
     /// Returns whether the socket carries datagrams.
     pub const fn has_datagrams(&self) -> bool {
-        matches!(self, Self::Datagrams(_) | Self::DatagramListener(_))
+        !matches!(self, Self::Stream(_) | Self::StreamListener(_))
     }
 
     /// Returns whether data were received already, so that receiving does not wait.
@@ -101,6 +216,7 @@ impl AnySocket {
         match self {
             Self::Stream(it) => Ok(it.has_pending()),
             Self::Datagrams(it) => Ok(it.has_pending()),
+            Self::Direct(it) => Ok(it.has_pending()),
             _ => Err(self.unsupported("pending data")),
         }
     }
@@ -113,8 +229,10 @@ impl AnySocket {
         match self {
             Self::Stream(it) => it.set_nonblocking(nonblocking),
             Self::Datagrams(it) => it.set_nonblocking(nonblocking),
+            Self::Direct(it) => it.set_nonblocking(nonblocking),
             Self::StreamListener(it) => it.set_nonblocking(nonblocking),
             Self::DatagramListener(it) => it.set_nonblocking(nonblocking),
+            Self::DirectListener(it) => it.set_nonblocking(nonblocking),
         }
     }
 
@@ -126,6 +244,7 @@ impl AnySocket {
         match self {
             Self::Stream(it) => it.set_read_timeout(time),
             Self::Datagrams(it) => it.set_read_timeout(time),
+            Self::Direct(it) => it.set_read_timeout(time),
             _ => Err(self.unsupported("a timeout")),
         }
     }
@@ -149,6 +268,7 @@ impl AnySocket {
         match self {
             Self::Stream(it) => it.has_qos_peer().map_err(io::Error::from),
             Self::Datagrams(it) => Ok(it.has_qos_peer()),
+            Self::Direct(it) => Ok(it.has_qos_peer()),
             _ => Err(self.unsupported("another end")),
         }
     }
@@ -157,23 +277,27 @@ impl AnySocket {
     ///
     /// # Errors
     /// Those of the system.
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        match self {
+    pub fn local_addr(&self) -> io::Result<AnyAddress> {
+        let address = match self {
             Self::Stream(it) => it.local_addr(),
             Self::Datagrams(it) => it.local_addr(),
             Self::StreamListener(it) => it.local_addr(),
             Self::DatagramListener(it) => it.local_addr(),
-        }
+            Self::Direct(it) => return it.local_addr().map(AnyAddress::Direct),
+            Self::DirectListener(it) => return it.local_addr().map(AnyAddress::Direct),
+        };
+        address.map(AnyAddress::Ip)
     }
 
     /// Returns the address of the peer.
     ///
     /// # Errors
     /// Of a listening socket.
-    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+    pub fn peer_addr(&self) -> io::Result<AnyAddress> {
         match self {
-            Self::Stream(it) => Ok(it.peer_addr()),
-            Self::Datagrams(it) => Ok(it.peer_addr()),
+            Self::Stream(it) => Ok(AnyAddress::Ip(it.peer_addr())),
+            Self::Datagrams(it) => Ok(AnyAddress::Ip(it.peer_addr())),
+            Self::Direct(it) => Ok(AnyAddress::Direct(it.peer_addr())),
             _ => Err(self.unsupported("another end")),
         }
     }
@@ -194,7 +318,7 @@ impl AnySocket {
                 };
                 Ok(rustix::net::shutdown(it.as_fd(), how)?)
             }
-            Self::Datagrams(_) | Self::DatagramListener(_) => {
+            Self::Datagrams(_) | Self::Direct(_) | Self::DatagramListener(_) | Self::DirectListener(_) => {
                 let socket = "datagrams, which have no end";
                 Err(io::Error::new(io::ErrorKind::Unsupported, UnsupportedCall { call: "shutdown", socket }))
             }
@@ -209,8 +333,16 @@ impl AsFd for AnySocket {
             Self::Datagrams(it) => it.as_fd(),
             Self::StreamListener(it) => it.as_fd(),
             Self::DatagramListener(it) => it.as_fd(),
+            Self::Direct(it) => it.as_fd(),
+            Self::DirectListener(it) => it.as_fd(),
         }
     }
+}
+
+/// Returns the error of a stream over frames.
+fn no_stream(address: &str) -> QosError {
+    let allowed = "an address of IP for a stream: frames below IP carry datagrams";
+    ParameterError::new("address", address, allowed).into()
 }
 
 /// An error of a call on a socket.

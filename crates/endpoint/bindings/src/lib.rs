@@ -6,30 +6,38 @@
 //! - [`Mib`], [`Event`] and [`ReservationEvent`]: plain structs, laid out as C lays them out.
 //! - [`NameTable`]: the words for the numbers in these structs.
 //! - [`AnySocket`]: a socket of any kind behind one handle.
+//! - [`protect_thread`] and [`unprotect_thread`]: the protection of the calling thread.
 //!
 //! The sockets are those of `cutline-socket`, and the functions of a language are in its own crate.
 
+mod address;
 mod any_socket;
+mod errno;
 mod event;
 mod mib;
 mod names;
 mod options;
+mod protection;
 mod reservation;
 
-pub use any_socket::{AnySocket, CallFailure, UnsupportedCall};
+pub use address::{AnyAddress, is_direct};
+pub use any_socket::{AnyConnecting, AnySocket, CallFailure, SocketPlace, SocketType, UnsupportedCall};
+pub use errno::errno_of;
 pub use event::{Event, EventKind, EventOrigin, Side};
 pub use mib::{
-    Axis, Details, Direction, Distribution, Interval, MEASURES, Mib, Negotiation, Requirements, SentInterval,
-    Tcp, Tfrc, Totals,
+    Axis, Details, Direction, Distribution, Interval, MEASURES, Mib, Negotiation, Requirements,
+    SchedulingStats, SentInterval, Tcp, Tfrc, Totals,
 };
 pub use names::{NameTable, measure_names, parameter_names};
 pub use options::Options;
+pub use protection::{ProtectionError, ProtectionNumber, ThreadPriority, protect_thread, unprotect_thread};
 pub use reservation::{
     DirectionReservation, Reason, Refusal, Reservation, ReservationEvent, ReservationEventKind, Standing,
     TokenBucket,
 };
 
 use cutline_units::Duration;
+use std::io;
 
 /// The room for a text, bytes, with the zero at its end.
 pub const TEXT: usize = 512;
@@ -51,6 +59,12 @@ fn text<const ROOM: usize>(text: &str) -> [u8; ROOM] {
 fn words(room: &[u8]) -> &str {
     let end = room.iter().position(|byte| *byte == 0).unwrap_or(room.len());
     std::str::from_utf8(&room[..end]).unwrap_or_default()
+}
+
+/// Returns the system's message about an error, without its number, which languages show themselves.
+pub fn system_message(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error ").next().unwrap_or_default().to_owned()
 }
 
 /// A time in nanoseconds.

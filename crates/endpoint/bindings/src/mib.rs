@@ -1,6 +1,7 @@
 //! The MIB of a connection as plain data.
 
 use crate::{Reservation, count, nanos, nanos_or_unknown};
+use cutline_manager::scheduling;
 use cutline_quality::spec::{Agreement, Measure, Specification};
 use cutline_signal::mib::{self, Conformance, Contract, TcpFigures};
 use cutline_signal::monitor::{self, Delivery, Received, Sent};
@@ -264,6 +265,19 @@ pub struct Tfrc {
     pub refused: i64,
 }
 
+/// Messages of a managed datagram socket and their deadlines. Of a stream, and without a share of the host (`allocation`), all are
+/// -1.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[repr(C)]
+pub struct SchedulingStats {
+    /// Messages sent since the share was granted.
+    pub sent: i64,
+    /// Messages of them that left later than the longest acceptable delay after the call that sent them.
+    pub missed: i64,
+    /// The longest time by which a message was late, ns.
+    pub latest_ns: i64,
+}
+
 /// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
@@ -339,6 +353,18 @@ pub struct Mib {
     pub reconnected_ns: i64,
     /// State of the reservation.
     pub reservation: Reservation,
+    /// Messages and their deadlines.
+    pub scheduling: SchedulingStats,
+}
+
+impl From<Option<scheduling::SchedulingStats>> for SchedulingStats {
+    fn from(it: Option<scheduling::SchedulingStats>) -> Self {
+        Self {
+            sent: it.map_or(-1, |it| count(it.sent)),
+            missed: it.map_or(-1, |it| count(it.missed)),
+            latest_ns: nanos_or_unknown(it.map(|it| it.latest)),
+        }
+    }
 }
 
 impl From<&Specification> for Requirements {
@@ -586,6 +612,7 @@ impl From<&socket::Mib> for Mib {
             reconnections: count(it.feedback.reconnections),
             reconnected_ns: it.feedback.reconnected.map_or(-1, |at| count(at.as_nanos())),
             reservation: it.reservation.as_ref().into(),
+            scheduling: it.scheduling.into(),
         }
     }
 }
@@ -594,6 +621,15 @@ impl From<&socket::Mib> for Mib {
 mod tests {
     use super::*;
     use cutline_units::{Duration, Rate};
+
+    #[test]
+    fn deadlines_are_numbers_and_without_a_share_unknown() {
+        let stats = scheduling::SchedulingStats { sent: 9, missed: 2, latest: Duration::from_millis(3) };
+        let SchedulingStats { sent, missed, latest_ns } = Some(stats).into();
+        assert_eq!((sent, missed, latest_ns), (9, 2, 3_000_000));
+        let SchedulingStats { sent, missed, latest_ns } = None.into();
+        assert_eq!([sent, missed, latest_ns], [-1; 3]);
+    }
 
     #[test]
     fn the_figures_of_tfrc_are_numbers_and_without_it_unknown() {

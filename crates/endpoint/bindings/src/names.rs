@@ -1,6 +1,7 @@
 //! Names of the numbers in the structs, for languages that show words.
 
 use crate::event::{EventKind, EventOrigin, Side};
+use crate::protection::ThreadPriority;
 use crate::reservation::{Reason, ReservationEventKind, Standing};
 use cutline_quality::spec::{Measure, SpecParameter};
 
@@ -73,6 +74,8 @@ named!(Reason {
 
 named!(ReservationEventKind { Granted: "granted", Changed: "changed", Confirmed: "confirmed", Lost: "lost" });
 
+named!(ThreadPriority { Highest: "highest", RealTime: "real-time", Nice: "nice" });
+
 /// Returns the names of measures, by their place in a struct.
 pub fn measure_names() -> NameTable {
     Measure::ALL.map(|measure| Some(measure.name())).to_vec()
@@ -97,6 +100,7 @@ mod tests {
             (0, Standing::names()),
             (0, Reason::names()),
             (1, ReservationEventKind::names()),
+            (0, ThreadPriority::names()),
             (0, measure_names()),
             (0, parameter_names()),
         ] {

@@ -73,6 +73,11 @@ typedef struct cutline_options cutline_options;
 #define CUTLINE_RESERVATION_EVENT_CONFIRMED 3 /* A direction is reserved along the whole path, as a node reports. */
 #define CUTLINE_RESERVATION_EVENT_LOST 4 /* A direction is refused, or lost. */
 
+/* Priority of a protected thread. */
+#define CUTLINE_THREAD_PRIORITY_HIGHEST 0 /* The highest that the process may have. */
+#define CUTLINE_THREAD_PRIORITY_REAL_TIME 1 /* Before all normal threads: SCHED_RR with priority 1. */
+#define CUTLINE_THREAD_PRIORITY_NICE 2 /* A larger share among normal threads: nice of -10. */
+
 /* The kind of the last error of a thread. */
 #define CUTLINE_ERROR_NONE 0 /* There was no error. */
 #define CUTLINE_ERROR_ARGUMENT 1 /* An argument or an option is not allowed. */
@@ -432,6 +437,17 @@ typedef struct cutline_tfrc {
     int64_t refused;
 } cutline_tfrc;
 
+/* Messages of a managed datagram socket and their deadlines. Of a stream, and without a share of the host (allocation), all are
+ * -1. */
+typedef struct cutline_scheduling_stats {
+    /* Messages sent since the share was granted. */
+    int64_t sent;
+    /* Messages of them that left later than the longest acceptable delay after the call that sent them. */
+    int64_t missed;
+    /* The longest time by which a message was late, ns. */
+    int64_t latest_ns;
+} cutline_scheduling_stats;
+
 /* State of a connection. */
 typedef struct cutline_mib {
     /* The size of this struct, which the caller sets: later versions have more at its end. */
@@ -504,6 +520,8 @@ typedef struct cutline_mib {
     int64_t reconnected_ns;
     /* State of the reservation. */
     cutline_reservation reservation;
+    /* Messages and their deadlines. */
+    cutline_scheduling_stats scheduling;
 } cutline_mib;
 
 /* A function that takes events, with the data that it was set with. */
@@ -534,14 +552,17 @@ void cutline_options_free(cutline_options *options);
  * if it fails. */
 cutline_socket *cutline_connect(int type, const struct sockaddr *address, socklen_t length, const cutline_options *options);
 
-/* As cutline_connect, with the address as a text: "192.0.2.1:5004", "[2001:db8::1]:5004", "host.example:5004". */
+/* As cutline_connect, with the address as a text: "192.0.2.1:5004", "[2001:db8::1]:5004", "host.example:5004". Frames below IP have
+ * addresses such as "direct:eth0/02:00:00:00:00:01:7000": an interface of this host, and the link address and the port of the peer. They
+ * carry datagrams, and both processes need CAP_NET_RAW. */
 cutline_socket *cutline_connect_to(int type, const char *address, const cutline_options *options);
 
 /* Listens at an address: socket(), bind() and listen() in one. Datagram connections are accepted like streams. A stream's listener
  * uses the same port number of UDP as well, to announce that it is a QoS socket. */
 cutline_socket *cutline_listen(int type, const struct sockaddr *address, socklen_t length, const cutline_options *options);
 
-/* As cutline_listen, with the address as a text: "0.0.0.0:5004", "[::]:5004". Port 0 is one that is free. */
+/* As cutline_listen, with the address as a text: "0.0.0.0:5004", "[::]:5004", and for frames below IP "direct:eth0:7000". Port 0 is one
+ * that is free. */
 cutline_socket *cutline_listen_at(int type, const char *address, const cutline_options *options);
 
 /* Waits for the next connection. address and length are as in accept(), and may be null. */
@@ -575,11 +596,19 @@ int cutline_set_send_timeout(cutline_socket *socket, int timeout_ms);
  * known, which the first bytes from the peer show. */
 int cutline_has_qos_peer(cutline_socket *socket);
 
-/* Writes the address of this end, as getsockname(). */
+/* Writes the address of this end, as getsockname(). That of frames below IP is the link-local address of IPv6 that is derived from the
+ * link address (RFC 4291 appendix A), with the interface as its zone. */
 int cutline_getsockname(cutline_socket *socket, struct sockaddr *address, socklen_t *length);
 
-/* Writes the address of the peer, as getpeername(). */
+/* Writes the address of the peer, as getpeername(), and for frames below IP as cutline_getsockname(). */
 int cutline_getpeername(cutline_socket *socket, struct sockaddr *address, socklen_t *length);
+
+/* Writes the address of this end as a text that cutline_listen_at() takes. As snprintf(), it writes at most length bytes with a zero
+ * at the end, and returns the length of the whole text without the zero. */
+ssize_t cutline_local_address(cutline_socket *socket, char *buffer, size_t length);
+
+/* As cutline_local_address(), for the address of the peer as a text that cutline_connect_to() takes. */
+ssize_t cutline_peer_address(cutline_socket *socket, char *buffer, size_t length);
 
 /* Ends a direction of a stream, or both: how is SHUT_RD, SHUT_WR or SHUT_RDWR. A call of another thread that waits returns. */
 int cutline_shutdown(cutline_socket *socket, int how);
@@ -608,6 +637,16 @@ int cutline_next_reservation_event(cutline_socket *socket, cutline_reservation_e
 /* Requests another specification from the peer: that of these options. The outcome is an event. Until then, the agreement
  * holds. */
 int cutline_renegotiate(cutline_socket *socket, const cutline_options *options);
+
+/* Protects the calling thread from the other work of its processor until cutline_unprotect_thread() or its end: it runs before normal
+ * threads, and so does the library's own thread meanwhile. priority is one of CUTLINE_THREAD_PRIORITY_*. For threads that receive
+ * and do a bounded amount of work for each message. Threads and processes that it starts are not protected. Returns the priority that
+ * it has, or -1 with EPERM or EACCES if the process may not have it, and with EBUSY if the thread is protected already. */
+int cutline_protect_thread(int priority);
+
+/* Ends the protection of the calling thread, whose priority is as before then. Returns -1 with EINVAL if it is not protected: no thread
+ * can end the protection of another one. */
+int cutline_unprotect_thread(void);
 
 /* Returns the message of the last failed call of this thread: the field, its value and the allowed values.
  * It is an empty text if none has failed. The text holds until the next call of this library by this thread. */

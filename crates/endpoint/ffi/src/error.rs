@@ -1,6 +1,6 @@
 //! Errors of a failed call: `errno`, a kind, and a text for each thread.
 
-use cutline_bindings::CallFailure;
+use cutline_bindings::{CallFailure, ProtectionError, errno_of};
 use cutline_socket::{Interruptible, QosError};
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
@@ -80,8 +80,20 @@ impl From<io::Error> for Failure {
             CallFailure::Io(error) => {
                 let is_ours = error.kind() == io::ErrorKind::InvalidInput && error.raw_os_error().is_none();
                 let code = if is_ours { ErrorCode::Argument } else { ErrorCode::System };
-                let errno = error.raw_os_error().unwrap_or_else(|| number(error.kind()));
-                Self { code, errno, text: error.to_string() }
+                Self { code, errno: number(&error), text: error.to_string() }
+            }
+        }
+    }
+}
+
+impl From<ProtectionError> for Failure {
+    fn from(error: ProtectionError) -> Self {
+        let text = error.to_string();
+        match error {
+            ProtectionError::Protected => Self { code: ErrorCode::Argument, errno: libc::EBUSY, text },
+            ProtectionError::Unprotected => Self::argument(text),
+            ProtectionError::Refused(source) => {
+                Self { code: ErrorCode::System, errno: number(&source), text }
             }
         }
     }
@@ -99,7 +111,7 @@ impl From<QosError> for Failure {
             QosError::Inherited => libc::ENOTCONN,
             QosError::Replaced => libc::ECONNRESET,
             QosError::NotRecovered { .. } | QosError::Silent(_) => libc::ETIMEDOUT,
-            QosError::System { source, .. } => source.raw_os_error().unwrap_or_else(|| number(source.kind())),
+            QosError::System { source, .. } => number(source),
         };
         Self { code: kind_of(&error), errno, text: error.to_string() }
     }
@@ -119,27 +131,9 @@ fn kind_of(error: &QosError) -> ErrorCode {
     }
 }
 
-/// The system's number of an error that has lost it.
-fn number(kind: io::ErrorKind) -> c_int {
-    match kind {
-        io::ErrorKind::WouldBlock => libc::EAGAIN,
-        io::ErrorKind::InvalidInput => libc::EINVAL,
-        io::ErrorKind::ConnectionRefused => libc::ECONNREFUSED,
-        io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof => libc::ECONNRESET,
-        io::ErrorKind::ConnectionAborted => libc::ECONNABORTED,
-        io::ErrorKind::NotConnected => libc::ENOTCONN,
-        io::ErrorKind::AddrInUse => libc::EADDRINUSE,
-        io::ErrorKind::AddrNotAvailable => libc::EADDRNOTAVAIL,
-        io::ErrorKind::HostUnreachable => libc::EHOSTUNREACH,
-        io::ErrorKind::NetworkUnreachable => libc::ENETUNREACH,
-        io::ErrorKind::BrokenPipe => libc::EPIPE,
-        io::ErrorKind::TimedOut => libc::ETIMEDOUT,
-        io::ErrorKind::Interrupted => libc::EINTR,
-        io::ErrorKind::PermissionDenied => libc::EACCES,
-        io::ErrorKind::InvalidData => libc::EPROTO,
-        io::ErrorKind::OutOfMemory => libc::ENOMEM,
-        _ => libc::EIO,
-    }
+/// The system's number of an error.
+fn number(error: &io::Error) -> c_int {
+    errno_of(error).unwrap_or(libc::EIO)
 }
 
 /// Carries out a call of C. A failure or panic is an error of the caller's thread, and `failed` is returned.

@@ -7,6 +7,7 @@
 //! options   requirements of an application, by name and text
 //! socket    connect, listen, accept, send, receive
 //! observe   events and the MIB
+//! thread    protection of the calling thread
 //! error     why a call failed
 //! address   socket addresses of C
 //! ```
@@ -24,6 +25,7 @@ mod error;
 mod observe;
 mod options;
 mod socket;
+mod thread;
 
 pub use error::ErrorCode;
 

@@ -4,8 +4,7 @@ use crate::address;
 use crate::borrow;
 use crate::error::{Failure, call};
 use crate::options::{bytes, or_default, room, text};
-use cutline_bindings::{AnySocket, Options};
-use cutline_socket::{QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket};
+use cutline_bindings::{AnyAddress, AnySocket, Options, SocketPlace as Place, SocketType};
 use libc::{sockaddr, socklen_t};
 use rustix::fd::{AsFd as _, AsRawFd as _};
 use std::ffi::{c_char, c_int, c_void};
@@ -16,26 +15,22 @@ use std::time::Duration;
 /// A socket of either kind, connected or listening.
 pub type Socket = AnySocket;
 
-fn connect(kind: c_int, address: impl ToSocketAddrs, options: &Options) -> Result<Socket, Failure> {
+fn connect(kind: c_int, place: Place<'_, impl ToSocketAddrs>, options: &Options) -> Result<Socket, Failure> {
     let options = options.qos_options().map_err(Failure::argument)?;
-    match kind {
-        libc::SOCK_STREAM => Ok(Socket::Stream(QosTcpStream::connect(address, &options)?)),
-        libc::SOCK_DGRAM => Ok(Socket::Datagrams(QosUdpSocket::connect(address, &options)?)),
-        kind => Err(unknown(kind)),
-    }
+    Ok(Socket::connecting(socket_type(kind)?, place, &options)?.finish()?)
 }
 
-fn listen(kind: c_int, address: impl ToSocketAddrs, options: &Options) -> Result<Socket, Failure> {
+fn listen(kind: c_int, place: Place<'_, impl ToSocketAddrs>, options: &Options) -> Result<Socket, Failure> {
     let options = options.qos_options().map_err(Failure::argument)?;
-    match kind {
-        libc::SOCK_STREAM => Ok(Socket::StreamListener(QosTcpListener::bind(address, &options)?.into())),
-        libc::SOCK_DGRAM => Ok(Socket::DatagramListener(QosUdpListener::bind(address, &options)?.into())),
-        kind => Err(unknown(kind)),
-    }
+    Ok(Socket::listen(socket_type(kind)?, place, &options)?)
 }
 
-fn unknown(kind: c_int) -> Failure {
-    Failure::argument(format!("type = {kind}: allowed are SOCK_STREAM and SOCK_DGRAM"))
+fn socket_type(kind: c_int) -> Result<SocketType, Failure> {
+    match kind {
+        libc::SOCK_STREAM => Ok(SocketType::Stream),
+        libc::SOCK_DGRAM => Ok(SocketType::Datagrams),
+        kind => Err(Failure::argument(format!("type = {kind}: allowed are SOCK_STREAM and SOCK_DGRAM"))),
+    }
 }
 
 /// Gives a socket, or none, to the caller.
@@ -56,11 +51,13 @@ pub unsafe extern "C" fn cutline_connect(
     handle(|| {
         // SAFETY: the caller of a function of C guarantees that its arguments are valid.
         let (address, options) = unsafe { (address::read(address, length)?, or_default(options)) };
-        connect(r#type, address, &options)
+        connect(r#type, Place::Ip(address), &options)
     })
 }
 
-/// As cutline_connect, with the address as a text: "192.0.2.1:5004", "[2001:db8::1]:5004", "host.example:5004".
+/// As cutline_connect, with the address as a text: "192.0.2.1:5004", "[2001:db8::1]:5004", "host.example:5004". Frames below IP have
+/// addresses such as "direct:eth0/02:00:00:00:00:01:7000": an interface of this host, and the link address and the port of the peer. They
+/// carry datagrams, and both processes need CAP_NET_RAW.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_connect_to(
     r#type: c_int,
@@ -70,7 +67,7 @@ pub unsafe extern "C" fn cutline_connect_to(
     handle(|| {
         // SAFETY: the caller of a function of C promises what its arguments are.
         let (address, options) = unsafe { (text(address, "address")?, or_default(options)) };
-        connect(r#type, address, &options)
+        connect(r#type, Place::of(address), &options)
     })
 }
 
@@ -86,11 +83,12 @@ pub unsafe extern "C" fn cutline_listen(
     handle(|| {
         // SAFETY: the caller of a function of C promises what its arguments are.
         let (address, options) = unsafe { (address::read(address, length)?, or_default(options)) };
-        listen(r#type, address, &options)
+        listen(r#type, Place::Ip(address), &options)
     })
 }
 
-/// As cutline_listen, with the address as a text: "0.0.0.0:5004", "[::]:5004". Port 0 is one that is free.
+/// As cutline_listen, with the address as a text: "0.0.0.0:5004", "[::]:5004", and for frames below IP "direct:eth0:7000". Port 0 is one
+/// that is free.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_listen_at(
     r#type: c_int,
@@ -100,7 +98,7 @@ pub unsafe extern "C" fn cutline_listen_at(
     handle(|| {
         // SAFETY: the caller of a function of C promises what its arguments are.
         let (address, options) = unsafe { (text(address, "address")?, or_default(options)) };
-        listen(r#type, address, &options)
+        listen(r#type, Place::of(address), &options)
     })
 }
 
@@ -115,7 +113,7 @@ pub unsafe extern "C" fn cutline_accept(
         // SAFETY: the caller of a function of C promises what its arguments are.
         let (accepted, peer) = unsafe { borrow(socket, "socket") }?.accept()?;
         // SAFETY: as above.
-        unsafe { address::write(peer, address, length) }?;
+        unsafe { address::write(peer.socket_addr(), address, length) }?;
         Ok(accepted)
     })
 }
@@ -223,7 +221,8 @@ pub unsafe extern "C" fn cutline_has_qos_peer(socket: *mut Socket) -> c_int {
     })
 }
 
-/// Writes the address of this end, as getsockname().
+/// Writes the address of this end, as getsockname(). That of frames below IP is the link-local address of IPv6 that is derived from the
+/// link address (RFC 4291 appendix A), with the interface as its zone.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_getsockname(
     socket: *mut Socket,
@@ -234,12 +233,12 @@ pub unsafe extern "C" fn cutline_getsockname(
         // SAFETY: the caller of a function of C promises what its arguments are.
         let here = unsafe { borrow(socket, "socket") }?.local_addr()?;
         // SAFETY: as above.
-        unsafe { address::write(here, address, length) }?;
+        unsafe { address::write(here.socket_addr(), address, length) }?;
         Ok(0)
     })
 }
 
-/// Writes the address of the peer, as getpeername().
+/// Writes the address of the peer, as getpeername(), and for frames below IP as cutline_getsockname().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_getpeername(
     socket: *mut Socket,
@@ -250,9 +249,56 @@ pub unsafe extern "C" fn cutline_getpeername(
         // SAFETY: the caller of a function of C promises what its arguments are.
         let there = unsafe { borrow(socket, "socket") }?.peer_addr()?;
         // SAFETY: as above.
-        unsafe { address::write(there, address, length) }?;
+        unsafe { address::write(there.socket_addr(), address, length) }?;
         Ok(0)
     })
+}
+
+/// Writes the address of this end as a text that cutline_listen_at() takes. As snprintf(), it writes at most `length` bytes with a zero
+/// at the end, and returns the length of the whole text without the zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cutline_local_address(
+    socket: *mut Socket,
+    buffer: *mut c_char,
+    length: usize,
+) -> isize {
+    call(-1, || {
+        // SAFETY: the caller of a function of C promises what its arguments are.
+        let here = unsafe { borrow(socket, "socket") }?.local_addr()?;
+        // SAFETY: as above.
+        unsafe { write_text(here, buffer, length) }
+    })
+}
+
+/// As cutline_local_address(), for the address of the peer as a text that cutline_connect_to() takes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cutline_peer_address(
+    socket: *mut Socket,
+    buffer: *mut c_char,
+    length: usize,
+) -> isize {
+    call(-1, || {
+        // SAFETY: the caller of a function of C promises what its arguments are.
+        let there = unsafe { borrow(socket, "socket") }?.peer_addr()?;
+        // SAFETY: as above.
+        unsafe { write_text(there, buffer, length) }
+    })
+}
+
+/// Writes an address as a text, as much as there is room for with a zero. Returns its length.
+///
+/// # Safety
+/// As [`room()`].
+unsafe fn write_text(address: AnyAddress, buffer: *mut c_char, length: usize) -> Result<isize, Failure> {
+    let text = address.to_string();
+    // SAFETY: the caller's promise.
+    let room = unsafe { room(buffer.cast(), length, "buffer") }?;
+    if let Some(most) = room.len().checked_sub(1) {
+        let written = text.len().min(most);
+        room[..written].copy_from_slice(&text.as_bytes()[..written]);
+        room[written] = 0;
+    }
+    Ok(text.len().cast_signed())
 }
 
 /// Ends a direction of a stream, or both: `how` is SHUT_RD, SHUT_WR or SHUT_RDWR. A call of another thread that waits returns.

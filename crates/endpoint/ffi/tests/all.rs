@@ -3,7 +3,10 @@
 mod c;
 
 mod close;
+mod deadlines;
+mod direct;
 mod fork;
 mod header;
 mod programs;
+mod protection;
 mod reservations;

@@ -5,8 +5,8 @@ use crate::c;
 
 use cutline_bindings::{
     Axis, Details, Direction, DirectionReservation, Distribution, Event, Interval, MEASURES, Mib, NAME,
-    Negotiation, Refusal, Requirements, Reservation, ReservationEvent, SentInterval, TEXT, Tcp, Tfrc,
-    TokenBucket, Totals,
+    Negotiation, Refusal, Requirements, Reservation, ReservationEvent, SchedulingStats, SentInterval, TEXT,
+    Tcp, Tfrc, TokenBucket, Totals,
 };
 use std::fmt::Write as _;
 use std::fs;
@@ -15,7 +15,15 @@ use syn::{
     Attribute, Expr, Fields, File, FnArg, ForeignItem, Item, Lit, Meta, PointerMutability, ReturnType, Type,
 };
 
-const SOURCES: [&str; 3] = ["ffi/src/options.rs", "ffi/src/socket.rs", "ffi/src/observe.rs"];
+const SOURCES: [&str; 4] =
+    ["ffi/src/options.rs", "ffi/src/socket.rs", "ffi/src/observe.rs", "ffi/src/thread.rs"];
+/// Files with enums that become constants.
+const ENUMS: [&str; 4] = [
+    "bindings/src/event.rs",
+    "bindings/src/reservation.rs",
+    "bindings/src/protection.rs",
+    "ffi/src/error.rs",
+];
 
 /// Head of the header file, above the declarations.
 const HEAD: &str = r#"/*
@@ -68,7 +76,7 @@ fn the_header_is_what_the_library_has() {
 
 fn header() -> String {
     let mut out = HEAD.to_owned();
-    for path in ["bindings/src/event.rs", "bindings/src/reservation.rs", "ffi/src/error.rs"] {
+    for path in ENUMS {
         parse(path).items.iter().for_each(|item| constants(item, &mut out));
     }
     out.push_str("\n/* Measures, in the order that structs have. */\n");
@@ -92,6 +100,9 @@ fn header() -> String {
 /// An enum with numbers becomes constants.
 fn constants(item: &Item, out: &mut String) {
     let Item::Enum(item) = item else { return };
+    if item.variants.iter().all(|variant| variant.discriminant.is_none()) {
+        return;
+    }
     let prefix = item.ident.to_string();
     let prefix = snake(prefix.trim_end_matches("Kind").trim_end_matches("Code")).to_uppercase();
     comment(&item.attrs, "", out);
@@ -254,7 +265,8 @@ fn c_lays_structs_out_as_rust_does_and_finds_every_function() {
         "tfrc" Tfrc: rate_bps rtt_ns loss_event_rate refused;
         "mib" Mib: size at_ns send receive delay jitter target_rate hint reports tcp
             send_details receive_details last_sent residual_rate send_queue unreachable negotiation clock_steps tfrc
-            reconnected_ns reservation;
+            reconnected_ns reservation scheduling;
+        "scheduling_stats" SchedulingStats: sent missed latest_ns;
         "axis" Axis: best worst_measured violated_since_ns;
         "details" Details: offered requested coerced operation last_since_ns delay_sum_ns;
         "sent_interval" SentInterval: since_ns held_ns;

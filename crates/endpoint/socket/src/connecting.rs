@@ -71,7 +71,8 @@ pub trait Connect: Sized {
 }
 
 /// A connection that is being made ([`QosTcpStream::connecting`](crate::QosTcpStream::connecting),
-/// [`QosUdpSocket::connecting`](crate::QosUdpSocket::connecting)). Dropping it ends that.
+/// [`QosUdpSocket::connecting`](crate::QosUdpSocket::connecting),
+/// [`QosDirectSocket::connecting`](crate::QosDirectSocket::connecting)). Dropping it ends that.
 ///
 /// A program that waits for descriptors by itself calls [`advance`](Self::advance) when one of [`awaits`](Self::awaits) is ready, and
 /// when [`time_left`](Self::time_left) is over. Others call [`finish`](Self::finish).

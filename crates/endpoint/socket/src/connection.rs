@@ -10,6 +10,7 @@ use crate::recovery::Candidate;
 use crate::reservation::{ReservationStatus, Reserver};
 use cutline_allocation::FlowHolder;
 use cutline_manager::feedback::FlowReport;
+use cutline_manager::scheduling::SchedulingStats;
 use cutline_publish::ManagerRequest;
 use cutline_quality::spec::{ConnectionSpecification, Measure};
 use cutline_signal::mib::{LocalFeedback, TcpFigures};
@@ -360,10 +361,14 @@ impl Connection {
         self.allocator.as_ref()?.report(self, waiting)
     }
 
+    /// Returns the counters of messages and missed deadlines; `None` for a stream, and without a share.
+    pub fn scheduling(&self) -> Option<SchedulingStats> {
+        Some(self.allocator.as_ref()?.gate()?.stats())
+    }
+
     /// Returns the number of messages that have left after their deadlines.
     pub fn missed_deadlines(&self) -> u64 {
-        let gate = self.allocator.as_ref().and_then(Allocator::gate);
-        gate.map_or(0, |gate| gate.stats().missed)
+        self.scheduling().map_or(0, |stats| stats.missed)
     }
 
     /// Requests a share for the specification that holds from now on.
@@ -452,7 +457,7 @@ impl Connection {
         hint: impl FnOnce() -> Option<Hint>,
         tcp: Option<TcpFigures>,
     ) -> Mib {
-        let reservation = self.reservation();
+        let (reservation, scheduling) = (self.reservation(), self.scheduling());
         let session = lock(&self.session);
         let feedback = LocalFeedback {
             send_queue: send_queue(&socket).ok().map(Bytes::new),
@@ -462,7 +467,7 @@ impl Connection {
         let mut session = session.mib(now(), (&self.outbound(), &self.inbound()), (feedback, tcp));
         // A session knows only a hint that adapts.
         session.hint = session.hint.or_else(hint);
-        Mib { session, reservation }
+        Mib { session, reservation, scheduling }
     }
 
     /// Returns the outcome of the first round; `None` before it is known. `demands_peer` makes an error of an

@@ -141,10 +141,9 @@ impl ConnectionHandle {
         self.0.connection().allocator.as_ref()?.standing()
     }
 
-    /// Returns the counters of messages and missed deadlines among the managed datagram sockets of this process; `None` for a stream,
-    /// and without a share. The deadline of a message is the longest acceptable delay after the call that sends it.
+    /// Returns the counters of messages and missed deadlines ([`Mib::scheduling`]).
     pub fn scheduling(&self) -> Option<SchedulingStats> {
-        Some(self.0.connection().allocator.as_ref()?.gate()?.stats())
+        self.0.connection().scheduling()
     }
 
     /// Requests another specification from the peer. The outcome is an [`Event`]. Until then, the agreement holds.

@@ -1,10 +1,12 @@
 //! State of a connection.
 
 use crate::reservation::ReservationStatus;
+use cutline_manager::scheduling::SchedulingStats;
 use cutline_signal::mib;
 use std::ops::Deref;
 
-/// The state of a connection: the MIB of its session, whose fields can be read directly, and the network's reservations.
+/// The state of a connection: the MIB of its session, whose fields can be read directly, the network's reservations, and the
+/// counters among managed sockets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mib {
     /// Management information of the session.
@@ -12,6 +14,10 @@ pub struct Mib {
     /// State of the reservation; `None` without a service
     /// ([`QosOptions::service`](crate::QosOptions::service)).
     pub reservation: Option<ReservationStatus>,
+    /// Counters of messages and missed deadlines among the managed datagram sockets of this process; `None` for a stream, and
+    /// without a share ([`QosOptions::allocation`](crate::QosOptions::allocation)). The deadline of a message is the longest acceptable
+    /// delay after the call that sends it.
+    pub scheduling: Option<SchedulingStats>,
 }
 
 impl Deref for Mib {

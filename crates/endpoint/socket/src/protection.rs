@@ -4,13 +4,19 @@
 //! threads, and so does the thread that serves connections while one is protected.
 
 use crate::keeper;
-use cutline_sys::process::PerProcess;
+use cutline_sys::process::{PerProcess, generation};
 use cutline_sys::thread::{RaisedPriority, RaisedThread};
+use std::cell::Cell;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Number of protected threads.
 static PROTECTED: PerProcess<AtomicUsize> = PerProcess::new();
+
+thread_local! {
+    /// Process in which this thread is protected; `None` if it is not protected. A copy of the process by fork is not.
+    static PROTECTED_IN: Cell<Option<u32>> = const { Cell::new(None) };
+}
 
 /// Protection of the thread that has made this, until it is dropped. Threads and processes that the thread starts are not protected.
 ///
@@ -28,13 +34,14 @@ static PROTECTED: PerProcess<AtomicUsize> = PerProcess::new();
 #[derive(Debug)]
 pub struct ProtectedThread {
     priority: RaisedPriority,
-    _counted: Counted,
+    // The thread may be protected again once its priority is that of before.
     _raised: RaisedThread,
+    _counted: Counted,
 }
 
-/// One of the protected threads.
+/// One of the protected threads of the process with this number.
 #[derive(Debug)]
-struct Counted;
+struct Counted(u32);
 
 impl ProtectedThread {
     /// Protects the calling thread: with real-time scheduling (`SCHED_RR`), or with a larger share of the processor (`nice` of -10) where the
@@ -42,9 +49,12 @@ impl ProtectedThread {
     ///
     /// # Errors
     /// [`io::ErrorKind::PermissionDenied`] if the process has neither `CAP_SYS_NICE` nor a limit that allows one of them (`RLIMIT_RTPRIO`,
-    /// `RLIMIT_NICE`). Nothing has changed then.
+    /// `RLIMIT_NICE`), [`io::ErrorKind::ResourceBusy`] if the thread is protected already. Nothing has changed then.
     pub fn new() -> io::Result<Self> {
-        Self::with(RaisedPriority::RealTime).or_else(|_| Self::with(RaisedPriority::Nice))
+        Self::with(RaisedPriority::RealTime).or_else(|error| match error.kind() {
+            io::ErrorKind::ResourceBusy => Err(error),
+            _ => Self::with(RaisedPriority::Nice),
+        })
     }
 
     /// Protects the calling thread with this priority.
@@ -52,10 +62,15 @@ impl ProtectedThread {
     /// # Errors
     /// As [`ProtectedThread::new`].
     pub fn with(priority: RaisedPriority) -> io::Result<Self> {
+        // Two of them would restore the priority of each other if they ended in the order in which they began.
+        if PROTECTED_IN.get() == Some(generation()) {
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, "this thread is protected already"));
+        }
         let raised = RaisedThread::raise(priority)?;
+        PROTECTED_IN.set(Some(generation()));
         PROTECTED.get().fetch_add(1, Ordering::Relaxed);
         keeper::wake();
-        Ok(Self { priority, _counted: Counted, _raised: raised })
+        Ok(Self { priority, _raised: raised, _counted: Counted(generation()) })
     }
 
     /// The priority of the thread.
@@ -66,6 +81,10 @@ impl ProtectedThread {
 
 impl Drop for Counted {
     fn drop(&mut self) {
+        if self.0 == generation() {
+            // While a thread ends its variables may be gone already.
+            let _gone = PROTECTED_IN.try_with(|protected| protected.set(None));
+        }
         // A copy of the process by fork has none of its other threads, and counts from zero.
         let less = |count: usize| Some(count.saturating_sub(1));
         let _counted = PROTECTED.get().fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
@@ -103,6 +122,19 @@ impl ServicePriority {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_is_protected_once_at_a_time_and_each_thread_for_itself() {
+        let Ok(protected) = ProtectedThread::new() else { return };
+        for again in [ProtectedThread::new(), ProtectedThread::with(RaisedPriority::Nice)] {
+            let error = again.unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::ResourceBusy);
+            assert_eq!(error.to_string(), "this thread is protected already");
+        }
+        std::thread::spawn(|| drop(ProtectedThread::new().unwrap())).join().unwrap();
+        drop(protected);
+        drop(ProtectedThread::new().unwrap());
+    }
 
     #[test]
     fn the_service_thread_has_priority_while_another_thread_is_protected() {

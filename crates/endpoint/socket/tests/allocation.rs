@@ -263,7 +263,7 @@ fn missed_deadlines_are_counted_and_reported() {
     }
     for socket in &sockets {
         let stats = socket.scheduling().unwrap();
-        assert_eq!(stats.sent, 100);
+        assert_eq!((stats.sent, socket.mib().scheduling), (100, Some(stats)));
         assert!(stats.missed > 50 && stats.latest > cutline_units::Duration::ZERO, "{stats:?}");
     }
     let until = Instant::now() + PATIENCE;

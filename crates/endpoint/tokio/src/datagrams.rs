@@ -1,6 +1,6 @@
 //! Datagrams.
 
-use crate::watched::{Descriptor, Watched, addresses, connected, system, watch};
+use crate::watched::{Connected, Descriptor, Watched, addresses, connected, system, watch};
 use cutline_socket::{
     Attempt, ConnectionSpecification, Event, Mib, Pacing, QosError, QosOptions, ReservationEvent,
 };
@@ -42,13 +42,7 @@ impl QosUdpSocket {
     /// # Errors
     /// As [`cutline_socket::QosUdpSocket::send`].
     pub async fn send(&self, message: &[u8]) -> io::Result<usize> {
-        loop {
-            match self.0.call(Interest::WRITABLE, |socket| socket.try_send(message)).await? {
-                Attempt::Sent(sent) => return Ok(sent),
-                Attempt::Early(wait) if self.0.socket().pacing() == Pacing::Block => sleep(wait).await,
-                Attempt::Early(_) => return Err(io::ErrorKind::WouldBlock.into()),
-            }
-        }
+        send(&self.0, self.0.socket().pacing(), |socket| socket.try_send(message)).await
     }
 
     /// Receives a message. Bytes that do not fit in the buffer are lost. Returns its length in the buffer. Safe to cancel: then no message
@@ -105,6 +99,21 @@ impl QosUdpSocket {
     }
 }
 
+/// Sends a message by attempts, and waits between them by timers of the runtime.
+pub async fn send<S: Connected>(
+    socket: &Watched<S>,
+    pacing: Pacing,
+    mut attempt: impl FnMut(&S) -> io::Result<Attempt>,
+) -> io::Result<usize> {
+    loop {
+        match socket.call(Interest::WRITABLE, &mut attempt).await? {
+            Attempt::Sent(sent) => return Ok(sent),
+            Attempt::Early(wait) if pacing == Pacing::Block => sleep(wait).await,
+            Attempt::Early(_) => return Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+}
+
 impl fmt::Debug for QosUdpSocket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("QosUdpSocket").field(self.0.socket()).finish()
@@ -140,20 +149,8 @@ impl QosUdpListener {
     /// # Errors
     /// As [`cutline_socket::QosUdpListener::accept`].
     pub async fn accept(&self) -> io::Result<(QosUdpSocket, SocketAddr)> {
-        loop {
-            match self.0.get_ref().0.accept() {
-                Ok((socket, peer)) => return Ok((QosUdpSocket::from_blocking(socket)?, peer)),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(error),
-            }
-            if let Ok(guard) = timeout(LOOK, self.0.readable()).await {
-                let accepted = guard?.try_io(|io| io.get_ref().0.accept());
-                if let Ok(accepted) = accepted {
-                    let (socket, peer) = accepted?;
-                    return Ok((QosUdpSocket::from_blocking(socket)?, peer));
-                }
-            }
-        }
+        let (socket, peer) = accept(&self.0, cutline_socket::QosUdpListener::accept).await?;
+        Ok((QosUdpSocket::from_blocking(socket)?, peer))
     }
 
     /// The address of this socket.
@@ -162,6 +159,24 @@ impl QosUdpListener {
     /// As [`tokio::net::UdpSocket::local_addr`].
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.0.get_ref().0.local_addr()
+    }
+}
+
+/// Accepts a connection by a call that does not wait, which also repeats lost messages of the negotiation.
+pub async fn accept<L: AsFd, T>(
+    listener: &AsyncFd<Descriptor<L>>,
+    accept: impl Fn(&L) -> io::Result<T>,
+) -> io::Result<T> {
+    loop {
+        match accept(&listener.get_ref().0) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            outcome => return outcome,
+        }
+        if let Ok(guard) = timeout(LOOK, listener.readable()).await
+            && let Ok(accepted) = guard?.try_io(|io| accept(&io.get_ref().0))
+        {
+            return accepted;
+        }
     }
 }
 

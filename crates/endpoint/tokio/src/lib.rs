@@ -50,18 +50,52 @@
 //! enabled. Connecting negotiates, which takes round trips; no thread waits for that, and dropping the future ends it. With a
 //! service ([`QosOptions::service`]), the call of the local agent is made in the task.
 //!
+//! [`ProtectedThread`] gives the thread priority that makes it, and not a task. In a runtime with one thread this is the thread of all
+//! tasks. A runtime with several threads moves tasks between them, so a task cannot keep one over a wait; protect the threads themselves,
+//! for which a variable of each thread holds its protection until the thread ends:
+//!
+//! ```
+//! use cutline_tokio::ProtectedThread;
+//! use std::cell::RefCell;
+//!
+//! thread_local!(static PROTECTED: RefCell<Option<ProtectedThread>> = const { RefCell::new(None) });
+//!
+//! let runtime = tokio::runtime::Builder::new_multi_thread()
+//!     .worker_threads(2)
+//!     .enable_all()
+//!     .on_thread_start(|| match ProtectedThread::new() {
+//!         Ok(protected) => PROTECTED.set(Some(protected)),
+//!         Err(error) => eprintln!("a thread is not protected: {error}"),
+//!     })
+//!     .build()?;
+//! # drop(runtime);
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! Threads of `spawn_blocking` are protected by this as well. A task that holds a protection while it waits cannot be spawned there:
+//!
+//! ```compile_fail,E0277
+//! # use cutline_tokio::ProtectedThread;
+//! tokio::spawn(async {
+//!     let _protected = ProtectedThread::new();
+//!     tokio::task::yield_now().await;
+//! });
+//! ```
+//!
 //! The documentation of each call states whether it is safe to cancel. In short: a future of one call that is dropped has done nothing, or all.
 
 mod datagrams;
+mod direct;
 mod stream;
 mod watched;
 
 pub use cutline_socket::{
-    Access, AckPath, Alternatives, Attempt, Bytes, Cause, Class, ConnectionSpecification, Delivery,
-    Direction, Dscp, Duration, Event, Hint, IfRefused, Marking, Measure, Mib, MonitorParams,
-    NegotiationParams, OperationParams, Pacing, Peer, Preset, QosError, QosOptions, RateControl,
-    ReservationEvent, ReservationStatus, Sample, SentInterval, Specification, TfrcParams, Violation,
-    ViolationOrigin,
+    Access, AckPath, AddressTextError, Alternatives, Attempt, Bytes, Cause, Class, ConnectionSpecification,
+    Delivery, DirectAddress, Direction, Dscp, Duration, Event, Hint, IfRefused, Marking, Measure, Mib,
+    MonitorParams, NegotiationParams, OperationParams, Pacing, Peer, Preset, ProtectedThread, QosError,
+    QosOptions, RaisedPriority, RateControl, ReservationEvent, ReservationStatus, Sample, SchedulingStats,
+    SentInterval, Specification, TfrcParams, Violation, ViolationOrigin,
 };
 pub use datagrams::{QosUdpListener, QosUdpSocket};
+pub use direct::{QosDirectListener, QosDirectSocket};
 pub use stream::{OwnedReadHalf, OwnedWriteHalf, QosTcpListener, QosTcpStream, ReadHalf, WriteHalf};

@@ -1,7 +1,8 @@
 //! A socket whose descriptor the runtime watches, and its events.
 
 use cutline_socket::{
-    Connect, Connecting, ConnectionHandle, Event, QosError, QosTcpStream, QosUdpSocket, Readiness,
+    Connect, Connecting, ConnectionHandle, Event, QosDirectSocket, QosError, QosTcpStream, QosUdpSocket,
+    Readiness,
 };
 use std::future::{Future as _, poll_fn};
 use std::io;
@@ -43,7 +44,7 @@ fn watch_for(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::with_interest(fd, interest)
 }
 
-/// A connected socket of either kind.
+/// A connected socket of any kind.
 pub trait Connected: AsFd + Deref<Target = ConnectionHandle> + Send + Sync + 'static {
     /// Makes calls fail instead of waiting.
     fn do_not_wait(&self) -> io::Result<()>;
@@ -56,6 +57,12 @@ impl Connected for QosTcpStream {
 }
 
 impl Connected for QosUdpSocket {
+    fn do_not_wait(&self) -> io::Result<()> {
+        self.set_nonblocking(true)
+    }
+}
+
+impl Connected for QosDirectSocket {
     fn do_not_wait(&self) -> io::Result<()> {
         self.set_nonblocking(true)
     }

@@ -1,6 +1,7 @@
 //! Scheduling of the calling thread, its run time, and threads that wait for each other.
 #![expect(unsafe_code, reason = "sched_setscheduler, which no safe crate wraps")]
 
+use crate::process::generation;
 use cutline_units::Duration;
 use rustix::process::{getpriority_process, setpriority_process};
 use rustix::time::{ClockId, clock_gettime};
@@ -68,6 +69,8 @@ pub struct RaisedThread {
     policy: libc::c_int,
     priority: libc::c_int,
     nice: i32,
+    /// Process of the thread. In its copies by fork, the kernel has reset the priority.
+    generation: u32,
     /// Marker of a value that belongs to its thread.
     _thread: PhantomData<*const ()>,
 }
@@ -79,7 +82,7 @@ impl RaisedThread {
     /// (`kernel.sched_rt_runtime_us`, 5 % by default).
     ///
     /// # Errors
-    /// `EPERM` without `CAP_SYS_NICE` and without `RLIMIT_RTPRIO` or `RLIMIT_NICE`.
+    /// `EPERM`, or `EACCES` of `nice`, without `CAP_SYS_NICE` and without `RLIMIT_RTPRIO` or `RLIMIT_NICE`. Nothing has changed then.
     pub fn raise(to: RaisedPriority) -> io::Result<Self> {
         let mut before = libc::sched_param { sched_priority: 0 };
         // SAFETY: the kernel writes one sched_param, which lives until the call is over; 0 is the calling thread.
@@ -96,18 +99,25 @@ impl RaisedThread {
             // Its priority is as high or higher.
             _ if is_realtime => {}
             RaisedPriority::RealTime => set_policy(libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, 1)?,
+            // What may be refused is first: SCHED_RESET_ON_FORK cannot be removed without CAP_SYS_NICE (sched(7)).
             RaisedPriority::Nice => {
-                set_policy(libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK, 0)?;
                 setpriority_process(None, RAISED_NICE.min(nice))?;
+                set_policy(libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK, 0).inspect_err(|_| {
+                    let _refused = setpriority_process(None, nice);
+                })?;
             }
         }
-        Ok(Self { policy, priority: before.sched_priority, nice, _thread: PhantomData })
+        let priority = before.sched_priority;
+        Ok(Self { policy, priority, nice, generation: generation(), _thread: PhantomData })
     }
 }
 
 impl Drop for RaisedThread {
     /// Restores the scheduling of the thread.
     fn drop(&mut self) {
+        if self.generation != generation() {
+            return;
+        }
         // Without CAP_SYS_NICE, SCHED_RESET_ON_FORK cannot be removed (sched(7)).
         let kept = self.policy | libc::SCHED_RESET_ON_FORK;
         let _refused = set_policy(self.policy, self.priority).or_else(|_| set_policy(kept, self.priority));
@@ -162,6 +172,34 @@ mod tests {
         let calm = AtomicBool::new(false);
         drop(SetOnPanic(&calm));
         assert!(!calm.into_inner());
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "needs the kernel's scheduler")]
+    fn a_refusal_changes_nothing() {
+        use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+        // The capabilities of a thread are its own.
+        let without = std::thread::spawn(|| {
+            let mut sets = capabilities(None).unwrap();
+            sets.effective.remove(CapabilitySet::SYS_NICE);
+            set_capabilities(None, sets).unwrap();
+            let before = scheduling();
+            for to in [RaisedPriority::RealTime, RaisedPriority::Nice] {
+                match RaisedThread::raise(to) {
+                    Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied),
+                    // A limit of this user allows it.
+                    Ok(raised) => drop(raised),
+                }
+                assert_eq!(scheduling().0 & !libc::SCHED_RESET_ON_FORK, before.0);
+            }
+            (before, scheduling())
+        });
+        let limits = [rustix::process::Resource::Rtprio, rustix::process::Resource::Nice].map(|limit| {
+            let limit = rustix::process::getrlimit(limit);
+            limit.current.is_none_or(|most| most > 0)
+        });
+        let (before, after) = without.join().unwrap();
+        assert!(limits.contains(&true) || before == after, "{before:?} {after:?}");
     }
 
     #[test]

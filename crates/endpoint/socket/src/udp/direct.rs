@@ -4,14 +4,14 @@ use super::carrier::DatagramCarrier;
 use super::dial::Joining;
 use super::listener::QosUdpListener;
 use super::{Attempt, QosUdpSocket};
-use crate::connecting::Connecting;
+use crate::connecting::{Attempt as ConnectAttempt, Connect, ConnectProgress, Connecting, Readiness};
 use crate::connection_handle::ConnectionHandle;
 use crate::error::QosError;
-use crate::options::QosOptions;
+use crate::options::{Pacing, QosOptions};
 use cutline_direct::{DirectAddress, DirectSocket};
 use cutline_params::ParameterError;
 use cutline_sys::{SysError, interface};
-use cutline_units::Instant;
+use cutline_units::{Duration, Instant};
 use std::io;
 use std::net::SocketAddr;
 use std::ops::Deref;
@@ -45,11 +45,17 @@ impl QosDirectSocket {
     /// As for [`QosUdpSocket::connect`]; when the process lacks `CAP_NET_RAW`; when the options request a reservation, which the network
     /// cannot make for frames.
     pub fn connect(address: DirectAddress, options: &QosOptions) -> Result<Self, QosError> {
+        Self::connecting(address, options)?.finish()
+    }
+
+    /// Begins to connect to an address, as [`connect`](Self::connect) does, and does not wait.
+    ///
+    /// # Errors
+    /// Those of [`connect`](Self::connect) that are known at once: of the options, of the interface, and the lack of `CAP_NET_RAW`.
+    pub fn connecting(address: DirectAddress, options: &QosOptions) -> Result<Connecting<Self>, QosError> {
         check(options)?;
-        let socket = DirectSocket::connect(address).map_err(system);
-        let socket = socket.map_err(QosError::system("cannot connect"))?;
-        let joining = Joining::over(DatagramCarrier::Direct(socket), options)?;
-        Connecting::of(address.socket_addr(), joining, options).finish().map(Self)
+        let joining = DirectJoining::to(address, options)?;
+        Ok(Connecting::of(address.socket_addr(), joining, options))
     }
 
     /// Sends a message, as [`QosUdpSocket::send`] does.
@@ -66,6 +72,11 @@ impl QosDirectSocket {
     /// As [`QosUdpSocket::try_send`].
     pub fn try_send(&self, message: &[u8]) -> io::Result<Attempt> {
         self.0.try_send(message)
+    }
+
+    /// Returns the treatment of messages beyond the agreed rate.
+    pub fn pacing(&self) -> Pacing {
+        self.0.pacing()
     }
 
     /// Receives a message. Bytes that do not fit in the buffer are lost. Returns its length in the buffer.
@@ -121,6 +132,52 @@ impl QosDirectSocket {
     /// As [`QosUdpSocket::set_read_timeout`].
     pub fn set_read_timeout(&self, time: Option<time::Duration>) -> io::Result<()> {
         self.0.set_read_timeout(time)
+    }
+}
+
+/// An attempt to connect a socket for frames.
+pub struct DirectJoining(Joining);
+
+impl DirectJoining {
+    fn to(peer: DirectAddress, options: &QosOptions) -> Result<Self, QosError> {
+        let socket = DirectSocket::connect(peer).map_err(system);
+        let socket = socket.map_err(QosError::system("cannot connect"))?;
+        Joining::over(DatagramCarrier::Direct(socket), options).map(Self)
+    }
+}
+
+impl Connect for QosDirectSocket {
+    type Attempt = DirectJoining;
+}
+
+impl ConnectAttempt for DirectJoining {
+    type Socket = QosDirectSocket;
+
+    fn head_start(options: &QosOptions) -> Option<Duration> {
+        Joining::head_start(options)
+    }
+
+    fn begin(address: SocketAddr, options: &QosOptions) -> Result<Self, QosError> {
+        Self::to(direct(address), options)
+    }
+
+    fn advance(&mut self, options: &QosOptions) -> Result<ConnectProgress<QosDirectSocket>, QosError> {
+        Ok(match self.0.advance(options)? {
+            ConnectProgress::Pending(due) => ConnectProgress::Pending(due),
+            ConnectProgress::Done(socket) => ConnectProgress::Done(QosDirectSocket(socket)),
+        })
+    }
+
+    fn awaits(&self) -> (BorrowedFd<'_>, Readiness) {
+        self.0.awaits()
+    }
+
+    fn is_answered(&self) -> bool {
+        self.0.is_answered()
+    }
+
+    fn is_silent(socket: &QosDirectSocket) -> bool {
+        Joining::is_silent(&socket.0)
     }
 }
 
