@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the suites and judges a queue in each of their cells.
 
-    python3 experiments/suites/judge.py target/trial/cutline            the judged seeds, 9201 to 9203
+    python3 experiments/suites/judge.py target/trial/cutline            the judged seeds, 9101 to 9103 or 9201 to 9203
     python3 experiments/suites/judge.py target/trial/cutline --seed 101 --seeds 2       seeds for tuning
     ... --queue sieve --queue cake --suite drops --all --page cells.md
 
@@ -45,8 +45,11 @@ FACTOR, WITHIN_MS, WITHIN_USE = 1.05, 1.0, 0.01
 
 def run(cutline, folder, suite, options):
     """The runs of a suite, as the command prints them."""
-    command = [cutline, "run", str(folder / f"{suite}.toml"), "--json", "--no-store", "--seed", str(options.seed)]
-    command += ["--seeds", str(options.seeds)]
+    command = [cutline, "run", str(folder / f"{suite}.toml"), "--json", "--no-store"]
+    if options.seed:
+        command += ["--seed", str(options.seed)]
+    if options.seeds:
+        command += ["--seeds", str(options.seeds)]
     sweep = tomllib.loads((folder / f"{suite}.toml").read_text())["sweep"]
     key = next(key for key, values in sweep.items() if RIVALS[0] in values)
     if options.only:
@@ -138,8 +141,8 @@ def page(cells, queues):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cutline")
-    parser.add_argument("--seed", type=int, default=9201)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seed", type=int, help="the first seed; by default that of each file")
+    parser.add_argument("--seeds", type=int, help="the number of seeds; by default that of each file")
     parser.add_argument("--suite", action="append")
     parser.add_argument("--queue", action="append", help="judged queues; by default sieve")
     parser.add_argument("--only", action="append", help="run these queues alone; the others are read from --rivals")
@@ -165,8 +168,12 @@ def main():
                 shown = "  ".join(f"{name} {value:.3f}" for name, value in values.items())
                 print(f"    {queue:14} {shown}  {'LOST ' if verdict else ''}")
     for queue in queues:
-        held = sum(judge(by_queue, queue)[0] == 0 for by_queue in cells.values())
-        print(f"{queue}: {held} of {len(cells)} cells hold")
+        by_suite = defaultdict(list)
+        for cell, by_queue in cells.items():
+            by_suite[cell.split(":")[0]].append(judge(by_queue, queue)[0] == 0)
+        held = sum(sum(each) for each in by_suite.values())
+        shown = ", ".join(f"{suite} {sum(each)}/{len(each)}" for suite, each in by_suite.items())
+        print(f"{queue}: {held} of {len(cells)} cells hold ({shown})")
     if options.page:
         options.page.write_text(page(cells, queues))
 
