@@ -14,7 +14,8 @@ average over the seeds,
   other one is named in `LINKS`.
 
 Further numbers are printed and not judged: the 99th percentile of the bulk packets' wait, the least goodput of a transfer over
-the largest, their loss, and the mean time of a page or of a short transfer.
+the largest, their loss, the mean goodput of scalable transfers over that of the others, and the mean time of an object or of a
+short transfer.
 """
 
 import argparse
@@ -28,7 +29,7 @@ from pathlib import Path
 RIVALS = ["fq-codel", "cake", "dual-pi2"]
 SUITES = ["single", "pairs", "drops", "bursts", "crowd", "mobile", "home", "scalable"]
 SUITES += ["friendly", "initial", "unresponsive", "rtt", "absorb", "sizes", "levels", "varying", "capacity", "mix", "both-ways"]
-SUITES += ["multi", "parking", "prague", "gigabit", "asymmetric", "slotted", "gaming", "household", "thousand", "churn"]
+SUITES += ["multi", "parking", "prague", "gigabit", "asymmetric", "slotted", "slots", "gaming", "household", "thousand", "churn"]
 BOTH = {"use": "r1->r2", "use back": "r2->r1"}
 LINKS = {
     "both-ways": BOTH,
@@ -81,6 +82,10 @@ def numbers(found, links):
     numbers["bulk p99"] = max((flow["queuing_p99_ms"] or 0 for flow in bulk), default=0)
     numbers["least/most"] = min(rates) / max(rates) if rates and max(rates) > 0 else 0
     numbers["bulk loss"] = max((flow["loss_ratio"] or 0 for flow in bulk), default=0)
+    scalable = [flow["goodput_bps"] for flow in flows if flow["group"] == "scalable"]
+    others = [flow["goodput_bps"] for flow in flows if flow["group"] == "bulk"]
+    if scalable and others:
+        numbers["scalable/bulk"] = sum(scalable) / len(scalable) / max(sum(others) / len(others), 1)
     short = [flow["transfer_mean_ms"] for flow in flows if flow["group"] in SHORT and flow["transfer_mean_ms"]]
     if short:
         numbers["short ms"] = sum(short) / len(short)
