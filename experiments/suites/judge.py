@@ -1,39 +1,58 @@
 #!/usr/bin/env python3
 """Runs the suites and judges a queue in each of their cells.
 
-    python3 experiments/suites/judge.py target/trial/cutline            the judged seeds, 9101 to 9103
+    python3 experiments/suites/judge.py target/trial/cutline            the judged seeds, 9101 to 9103 or 9201 to 9203
     python3 experiments/suites/judge.py target/trial/cutline --seed 101 --seeds 2       seeds for tuning
     ... --queue sieve --queue cake --suite drops --all --page cells.md
 
 A cell is a point of a scenario's sweep without its queue. The rule, fixed before any run: a cell holds for a queue if, on
 average over the seeds,
 
-- the 99th percentile of the wait of sparse packets (the flows `sparse` and `scalable`) is not above the least of fq-codel,
-  cake and dual-pi2 by more than 5 % or 1 ms, whichever is more, and
-- the utilisation of the link is not below the largest of theirs by more than 0.01.
+- the 99th percentile of the wait of sparse packets (the flows `sparse`, `sparse-...` and `scalable`) is not above the least of
+  fq-codel, cake and dual-pi2 by more than 5 % or 1 ms, whichever is more, and
+- the utilisation of a link with the queue is not below the largest of theirs by more than 0.01. It is the link `r1->r2` if no
+  other one is named in `LINKS`.
 
-Two further numbers are printed and not judged: the 99th percentile of the bulk packets' wait, and the least goodput of a bulk
-transfer over the largest.
+Further numbers are printed and not judged: the 99th percentile of the bulk packets' wait, the least goodput of a transfer over
+the largest, their loss, the mean goodput of scalable transfers over that of the others, and the mean time of an object or of a
+short transfer.
 """
 
 import argparse
 import json
 import subprocess
 import sys
+import tomllib
 from collections import defaultdict
 from pathlib import Path
 
 RIVALS = ["fq-codel", "cake", "dual-pi2"]
 SUITES = ["single", "pairs", "drops", "bursts", "crowd", "mobile", "home", "scalable"]
-SPARSE = ["sparse", "scalable"]
+SUITES += ["friendly", "initial", "unresponsive", "rtt", "absorb", "sizes", "levels", "varying", "capacity", "mix", "both-ways"]
+SUITES += ["multi", "parking", "prague", "gigabit", "asymmetric", "slotted", "slots", "gaming", "household", "thousand", "churn"]
+BOTH = {"use": "r1->r2", "use back": "r2->r1"}
+LINKS = {
+    "both-ways": BOTH,
+    "asymmetric": BOTH,
+    "mix": {"use": "r1->r2"},
+    "multi": {"use": "m->r"},
+    "parking": {"use": "r0->r1", "use of hop 2": "r1->r2", "use of hop 3": "r2->r3"},
+}
+# Groups whose flows are compared with each other, and those whose transfers have an end.
+BULK = ["bulk", "near", "far", "scalable", "first", "second", "large", "small", "liar"]
+SHORT = ["short", "web"]
 FACTOR, WITHIN_MS, WITHIN_USE = 1.05, 1.0, 0.01
 
 
 def run(cutline, folder, suite, options):
     """The runs of a suite, as the command prints them."""
-    command = [cutline, "run", str(folder / f"{suite}.toml"), "--json", "--no-store", "--seed", str(options.seed)]
-    command += ["--seeds", str(options.seeds)]
-    key = "link.bottleneck.queue" if suite == "pairs" else "dumbbell.queue"
+    command = [cutline, "run", str(folder / f"{suite}.toml"), "--json", "--no-store"]
+    if options.seed:
+        command += ["--seed", str(options.seed)]
+    if options.seeds:
+        command += ["--seeds", str(options.seeds)]
+    sweep = tomllib.loads((folder / f"{suite}.toml").read_text())["sweep"]
+    key = next(key for key, values in sweep.items() if RIVALS[0] in values)
     if options.only:
         command += ["--set", f'sweep."{key}"={json.dumps(options.only)}']
     for change in options.set:
@@ -44,23 +63,37 @@ def run(cutline, folder, suite, options):
     return json.loads(done.stdout)["runs"], key
 
 
-def numbers(found):
+def is_sparse(group):
+    return group == "scalable" or group.split("-")[0] == "sparse"
+
+
+def numbers(found, links):
     """What is judged and shown of a run."""
     flows = found["flows"]
-    p99 = {name: max((flow["queuing_p99_ms"] or 0 for flow in flows if flow["group"] == name), default=None) for name in SPARSE}
-    bulk = [flow for flow in flows if flow["group"] in ("bulk", "near", "far", "scalable")]
+    numbers = {}
+    for flow in flows:
+        if is_sparse(flow["group"]):
+            name = f"{flow['group']} p99"
+            numbers[name] = max(numbers.get(name, 0), flow["queuing_p99_ms"] or 0)
+    use = {queue["link"]: queue["utilisation"] for queue in found["queues"]}
+    numbers.update({name: use[link] for name, link in links.items()})
+    bulk = [flow for flow in flows if flow["group"] in BULK]
     rates = [flow["goodput_bps"] for flow in bulk]
-    link = max(found["queues"], key=lambda queue: queue["delay_mean_ms"] or 0)
-    numbers = {f"{name} p99": value for name, value in p99.items() if value is not None}
-    numbers["use"] = link["utilisation"]
     numbers["bulk p99"] = max((flow["queuing_p99_ms"] or 0 for flow in bulk), default=0)
     numbers["least/most"] = min(rates) / max(rates) if rates and max(rates) > 0 else 0
     numbers["bulk loss"] = max((flow["loss_ratio"] or 0 for flow in bulk), default=0)
+    scalable = [flow["goodput_bps"] for flow in flows if flow["group"] == "scalable"]
+    others = [flow["goodput_bps"] for flow in flows if flow["group"] == "bulk"]
+    if scalable and others:
+        numbers["scalable/bulk"] = sum(scalable) / len(scalable) / max(sum(others) / len(others), 1)
+    short = [flow["transfer_mean_ms"] for flow in flows if flow["group"] in SHORT and flow["transfer_mean_ms"]]
+    if short:
+        numbers["short ms"] = sum(short) / len(short)
     return numbers
 
 
 def label(key, value):
-    name = key.removeprefix("dumbbell.").removeprefix("link.").removeprefix("flow.")
+    name = key.removeprefix("dumbbell.").removeprefix("link.").removeprefix("flow.").removeprefix("topology.")
     text = str(value)
     return f"{name} " + (text if len(text) < 40 else f"{text[:18]}...{sum(map(ord, text)) % 997}")
 
@@ -74,7 +107,7 @@ def collect(cutline, folder, suites, options):
         for one in runs:
             settings = one["settings"]
             cell = ", ".join(label(k, v) for k, v in settings.items() if k != key)
-            found[(f"{suite}: {cell}", settings[key])].append(numbers(one))
+            found[(f"{suite}: {cell}", settings[key])].append(numbers(one, LINKS.get(suite, {"use": "r1->r2"})))
         for (cell, queue), each in found.items():
             names = {name for one in each for name in one}
             cells[cell][queue] = {name: sum(one[name] for one in each) / len(each) for name in sorted(names)}
@@ -85,18 +118,17 @@ def judge(by_queue, queue):
     """How much worse a queue is than the rule allows, 0 if the cell holds, and why."""
     own, why, worst = by_queue[queue], [], 0.0
     rivals = [by_queue[rival] for rival in RIVALS]
-    for name in (f"{sparse} p99" for sparse in SPARSE):
-        if name not in own:
-            continue
+    for name in (name for name in own if is_sparse(name.split()[0])):
         best = min(rival[name] for rival in rivals)
         allowed = max(best * FACTOR, best + WITHIN_MS)
         if own[name] > allowed:
             why.append(f"{name} {own[name]:.2f} ms, best {best:.2f}")
             worst = max(worst, own[name] / allowed - 1)
-    best = max(rival["use"] for rival in rivals)
-    if own["use"] < best - WITHIN_USE:
-        why.append(f"use {own['use']:.3f}, best {best:.3f}")
-        worst = max(worst, (best - WITHIN_USE) / max(own["use"], 1e-9) - 1)
+    for name in (name for name in own if name.startswith("use")):
+        best = max(rival[name] for rival in rivals)
+        if own[name] < best - WITHIN_USE:
+            why.append(f"{name} {own[name]:.3f}, best {best:.3f}")
+            worst = max(worst, (best - WITHIN_USE) / max(own[name], 1e-9) - 1)
     return worst, "; ".join(why)
 
 
@@ -114,8 +146,8 @@ def page(cells, queues):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cutline")
-    parser.add_argument("--seed", type=int, default=9101)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seed", type=int, help="the first seed; by default that of each file")
+    parser.add_argument("--seeds", type=int, help="the number of seeds; by default that of each file")
     parser.add_argument("--suite", action="append")
     parser.add_argument("--queue", action="append", help="judged queues; by default sieve")
     parser.add_argument("--only", action="append", help="run these queues alone; the others are read from --rivals")
@@ -141,8 +173,12 @@ def main():
                 shown = "  ".join(f"{name} {value:.3f}" for name, value in values.items())
                 print(f"    {queue:14} {shown}  {'LOST ' if verdict else ''}")
     for queue in queues:
-        held = sum(judge(by_queue, queue)[0] == 0 for by_queue in cells.values())
-        print(f"{queue}: {held} of {len(cells)} cells hold")
+        by_suite = defaultdict(list)
+        for cell, by_queue in cells.items():
+            by_suite[cell.split(":")[0]].append(judge(by_queue, queue)[0] == 0)
+        held = sum(sum(each) for each in by_suite.values())
+        shown = ", ".join(f"{suite} {sum(each)}/{len(each)}" for suite, each in by_suite.items())
+        print(f"{queue}: {held} of {len(cells)} cells hold ({shown})")
     if options.page:
         options.page.write_text(page(cells, queues))
 

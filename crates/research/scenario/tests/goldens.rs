@@ -20,7 +20,14 @@ use std::thread;
 const SEED: u64 = 1;
 
 /// Experiments that cannot be shortened, because flows start after four seconds.
-const LATE: [&str; 4] = ["step.toml", "maxp-down.toml", "maxp-up.toml", "lab-qos/call.toml"];
+const LATE: [&str; 6] = [
+    "step.toml",
+    "maxp-down.toml",
+    "maxp-up.toml",
+    "lab-qos/call.toml",
+    "suites/churn.toml",
+    "suites/varying.toml",
+];
 
 /// The overrides that shorten an experiment.
 const SHORTER: [&str; 4] = ["duration=4 s", "warm-up=1 s", "measure-until=4 s", "interval=500 ms"];
