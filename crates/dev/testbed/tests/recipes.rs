@@ -11,6 +11,7 @@ use regex_lite::Regex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -166,8 +167,22 @@ fn every_block_has_its_place() {
     for Recipe { name, edits, commands } in &recipes {
         assert!(!edits.is_empty() && !commands.is_empty(), "{name}: code and commands");
     }
-    let (_, problems) = follow(&recipes);
+    let (edited, problems) = follow(&recipes);
     assert!(problems.is_empty(), "recipes of {FOLDER} cannot be followed:\n{}", problems.join("\n"));
+    let is_rust = |path: &str| Path::new(path).extension().is_some_and(|extension| extension == "rs");
+    for (path, text) in edited.iter().filter(|(path, _)| is_rust(path)) {
+        assert_eq!(*text, formatted(text), "{path}, as the recipes leave it, is not formatted");
+    }
+}
+
+/// Returns the text of a file of Rust as `cargo fmt` formats it.
+fn formatted(text: &str) -> String {
+    let mut rustfmt = Command::new("rustfmt");
+    rustfmt.args(["--edition", "2024", "--quiet", "--config-path"]).arg(root());
+    let mut process =
+        rustfmt.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("rustfmt comes with Rust");
+    process.stdin.take().expect("a pipe").write_all(text.as_bytes()).expect("rustfmt reads");
+    String::from_utf8(process.wait_with_output().expect("rustfmt ends").stdout).expect("it writes text")
 }
 
 #[test]

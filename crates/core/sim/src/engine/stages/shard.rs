@@ -1,8 +1,7 @@
 //! Shards: parts of one simulation that run at the same time, for several cores.
 //!
 //! The stages of a window do not depend on each other. Each shard has the whole network and runs its own stages. Its inboxes of the other
-//! stages collect what it sends to them. When a window has ended, the packets of the next window are posted to the shards of those
-//! stages:
+//! stages collect the packets for them. When a window has ended, those of the next window are posted to the shards of these stages:
 //!
 //! ```text
 //! run_window     the own stages of the open window
@@ -25,8 +24,9 @@ use crate::route::{EventKind, Hop};
 use cutline_transport::endpoint::WideHeader;
 use cutline_units::Instant;
 
-/// The time that a packet of a flow takes at its source, at a link, and at its sink, relative to each other (10,000 flows, TCP).
-const COSTS: [u64; 3] = [13, 10, 7];
+/// The time that a packet of a flow takes at its source, at a queue, at a FIFO link, and at its sink, relative to each other (10,000
+/// flows, TCP).
+const COSTS: [u64; 4] = [15, 12, 2, 8];
 
 /// The assignment of the stages of a network to shards.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,16 +84,21 @@ impl ShardPlan {
 
     /// Assigns the stages of a plan, which must be the network's.
     pub fn of(network: &Network, stages: StagePlan, most: usize) -> Self {
-        let queued = network.link_ids().filter(|link| !is_fifo_link(network, *link));
-        let links: Vec<LinkId> = queued.chain(stages.fifo_stages.iter().copied()).collect();
+        let mut links: Vec<LinkId> =
+            network.link_ids().filter(|link| !is_fifo_link(network, *link)).collect();
+        let queues = links.len();
+        links.extend(&stages.fifo_stages);
         let crossings = crossings(network);
         let flows = network.flows().len() as u64;
-        let [source, link, sink] = COSTS;
+        let [source, queue, fifo_link, sink] = COSTS;
         // Along the way of a packet, so that most packets stay in their shard: sources, links of data, sinks, links of replies.
         let of_links = |of_replies: bool| {
             let all = links.iter().map(|id| crossings[id.0 as usize]).enumerate();
             let some = all.filter(move |(_, [data, replies])| (replies > data) == of_replies);
-            some.map(move |(place, [data, replies])| (Some(place), link * (data + replies)))
+            some.map(move |(place, [data, replies])| {
+                let cost = if place < queues { queue } else { fifo_link };
+                (Some(place), cost * (data + replies))
+            })
         };
         let mut order = vec![(None, source * flows)];
         order.extend(of_links(false));
