@@ -1,9 +1,7 @@
 //! Datagrams.
 
-use crate::watched::{Connected, Descriptor, Watched, addresses, connected, system, watch};
-use cutline_socket::{
-    Attempt, ConnectionSpecification, Event, Mib, Pacing, QosError, QosOptions, ReservationEvent,
-};
+use crate::watched::{Connected, Descriptor, Watched, addresses, connected, connection_calls, system, watch};
+use cutline_socket::{Attempt, Pacing, QosError, QosOptions};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -55,31 +53,6 @@ impl QosUdpSocket {
         self.0.call(Interest::READABLE, |socket| socket.recv(buffer)).await
     }
 
-    /// Waits for the next event. Safe to cancel: then no event was taken.
-    pub async fn event(&self) -> Event {
-        self.0.event().await
-    }
-
-    /// The next event that was not taken; `None` if there is none.
-    pub fn try_event(&self) -> Option<Event> {
-        self.0.try_event()
-    }
-
-    /// Returns the state of the connection.
-    pub fn mib(&self) -> Mib {
-        self.0.socket().mib()
-    }
-
-    /// The next event of the reservation that was not taken; `None` if there is none. It does not wait.
-    pub fn reservation_event(&self) -> Option<ReservationEvent> {
-        self.0.socket().reservation_event()
-    }
-
-    /// Requests another specification from the peer. The outcome is an [`Event`].
-    pub fn renegotiate(&self, specification: ConnectionSpecification) {
-        self.0.socket().renegotiate(specification);
-    }
-
     /// Returns whether the peer is a QoS socket.
     pub fn has_qos_peer(&self) -> bool {
         self.0.socket().has_qos_peer()
@@ -114,17 +87,7 @@ pub async fn send<S: Connected>(
     }
 }
 
-impl fmt::Debug for QosUdpSocket {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("QosUdpSocket").field(self.0.socket()).finish()
-    }
-}
-
-impl AsFd for QosUdpSocket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.socket().as_fd()
-    }
-}
+connection_calls!(QosUdpSocket, 0);
 
 /// A socket that datagram connections come to.
 pub struct QosUdpListener(AsyncFd<Descriptor<cutline_socket::QosUdpListener>>);

@@ -1,10 +1,8 @@
 //! Datagrams in frames below IP.
 
 use crate::datagrams::{accept, send};
-use crate::watched::{Descriptor, Watched, connected, system, watch};
-use cutline_socket::{
-    ConnectionSpecification, DirectAddress, Event, Mib, QosError, QosOptions, ReservationEvent,
-};
+use crate::watched::{Descriptor, Watched, connected, connection_calls, system, watch};
+use cutline_socket::{DirectAddress, QosError, QosOptions};
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -51,31 +49,6 @@ impl QosDirectSocket {
         self.0.call(Interest::READABLE, |socket| socket.recv(buffer)).await
     }
 
-    /// Waits for the next event. Safe to cancel: then no event was taken.
-    pub async fn event(&self) -> Event {
-        self.0.event().await
-    }
-
-    /// The next event that was not taken; `None` if there is none.
-    pub fn try_event(&self) -> Option<Event> {
-        self.0.try_event()
-    }
-
-    /// Returns the state of the connection.
-    pub fn mib(&self) -> Mib {
-        self.0.socket().mib()
-    }
-
-    /// The next event of the reservation that was not taken; `None` if there is none. It does not wait.
-    pub fn reservation_event(&self) -> Option<ReservationEvent> {
-        self.0.socket().reservation_event()
-    }
-
-    /// Requests another specification from the peer. The outcome is an [`Event`].
-    pub fn renegotiate(&self, specification: ConnectionSpecification) {
-        self.0.socket().renegotiate(specification);
-    }
-
     /// Returns whether the peer is a QoS socket.
     pub fn has_qos_peer(&self) -> bool {
         self.0.socket().has_qos_peer()
@@ -95,17 +68,7 @@ impl QosDirectSocket {
     }
 }
 
-impl fmt::Debug for QosDirectSocket {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("QosDirectSocket").field(self.0.socket()).finish()
-    }
-}
-
-impl AsFd for QosDirectSocket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.socket().as_fd()
-    }
-}
+connection_calls!(QosDirectSocket, 0);
 
 /// A socket that connections of frames come to, on a port of one interface.
 pub struct QosDirectListener(AsyncFd<Descriptor<cutline_socket::QosDirectListener>>);

@@ -1,7 +1,7 @@
 //! Streams.
 
-use crate::watched::{Descriptor, Watched, addresses, connected, system, watch};
-use cutline_socket::{ConnectionSpecification, Event, Mib, QosError, QosOptions, ReservationEvent};
+use crate::watched::{Descriptor, Watched, addresses, connected, connection_calls, system, watch};
+use cutline_socket::{Event, Mib, QosError, QosOptions};
 use std::fmt;
 use std::future::Future as _;
 use std::io::{self, Read as _, Write as _};
@@ -133,31 +133,6 @@ impl QosTcpStream {
         Ok(Self { stream, reading: Pause::default(), writing: Pause::default() })
     }
 
-    /// Waits for the next event. Safe to cancel: then no event was taken.
-    pub async fn event(&self) -> Event {
-        self.stream.event().await
-    }
-
-    /// The next event that was not taken; `None` if there is none.
-    pub fn try_event(&self) -> Option<Event> {
-        self.stream.try_event()
-    }
-
-    /// Returns the state of the connection.
-    pub fn mib(&self) -> Mib {
-        self.stream.socket().mib()
-    }
-
-    /// The next event of the reservation that was not taken; `None` if there is none. It does not wait.
-    pub fn reservation_event(&self) -> Option<ReservationEvent> {
-        self.stream.socket().reservation_event()
-    }
-
-    /// Requests another specification from the peer. The outcome is an [`Event`].
-    pub fn renegotiate(&self, specification: ConnectionSpecification) {
-        self.stream.socket().renegotiate(specification);
-    }
-
     /// The address of the peer.
     pub fn peer_addr(&self) -> SocketAddr {
         self.stream.socket().peer_addr()
@@ -269,17 +244,7 @@ writes!(QosTcpStream, stream, writing);
 writes!(WriteHalf<'_>, 0, 1);
 writes!(OwnedWriteHalf, 0, 1);
 
-impl fmt::Debug for QosTcpStream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("QosTcpStream").field(self.stream.socket()).finish()
-    }
-}
-
-impl AsFd for QosTcpStream {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.stream.socket().as_fd()
-    }
-}
+connection_calls!(QosTcpStream, stream);
 
 /// A socket that streams come to.
 pub struct QosTcpListener(AsyncFd<Descriptor<cutline_socket::QosTcpListener>>);

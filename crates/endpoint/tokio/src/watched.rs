@@ -68,6 +68,51 @@ impl Connected for QosDirectSocket {
     }
 }
 
+/// The calls that all connections share, on the [`Watched`] socket in this field.
+macro_rules! connection_calls {
+    ($connection:ident, $field:tt) => {
+        impl $connection {
+            /// Waits for the next event. Safe to cancel: then no event was taken.
+            pub async fn event(&self) -> cutline_socket::Event {
+                self.$field.event().await
+            }
+
+            /// The next event that was not taken; `None` if there is none.
+            pub fn try_event(&self) -> Option<cutline_socket::Event> {
+                self.$field.try_event()
+            }
+
+            /// Returns the state of the connection.
+            pub fn mib(&self) -> cutline_socket::Mib {
+                self.$field.socket().mib()
+            }
+
+            /// The next event of the reservation that was not taken; `None` if there is none. It does not wait.
+            pub fn reservation_event(&self) -> Option<cutline_socket::ReservationEvent> {
+                self.$field.socket().reservation_event()
+            }
+
+            /// Requests another specification from the peer. The outcome is an [`Event`](cutline_socket::Event).
+            pub fn renegotiate(&self, specification: cutline_socket::ConnectionSpecification) {
+                self.$field.socket().renegotiate(specification);
+            }
+        }
+
+        impl std::fmt::Debug for $connection {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_tuple(stringify!($connection)).field(self.$field.socket()).finish()
+            }
+        }
+
+        impl std::os::fd::AsFd for $connection {
+            fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+                self.$field.socket().as_fd()
+            }
+        }
+    };
+}
+pub(crate) use connection_calls;
+
 /// A connection that the runtime watches.
 ///
 /// The runtime keeps it forever that a descriptor was closed, so a connection that was made again needs another one of the same
