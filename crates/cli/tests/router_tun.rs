@@ -596,6 +596,7 @@ END
         ls /etc/systemd/system
         for attempt in $(seq 600); do cutline router stats /run/cutline/cut/stats.sock > /run/stats 2>&1 && break; sleep 0.1; done
         cat /run/stats
+        echo "files that remain:"
         cutline router down
         cutline router down 2> /run/again && exit 1
         find /etc -type f
@@ -620,7 +621,7 @@ END
     ] {
         assert!(said.contains(part), "no {part:?} in\n{said}\n{errors}");
     }
-    let (_, left) = said.rsplit_once("mean wait").unwrap();
+    let (_, left) = said.split_once("files that remain:").unwrap();
     assert!(!left.contains("/etc/"), "down leaves no file: {left}");
     assert_eq!(lab.state(), before);
 }
