@@ -7,19 +7,19 @@
 //!               clients                               paths
 //!                  +------------ host: Manager ----------+
 //!                                  |
-//!                        store: snapshot and journal
-//!                        kernel_classes: traffic control
+//!               store: snapshot and journal
+//!               kernel_classes: traffic control
 //!
-//! config   the table [manager] of the file of cutlined
-//! access   users who may use it, and their policies
-//! clients  connections: lines in, lines out
-//! host     the manager with its sessions and flows
-//! paths    authenticated datagrams
+//! config          the table [manager] of the file of cutlined
+//! access          users who may use it, and their policies
+//! clients         connections: lines in, lines out
+//! host            the manager with its sessions and flows
+//! paths           authenticated datagrams
 //! kernel_classes  classes of the kernel's traffic control for the flows of an interface
-//! store    files of the state, from which a later process continues
-//! status   the state as a document
-//! service  the thread, and the handle by which other threads reach it
-//! error    reasons why it cannot work
+//! store           files of the state, from which a later process continues
+//! status          the state as a document
+//! service         the thread, and the handle by which other threads reach it
+//! error           reasons why it cannot work
 //! ```
 //!
 //! The decisions are those of [`cutline_manager`], the protocol is in [`cutline_allocation`].
