@@ -9,7 +9,7 @@ use cutline_lab::LabOptions;
 use cutline_results::{ExistingResults, StoreError};
 use cutline_scenario::execution::{Executed, Producer};
 use cutline_scenario::runner::{self, JobProgress, RunEvent, RunOptions};
-use cutline_scenario::{Scenario, SimulateError, SweepPoint, execution};
+use cutline_scenario::{Scenario, SweepPoint, cores_of_run, execution, threads_for};
 use cutline_units::Instant;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -124,8 +124,12 @@ impl Execution {
     ) -> Result<Executed, StoreError> {
         let jobs = runner::plan(points, version);
         let options = RunOptions { threads, cancel: &shared.cancel, progress: &|news| shared.update(&news) };
+        let cores = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        // Extensions in Python run one at a time.
+        let is_extended = version != PRODUCER.version;
+        let free = if is_extended { NonZeroUsize::MIN } else { cores_of_run(cores, threads, jobs.len()) };
         let simulate = |scenario: &Scenario, seed| match laboratory {
-            None => simulate(scenario, seed, shared),
+            None => simulate(scenario, seed, free, shared),
             Some(options) => {
                 let ran = cutline_lab::run(scenario, seed, options, &shared.cancel);
                 ran.map_err(|error| error.to_string())
@@ -144,10 +148,15 @@ impl Execution {
 }
 
 /// Simulates a scenario and counts the simulated time. An exception of an extension cancels all runs.
-fn simulate(scenario: &Scenario, seed: u64, shared: &Shared) -> Result<cutline_results::RunResult, String> {
+fn simulate(
+    scenario: &Scenario,
+    seed: u64,
+    free: NonZeroUsize,
+    shared: &Shared,
+) -> Result<cutline_results::RunResult, String> {
     // The thread has its state in Python meanwhile: a call of a method would make and remove it otherwise.
     let simulated = Python::attach(|py| {
-        py.detach(|| guard(|| simulated(scenario, seed, &shared.cancel, &shared.simulated)))
+        py.detach(|| guard(|| simulated(scenario, seed, free, &shared.cancel, &shared.simulated)))
     });
     simulated.unwrap_or_else(|error| {
         let reason = error.to_string();
@@ -156,20 +165,19 @@ fn simulate(scenario: &Scenario, seed: u64, shared: &Shared) -> Result<cutline_r
     })
 }
 
-/// Simulates a scenario and adds the simulated time, ns, to `passed`.
+/// Simulates a scenario and adds the simulated time, ns, to `passed`. With many flows it has a thread for each core in `free`.
 pub fn simulated(
     scenario: &Scenario,
     seed: u64,
+    free: NonZeroUsize,
     cancel: &AtomicBool,
     passed: &AtomicU64,
 ) -> Result<cutline_results::RunResult, String> {
     let network = scenario.network_of(seed).map_err(|error| error.to_string())?;
     let mut before = Instant::ZERO;
-    let result = scenario.simulate_network(&network, seed, cancel, |simulation| {
-        let step = simulation.time().saturating_since(before).as_nanos();
-        before = simulation.time();
-        passed.fetch_add(step, Ordering::Relaxed);
-        Ok::<_, SimulateError>(())
+    let result = scenario.simulate_on(threads_for(&network, free), &network, seed, cancel, |now| {
+        passed.fetch_add(now.saturating_since(before).as_nanos(), Ordering::Relaxed);
+        before = now;
     });
     result.map_err(|error| error.to_string())
 }

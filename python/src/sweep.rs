@@ -12,6 +12,7 @@ use cutline_results::{
 use cutline_scenario::execution::{Executed, Rows};
 use cutline_scenario::{Scenario, SweepPoint, runner};
 use pyo3::prelude::*;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -140,7 +141,7 @@ impl SweepPlan {
             let (mut rows, mut failed) = (RunResult::default(), Vec::new());
             for (index, (key, point)) in self.runs.iter().enumerate().take(end).skip(start) {
                 let scenario = &self.points[*point].scenario;
-                let run = || simulated(scenario, key.seed, &self.cancel, &self.simulated);
+                let run = || simulated(scenario, key.seed, NonZeroUsize::MIN, &self.cancel, &self.simulated);
                 match guard(run)? {
                     Ok(mut result) => {
                         result.stamp(key);

@@ -16,7 +16,7 @@ use crate::{interrupt, output};
 use cutline_results::ExistingResults;
 use cutline_scenario::execution::Execution;
 use cutline_scenario::runner::{self, RunOptions};
-use cutline_scenario::{Scenario, SweepPoint, threads_for};
+use cutline_scenario::{Scenario, SweepPoint, cores_of_run, threads_for};
 use cutline_sim::Network;
 pub use outcome::Outcome;
 use std::num::NonZeroUsize;
@@ -103,9 +103,8 @@ fn threads_of_runs(
     threads: Option<NonZeroUsize>,
     runs: usize,
 ) -> (NonZeroUsize, NonZeroUsize) {
-    let divided = |by: usize| NonZeroUsize::new(cores.get() / by.max(1)).unwrap_or(NonZeroUsize::MIN);
-    let at_once = jobs.unwrap_or_else(|| divided(threads.map_or(1, NonZeroUsize::get)));
-    (at_once, divided(at_once.get().min(runs)))
+    let at_once = jobs.unwrap_or_else(|| cores_of_run(cores, threads.unwrap_or(NonZeroUsize::MIN), usize::MAX));
+    (at_once, cores_of_run(cores, at_once, runs))
 }
 
 /// Returns a sentence about the runs that are finished when the command is interrupted.

@@ -26,7 +26,7 @@ pub use file::ScenarioFile;
 pub use flows_file::FlowsFile;
 pub use generate::{Joint, Skeleton, parse_graph};
 pub use lower::LowerError;
-pub use parallel::threads_for;
+pub use parallel::{cores_of_run, threads_for};
 pub use simulate::SimulateError;
 pub use spec::Scenario;
 pub use sweep::{BASE, SweepPoint};

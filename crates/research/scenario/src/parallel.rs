@@ -24,6 +24,11 @@ pub fn threads_for(network: &Network, free: NonZeroUsize) -> NonZeroUsize {
     if network.flows().len() < FLOWS { NonZeroUsize::MIN } else { free }
 }
 
+/// Returns the number of cores for each of `runs` runs, of which at most `at_once` run at the same time.
+pub fn cores_of_run(cores: NonZeroUsize, at_once: NonZeroUsize, runs: usize) -> NonZeroUsize {
+    NonZeroUsize::new(cores.get() / at_once.get().min(runs).max(1)).unwrap_or(NonZeroUsize::MIN)
+}
+
 impl Scenario {
     /// Simulates `network`, which must come from [`Scenario::network_of`] with this seed, on at most `threads` threads. Networks that
     /// are simulated event by event, or have fewer stages, have fewer. The caller can set `cancel` to end the run early.
