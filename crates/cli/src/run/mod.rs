@@ -103,7 +103,8 @@ fn threads_of_runs(
     threads: Option<NonZeroUsize>,
     runs: usize,
 ) -> (NonZeroUsize, NonZeroUsize) {
-    let at_once = jobs.unwrap_or_else(|| cores_of_run(cores, threads.unwrap_or(NonZeroUsize::MIN), usize::MAX));
+    let at_once =
+        jobs.unwrap_or_else(|| cores_of_run(cores, threads.unwrap_or(NonZeroUsize::MIN), usize::MAX));
     (at_once, cores_of_run(cores, at_once, runs))
 }
 
