@@ -8,13 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CHECK(truth)                                                                                                   \
-    do {                                                                                                               \
-        if (!(truth)) {                                                                                                \
-            fprintf(stderr, "line %d: %s: %s (errno %d)\n", __LINE__, #truth, cutline_error(), errno);                \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
-    } while (0)
+#include "check.h"
 
 int main(int count, char **words)
 {

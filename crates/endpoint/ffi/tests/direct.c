@@ -11,13 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(truth)                                                                                                   \
-    do {                                                                                                               \
-        if (!(truth)) {                                                                                                \
-            fprintf(stderr, "line %d: %s: %s (errno %d)\n", __LINE__, #truth, cutline_error(), errno);                \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
-    } while (0)
+#include "check.h"
 
 enum { LONGEST = 66000, ROUNDS = 20 };
 

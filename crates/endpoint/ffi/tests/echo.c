@@ -10,21 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define CHECK(condition)                                                                              \
-    do {                                                                                              \
-        if (!(condition)) {                                                                           \
-            fprintf(stderr, "%s:%d: %s: %s (%s)\n", __FILE__, __LINE__, #condition, cutline_error(),  \
-                    strerror(errno));                                                                 \
-            return 1;                                                                                 \
-        }                                                                                             \
-    } while (0)
-#define CHECK_THREAD(condition)                                                                       \
-    do {                                                                                              \
-        if (!(condition)) {                                                                           \
-            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #condition, cutline_error());      \
-            return (void *)1;                                                                         \
-        }                                                                                             \
-    } while (0)
+#include "check.h"
 
 enum { ROUNDS = 50 };
 
@@ -34,13 +20,13 @@ static void *echo(void *listener)
     struct sockaddr_in from;
     socklen_t length = sizeof from;
     cutline_socket *socket = cutline_accept(listener, (struct sockaddr *)&from, &length);
-    CHECK_THREAD(socket && length == sizeof from && from.sin_family == AF_INET);
+    CHECK(socket && length == sizeof from && from.sin_family == AF_INET);
     char buffer[2000];
     ssize_t bytes;
     while ((bytes = cutline_recv(socket, buffer, sizeof buffer, 0)) > 0)
-        CHECK_THREAD(cutline_send(socket, buffer, (size_t)bytes, MSG_NOSIGNAL) == bytes);
-    CHECK_THREAD(bytes == 0);
-    CHECK_THREAD(cutline_close(socket) == 0);
+        CHECK(cutline_send(socket, buffer, (size_t)bytes, MSG_NOSIGNAL) == bytes);
+    CHECK(bytes == 0);
+    CHECK(cutline_close(socket) == 0);
     return NULL;
 }
 
@@ -157,7 +143,7 @@ static void *refuse(void *listener)
     while (!is_over) {
         struct pollfd descriptor = {.fd = cutline_fd(listener), .events = POLLIN};
         poll(&descriptor, 1, 20);
-        CHECK_THREAD(cutline_accept(listener, NULL, NULL) == NULL && errno == EAGAIN);
+        CHECK(cutline_accept(listener, NULL, NULL) == NULL && errno == EAGAIN);
     }
     return NULL;
 }

@@ -8,14 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define CHECK(condition)                                                                              \
-    do {                                                                                              \
-        if (!(condition)) {                                                                           \
-            fprintf(stderr, "%s:%d: %s: %s (%s)\n", __FILE__, __LINE__, #condition, cutline_error(),  \
-                    strerror(errno));                                                                 \
-            return 1;                                                                                 \
-        }                                                                                             \
-    } while (0)
+#include "check.h"
 
 static atomic_int is_over;
 

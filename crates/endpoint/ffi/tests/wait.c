@@ -10,13 +10,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#define CHECK(truth)                                                                                                   \
-    do {                                                                                                               \
-        if (!(truth)) {                                                                                                \
-            fprintf(stderr, "line %d: %s: %s (errno %d)\n", __LINE__, #truth, cutline_error(), errno);                \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
-    } while (0)
+#include "check.h"
 
 static void handle(int number)
 {
