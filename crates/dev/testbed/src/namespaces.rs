@@ -4,6 +4,7 @@ use crate::skip;
 use cutline_sys::SysError;
 use cutline_sys::namespace::{Namespace, sweep};
 use rustix::process::geteuid;
+use std::net::{SocketAddrV6, UdpSocket};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::thread::sleep;
@@ -58,4 +59,27 @@ pub fn wait_for_carriers(namespace: &Namespace) {
         sleep(PAUSE);
     }
     panic!("routes without carrier after {PATIENCE:?}:\n{routes}");
+}
+
+/// Waits until these own addresses of a namespace can be connected to. The kernel makes the routes to an address of IPv6 a little after
+/// the address, and later on a busy machine.
+///
+/// # Panics
+/// When an address cannot be connected to after a minute.
+#[track_caller]
+pub fn wait_for_routes(namespace: &Namespace, addresses: &[SocketAddrV6]) {
+    const PAUSE: Duration = Duration::from_millis(5);
+    const PATIENCE: Duration = Duration::from_secs(60);
+    for address in addresses {
+        let connect = || UdpSocket::bind("[::]:0").and_then(|socket| socket.connect(address));
+        let mut outcome = Ok(());
+        for _ in 0..PATIENCE.as_millis() / PAUSE.as_millis() {
+            outcome = namespace.within(connect).expect("the namespace exists");
+            if outcome.is_ok() {
+                break;
+            }
+            sleep(PAUSE);
+        }
+        outcome.unwrap_or_else(|error| panic!("{address} after {PATIENCE:?}: {error}"));
+    }
 }
