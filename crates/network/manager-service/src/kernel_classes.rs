@@ -7,17 +7,20 @@
 //! best effort  all other traffic of the host
 //! ```
 //!
-//! What exceeds the rate of a class leaves in turn with best effort ([`HtbShaper`]), so each class is policed as a whole.
+//! Packets beyond the rate of a class take turns with best effort ([`HtbShaper`]), so each class is policed as a whole.
 
 use crate::config::ManagedInterface;
 use cutline_allocation::status::{InterfaceClassesStatus, KernelClassStatus};
 use cutline_flow::{FlowSelector, TrafficSpec};
 use cutline_netlink::{ClassId, Counters, Error, HtbShaper, Interface, ShaperOptions, sweep};
+use cutline_sys::now;
 use cutline_units::{Bytes, Duration, Instant, Rate};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Shortest time between two changes of the classes: flows that begin together change them once.
 const PAUSE: Duration = Duration::from_millis(100);
+/// Time for which changes may keep requests waiting: a filter takes up to a millisecond. The rest follows in the next turn.
+const TURN: Duration = Duration::from_millis(20);
 /// Interval at which classes that another program has removed are noticed.
 const CHECK: Duration = Duration::from_secs(1);
 /// Interval of attempts while the classes cannot be installed.
@@ -53,6 +56,8 @@ pub struct KernelClasses {
     /// Earliest time of the next update.
     next_update: Instant,
     next_check: Instant,
+    /// The last counters, with their time.
+    statuses: Option<(Instant, Vec<InterfaceClassesStatus>)>,
     notices: Vec<String>,
 }
 
@@ -121,16 +126,21 @@ impl KernelClasses {
             return;
         }
         self.next_update = now.saturating_add(PAUSE);
+        self.statuses = None;
         let mut wanted = wanted();
         for interface in &mut self.interfaces {
             let classes = wanted.remove(&interface.name).unwrap_or_default();
-            interface.update(now, &classes, &mut self.notices);
+            if !interface.update(now, &classes, &mut self.notices) {
+                (self.is_stale, self.next_update) = (true, now);
+            }
         }
     }
 
-    /// Returns the counters of all classes.
-    pub fn statuses(&mut self) -> Vec<InterfaceClassesStatus> {
-        self.interfaces.iter_mut().map(InterfaceClasses::status).collect()
+    /// Returns the counters of all classes. The kernel is asked at most ten times a second, however many clients want them.
+    pub fn statuses(&mut self, now: Instant) -> Vec<InterfaceClassesStatus> {
+        let recent = self.statuses.take().filter(|(at, _)| now.saturating_since(*at) < PAUSE);
+        let ask = || (now, self.interfaces.iter_mut().map(InterfaceClasses::status).collect());
+        self.statuses.insert(recent.unwrap_or_else(ask)).1.clone()
     }
 
     /// Takes the notices for the log.
@@ -178,22 +188,27 @@ impl InterfaceClasses {
         (self.problem, self.retry) = (Some(why), now.saturating_add(RETRY));
     }
 
-    fn update(&mut self, now: Instant, wanted: &[WantedClass; 2], notices: &mut Vec<String>) {
+    /// Makes the classes as wanted. Returns false if a turn was not long enough for all changes.
+    fn update(&mut self, now: Instant, wanted: &[WantedClass; 2], notices: &mut Vec<String>) -> bool {
         if self.problem.is_some() && now < self.retry {
-            return;
+            return true;
         }
-        match self.make(wanted) {
-            Ok(()) => {
+        match self.make(wanted, now.saturating_add(TURN)) {
+            Ok(is_whole) => {
                 if self.problem.take().is_some() {
                     notices.push(format!("classes of `{}`: they are there", self.name));
                 }
+                is_whole
             }
-            Err(error) => self.fail(now, &error, notices),
+            Err(error) => {
+                self.fail(now, &error, notices);
+                true
+            }
         }
     }
 
-    /// Makes the classes as wanted.
-    fn make(&mut self, wanted: &[WantedClass; 2]) -> Result<(), Error> {
+    /// Makes the classes as wanted, as far as it goes until `until`. Returns true if that is all.
+    fn make(&mut self, wanted: &[WantedClass; 2], until: Instant) -> Result<bool, Error> {
         let shaper = if let Some(shaper) = &mut self.shaper {
             shaper
         } else {
@@ -210,10 +225,11 @@ impl InterfaceClasses {
             (installed, _) => installed.is_none(),
         };
         order.sort_by_key(grows);
+        let mut is_whole = true;
         for class in order {
-            make(shaper, &mut self.classes[class], specs[class], &wanted[class].packets)?;
+            is_whole &= make(shaper, &mut self.classes[class], specs[class], &wanted[class].packets, until)?;
         }
-        Ok(())
+        Ok(is_whole)
     }
 
     fn status(&mut self) -> InterfaceClassesStatus {
@@ -246,21 +262,22 @@ impl InterfaceClasses {
     }
 }
 
-/// Makes a class as wanted: its rate, and the filters of its packets. A class without packets is removed.
+/// Makes a class as wanted: its rate, and the filters of its packets, as far as it goes until `until`. A class without packets is removed.
+/// Returns true if that is all.
 fn make(
     shaper: &mut HtbShaper,
     class: &mut Option<InstalledClass>,
     spec: Option<TrafficSpec>,
     packets: &BTreeSet<FlowSelector>,
-) -> Result<(), Error> {
+    until: Instant,
+) -> Result<bool, Error> {
     let Some(spec) = spec else {
-        return class.take().map_or(Ok(()), |installed| shaper.remove(installed.id));
+        class.take().map_or(Ok(()), |installed| shaper.remove(installed.id))?;
+        return Ok(true);
     };
-    let Some(installed) = class else {
-        let filters: Vec<FlowSelector> = packets.iter().copied().collect();
-        let id = shaper.add(&spec, &filters)?;
-        *class = Some(InstalledClass { id, spec, packets: packets.clone() });
-        return Ok(());
+    let installed = match class {
+        Some(installed) => installed,
+        None => class.insert(InstalledClass { id: shaper.add(&spec, &[])?, spec, packets: BTreeSet::new() }),
     };
     if installed.spec != spec {
         shaper.change(installed.id, &spec)?;
@@ -273,10 +290,13 @@ fn make(
     }
     let new: Vec<FlowSelector> = packets.difference(&installed.packets).copied().collect();
     for filter in new {
+        if now() >= until {
+            return Ok(false);
+        }
         shaper.add_filter(installed.id, &filter)?;
         installed.packets.insert(filter);
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Returns the token buckets of classes; `None` for one without packets. Rates that do not fit, because of the headers of the link, shrink

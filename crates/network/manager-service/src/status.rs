@@ -43,7 +43,7 @@ impl ManagedHost {
             all_flows: places.len() as u64,
             flows,
             paths: self.path_statuses(now),
-            kernel_classes: self.kernel_classes.statuses(),
+            kernel_classes: self.kernel_classes.statuses(now),
             clients: 0,
             refused_clients: 0,
             counters: ManagerCounters {

@@ -105,6 +105,29 @@ fn flows_have_the_class_of_their_requests_and_other_traffic_has_another() {
         .unwrap();
 }
 
+/// More filters than a turn of the manager has time for.
+#[test]
+fn hundreds_of_flows_have_their_class_in_turns() {
+    const FLOWS: u16 = 500;
+    let Some([sender, _receiver]) = hosts("kt") else { return };
+    let place = place(100);
+    sender
+        .within(|| {
+            let _service = place.start();
+            let mut client = place.client();
+            for number in 0..FLOWS {
+                client
+                    .admit(number.into(), flow(SchedulingClass::RealTime, [4000 + number, 5000], 1))
+                    .unwrap();
+            }
+            let made = || (class(&place, "real-time").flows, class(&place, "real-time").rate_bps);
+            assert!(eventually(PATIENCE, || made() == (500, 50_000_000)), "{:?}", made());
+            drop(client);
+            assert!(eventually(PATIENCE, || classes(&place).classes.len() == 1));
+        })
+        .unwrap();
+}
+
 #[test]
 fn classes_that_another_program_removes_are_made_again() {
     let Some([sender, _receiver]) = hosts("kr") else { return };

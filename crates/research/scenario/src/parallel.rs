@@ -76,15 +76,15 @@ impl Scenario {
             let others: Vec<_> = (1..plan.shards())
                 .map(|number| {
                     scope.spawn(move || {
-                        let _broken = BreakOnPanic(meeting);
-                        meeting.run(start(number)?, number, || false, |_| {})
+                        let mut part = Part { meeting, is_done: false };
+                        part.run(start(number)?, number, || false, |_| {})
                     })
                 })
                 .collect();
-            let first = start(0).and_then(|shard| {
-                let _broken = BreakOnPanic(meeting);
-                meeting.run(shard, 0, || cancel.load(Ordering::Relaxed), progress)
-            });
+            let first = {
+                let mut part = Part { meeting, is_done: false };
+                start(0).and_then(|shard| part.run(shard, 0, || cancel.load(Ordering::Relaxed), progress))
+            };
             // A panic of a thread is a bug in the simulation. It is propagated with its message.
             let joined = others
                 .into_iter()
@@ -179,13 +179,30 @@ impl Meeting {
     }
 }
 
-/// Tells the other threads that this one will not come, if it panics.
-struct BreakOnPanic<'m>(&'m Meeting);
+/// The part of a thread. If it is dropped before its end, as by a panic, the other threads do not wait for it.
+struct Part<'m> {
+    meeting: &'m Meeting,
+    is_done: bool,
+}
 
-impl Drop for BreakOnPanic<'_> {
+impl Part<'_> {
+    fn run(
+        &mut self,
+        shard: Shard,
+        number: usize,
+        stops: impl Fn() -> bool,
+        progress: impl FnMut(Instant),
+    ) -> Result<Shard, SimulateError> {
+        let shard = self.meeting.run(shard, number, stops, progress)?;
+        self.is_done = true;
+        Ok(shard)
+    }
+}
+
+impl Drop for Part<'_> {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.is_broken.store(true, Ordering::Relaxed);
+        if !self.is_done {
+            self.meeting.is_broken.store(true, Ordering::Relaxed);
         }
     }
 }
