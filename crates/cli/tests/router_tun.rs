@@ -348,6 +348,13 @@ impl Home {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    /// As [`Self::assert_shaped`], if this host translates addresses.
+    fn assert_shaped_if(&self, translates: bool, socket: &str) {
+        if translates {
+            self.assert_shaped(socket, 6000);
+        }
+    }
+
     /// Waits until packets of the home pass the router, and returns whether the world sees the host's address.
     fn assert_shaped(&self, socket: &str, first_port: u16) {
         let passed = || -> u64 {
@@ -555,6 +562,125 @@ fn a_setup_that_would_cut_hosts_off_is_refused_with_what_to_do() {
         "{end}"
     );
     lab.done(&["router", "undo", "--folder", place]);
+}
+
+/// Returns whether a datagram from one address to another is answered, at the first of 30 ports where it is.
+fn is_answered([from, to]: [(&Namespace, &str); 2], first_port: u16) -> bool {
+    (first_port..first_port + 30).any(|port| {
+        let [asking, answering] = [from, to].map(|(end, address)| {
+            let socket = end.within(|| UdpSocket::bind((address, port)).unwrap()).unwrap();
+            socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+            socket
+        });
+        let mut buffer = [0; 100];
+        let answer = |(_, from)| answering.send_to(b"answer", from).is_ok();
+        asking.send_to(b"hello", (to.1, port)).is_ok()
+            && answering.recv_from(&mut buffer).is_ok_and(answer)
+            && asking.recv(&mut buffer).is_ok_and(|n| &buffer[..n] == b"answer")
+    })
+}
+
+/// A host routes for more networks than the named ones: a second one, containers, a tunnel.
+#[test]
+fn hosts_behind_interfaces_without_a_name_in_the_setup_are_not_cut_off() {
+    for translates in [true, false] {
+        let Some(mut lab) = (if translates { Home::gateway("w") } else { Home::new("w") }) else { return };
+        if !translates {
+            switch(&lab.host, "ipv4/ip_forward", "1");
+            lab.outside.ip(&["route", "add", "default", "via", "10.9.2.1"]).unwrap();
+        }
+        // Strict, as some distributions have it.
+        switch(&lab.host, "ipv4/conf/all/rp_filter", "1");
+        let guest = Namespace::create("wg").unwrap();
+        guest
+            .ip(&["link", "add", "g0", "type", "veth", "peer", "name", "wifi", "netns", lab.host.name()])
+            .unwrap();
+        guest
+            .ip_batch("link set g0 up\naddress add 10.9.3.2/24 dev g0\nroute add default via 10.9.3.1")
+            .unwrap();
+        lab.host.ip_batch("link set wifi up\naddress add 10.9.3.1/24 dev wifi").unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        lab.runtime = Some(folder.path().to_owned());
+        let place = folder.path().join("setups");
+        let place = ["--folder", place.to_str().unwrap()];
+        let up = [&["router", "up", "--lan", "lan", "--wan", "wan", "--rate", "20Mbit"], &place[..]].concat();
+        let before = lab.state();
+        let refused = lab.refused(1, &up);
+        assert!(
+            refused.contains("hosts behind `wifi` would be cut off from wan")
+                && refused.contains("Add --lan wifi"),
+            "{refused}"
+        );
+        assert_eq!(lab.state(), before);
+        let command = refused.split('`').find(|text| text.starts_with("sysctl")).expect("a command");
+        lab.sh(command);
+        let output = lab.cutline(&up);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{said}");
+        assert!(said.contains("warning: what hosts behind `wifi` send does not pass the router"), "{said}");
+        let (home, world) = ((&lab.inside, "10.9.1.2"), (&lab.outside, "10.9.2.2"));
+        let guest = (&guest, "10.9.3.2");
+        for (ends, first_port) in
+            [([home, world], 5000), ([guest, world], 5100), ([home, guest], 5200), ([guest, home], 5300)]
+        {
+            assert!(
+                is_answered(ends, first_port),
+                "from {} to {}, translates: {translates}",
+                ends[0].1,
+                ends[1].1
+            );
+        }
+        lab.assert_shaped_if(translates, &socket_in(folder.path()));
+        lab.done(&[&["router", "down"], &place[..]].concat());
+        assert_eq!(lab.state(), before);
+    }
+}
+
+#[test]
+fn an_interface_below_the_one_that_routes_is_refused_with_its_name() {
+    let Some(lab) = Home::new("v").filter(|_| has_nft()) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().to_str().unwrap();
+    let refused = |lan: &str, wan: &str| {
+        lab.refused(1, &["router", "setup", "--lan", lan, "--wan", wan, "--folder", place])
+    };
+    let into_a_bridge = |port: &str| {
+        let address = if port == "lan" { "10.9.1.1/24" } else { "10.9.2.1/24" };
+        lab.host
+            .ip_batch(&format!(
+                "link add br0 type bridge\nlink set br0 up\naddress del {address} dev {port}\n\
+                 link set {port} master br0\naddress add {address} dev br0"
+            ))
+            .unwrap();
+    };
+    for (port, option) in [("lan", "--lan"), ("wan", "--wan")] {
+        into_a_bridge(port);
+        let said = refused("lan", "wan");
+        assert!(
+            said.contains(&format!(
+                "{option} {port}: it is a member of `br0`, by which this host routes: {option} br0"
+            )),
+            "{said}"
+        );
+        assert!(!lab.state().contains("cut0"));
+        lab.host.ip(&["link", "delete", "br0"]).unwrap();
+        lab.host
+            .ip(&["address", "add", if port == "lan" { "10.9.1.1/24" } else { "10.9.2.1/24" }, "dev", port])
+            .unwrap();
+    }
+    lab.host
+        .ip_batch(
+            "link add link wan name wan.7 type macvlan\nlink set wan.7 up\naddress add 10.9.7.1/24 dev wan.7",
+        )
+        .unwrap();
+    lab.done(&["router", "setup", "--lan", "lan", "--wan", "wan", "--folder", place]);
+    lab.done(&["router", "undo", "--folder", place]);
+    lab.host.ip(&["address", "del", "10.9.2.1/24", "dev", "wan"]).unwrap();
+    let said = refused("lan", "wan");
+    assert!(
+        said.contains("there is one on top of it, `wan.7`, by which this host routes: --wan wan.7"),
+        "{said}"
+    );
 }
 
 /// The units are written, started by systemctl, and removed. A script is in the place of systemctl and runs the units'

@@ -103,6 +103,9 @@ pub fn setup(args: &SetupArgs) -> Result<(), Failure> {
     if args.dry_run {
         return output::print(&setup.shown(nat)?);
     }
+    for warning in setup.warnings()? {
+        crate::message::print(&warning);
+    }
     let stop = interrupt::cancel_flag("What was done is taken back.".to_owned())?;
     setup.make(nat, &stop)?;
     let [first, second] = setup.place.interfaces();

@@ -92,7 +92,7 @@ pub fn up(args: &UpArgs) -> Result<(), Failure> {
     if args.dry_run {
         return output::print(&format!("{}\n# router.toml\n{file}", setup.shown(nat)?));
     }
-    for warning in warnings(&spec) {
+    for warning in setup.warnings()?.into_iter().chain(warnings(&spec)) {
         crate::message::print(&warning);
     }
     let stats = if args.persist {

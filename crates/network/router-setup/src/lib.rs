@@ -9,6 +9,7 @@
 //! plan         the commands of a setup, and those that take them back, as scripts
 //! place        name of a setup, and the folder of its scripts
 //! firewall     the host's own rules, as far as they matter
+//! surroundings the host's other interfaces, as far as they matter
 //! router_file  the router's file
 //! start        a router in the background
 //! units        the units of systemd that do the same at each start of the machine
@@ -22,6 +23,7 @@ mod plan;
 mod router_file;
 mod setup;
 mod start;
+mod surroundings;
 mod units;
 
 pub use error::SetupError;

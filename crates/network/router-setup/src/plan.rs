@@ -2,6 +2,7 @@
 
 use crate::error::SetupError;
 use crate::setup::{NatMode, RoutedSetup};
+use crate::surroundings::DUMMY;
 use cutline_sys::interface::mtu;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -37,7 +38,9 @@ impl Plan {
         for tun in [&near, &far] {
             plan.add(format!("ip tuntap add {tun} mode tun"), format!("ip link delete {tun}"));
             plan.add_kept(format!("ip link set {tun} up txqueuelen 4000{mtu}"));
-            // Packets come from addresses whose routes lead elsewhere, which a strict check would refuse.
+            // Packets come from addresses whose routes lead elsewhere. A strict check would refuse them, and so would any check at an
+            // interface that has no address.
+            plan.add_kept(format!("ip address add {DUMMY}/32 dev {tun}"));
             plan.add_kept(set(&format!("ipv4/conf/{tun}/rp_filter"), "2"));
             for version in ["ipv4", "ipv6"].into_iter().filter(|version| has(version)) {
                 plan.add_kept(set(&format!("{version}/conf/{tun}/ignore_routes_with_linkdown"), "1"));
@@ -173,7 +176,8 @@ fn set(path: &str, value: &str) -> String {
     format!("echo {value} > /proc/sys/net/{path}")
 }
 
-fn read(path: &str) -> Option<String> {
+/// Reads a value below /proc/sys/net.
+pub fn read(path: &str) -> Option<String> {
     std::fs::read_to_string(format!("/proc/sys/net/{path}")).ok().map(|text| text.trim().to_owned())
 }
 

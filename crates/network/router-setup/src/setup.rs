@@ -4,6 +4,7 @@ use crate::error::{SetupError, write};
 use crate::firewall::Rules;
 use crate::place::{SetupPlace, run};
 use crate::plan::Plan;
+use crate::surroundings;
 use cutline_sys::interface::index;
 use cutline_text::Printable;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -82,6 +83,9 @@ impl RoutedSetup {
         if unchecked {
             return Ok(if self.nat == NatMode::Auto { NatMode::None } else { self.nat });
         }
+        if !is_dry {
+            surroundings::check(self)?;
+        }
         let rules = Rules::read();
         self.check_firewall(&rules)?;
         match (self.nat, rules.translate) {
@@ -94,6 +98,22 @@ impl RoutedSetup {
             (NatMode::Auto, false) => Ok(NatMode::None),
             (nat, _) => Ok(nat),
         }
+    }
+
+    /// Returns what the setup leaves out, for a person: other interfaces by which this host routes.
+    ///
+    /// # Errors
+    /// When the interfaces of this host cannot be read.
+    pub fn warnings(&self) -> Result<Vec<String>, SetupError> {
+        let names: Vec<String> =
+            surroundings::left_out(self)?.iter().map(|name| format!("`{}`", Printable(name))).collect();
+        let warning = || {
+            format!(
+                "warning: what hosts behind {} send does not pass the router; name each interface with hosts behind it: --lan INTERFACE",
+                names.join(", ")
+            )
+        };
+        Ok((!names.is_empty()).then(warning).into_iter().collect())
     }
 
     /// Checks the names. They go into scripts, so they have letters, digits and a few signs only.
