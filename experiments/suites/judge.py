@@ -4,6 +4,7 @@
     python3 experiments/suites/judge.py target/trial/cutline            the judged seeds, 9101 to 9103 or 9201 to 9203
     python3 experiments/suites/judge.py target/trial/cutline --seed 101 --seeds 2       seeds for tuning
     ... --queue sieve --queue cake --suite drops --all --page cells.md
+    ... --rivals numbers.json; ... --rivals numbers.json --only pie --only fq-pie          other AQMs, with their defaults
 
 A cell is a point of a scenario's sweep without its queue. The rule, fixed before any run: a cell holds for a queue if, on
 average over the seeds,
@@ -51,10 +52,14 @@ def run(cutline, folder, suite, options):
         command += ["--seed", str(options.seed)]
     if options.seeds:
         command += ["--seeds", str(options.seeds)]
-    sweep = tomllib.loads((folder / f"{suite}.toml").read_text())["sweep"]
-    key = next(key for key, values in sweep.items() if RIVALS[0] in values)
+    scenario = tomllib.loads((folder / f"{suite}.toml").read_text())
+    key = next(key for key, values in scenario["sweep"].items() if RIVALS[0] in values)
     if options.only:
         command += ["--set", f'sweep."{key}"={json.dumps(options.only)}']
+    for queue in options.only or []:
+        if queue not in scenario["queue"]:
+            limit = scenario["queue"][RIVALS[0]]["limit"]
+            command += ["--set", f"queue.{queue}={{aqm={json.dumps(queue)},limit={json.dumps(limit)}}}"]
     for change in options.set:
         command += ["--set", change]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

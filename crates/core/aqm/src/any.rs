@@ -139,6 +139,7 @@ mod tests {
             "fq-pie mean-packet",
             "fq-pie quantum",
             "pie mean-packet",
+            "protected-dual-pi2 mean-packet",
         ];
         assert_eq!(adapted, expected);
     }

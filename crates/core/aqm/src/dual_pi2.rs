@@ -55,7 +55,7 @@ use crate::pool::{Held, List, Pool};
 use crate::queue_core::QueueCore;
 use crate::queue_core::forward_to_core;
 use crate::sample_clock::SampleClock;
-use crate::{Arrival, Departure, Discipline, DropReason, Limit, Queue, Verdict};
+use crate::{Arrival, Backlog, Departure, Discipline, DropReason, Limit, Queue, Verdict};
 use cutline_params::{Choice, ParameterError, Parameters};
 use cutline_units::{Duration, Instant, Probability, RandomStream, Rate, Streams};
 
@@ -331,20 +331,55 @@ fn ramp(params: &DualPi2Params, sojourn: Duration) -> f64 {
     (beyond.as_nanos() as f64 / params.range.as_nanos() as f64).min(1.0)
 }
 
-impl<P: Copy> Queue<P> for DualPi2<P> {
+impl<P: Copy> DualPi2<P> {
+    /// Returns whether the packet goes to the scalable queue.
     #[inline]
-    fn enqueue(&mut self, now: Instant, arrival: Arrival, packet: P, random: &mut RandomStream) -> Verdict {
+    pub(crate) fn has_low_delay(&self, arrival: &Arrival) -> bool {
+        arrival.scalable || u64::from(arrival.hint.level()) <= self.params.low_delay_hints
+    }
+
+    /// Returns the backlog of the scalable queue.
+    pub(crate) const fn low_delay_backlog(&self) -> Backlog {
+        self.scalable.list.backlog
+    }
+
+    /// Returns the scalable queue's own probability at a sojourn time, and the sojourn time from which it is 1.
+    pub(crate) fn ramp_at(&self, sojourn: Duration) -> (f64, Duration) {
+        (ramp(&self.params, sojourn), self.params.min_th + self.params.range)
+    }
+
+    /// Takes the scalable queue's own ramp from `params`.
+    pub(crate) const fn set_ramp(&mut self, params: &DualPi2Params) {
+        (self.params.min_th, self.params.range) = (params.min_th, params.range);
+    }
+
+    /// Offers a packet to the scalable queue, or to the classic one.
+    #[inline]
+    pub(crate) fn enqueue_in(
+        &mut self,
+        low_delay: bool,
+        now: Instant,
+        arrival: Arrival,
+        packet: P,
+        random: &mut RandomStream,
+    ) -> Verdict {
         self.update(now);
         self.dice.prepare(random);
         let size = arrival.size;
         if !self.core.admits(size) {
             return self.core.count_arrival(Verdict::Drop(DropReason::Overflow), size);
         }
-        let low_delay = arrival.scalable || u64::from(arrival.hint.level()) <= self.params.low_delay_hints;
         let side = if low_delay { &mut self.scalable } else { &mut self.classic };
         let may_mark = self.core.ecn && arrival.ecn_capable;
         self.pool.push(&mut side.list, Held { packet, size, arrived: now, may_mark });
         self.core.count_arrival(Verdict::Pass, size)
+    }
+}
+
+impl<P: Copy> Queue<P> for DualPi2<P> {
+    #[inline]
+    fn enqueue(&mut self, now: Instant, arrival: Arrival, packet: P, random: &mut RandomStream) -> Verdict {
+        self.enqueue_in(self.has_low_delay(&arrival), now, arrival, packet, random)
     }
 
     #[inline]

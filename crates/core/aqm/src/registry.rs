@@ -330,6 +330,8 @@ registry! {
         Drr,
         /// A queue for scalable traffic beside one for classic, coupled.
         DualPi2,
+        /// The same, in which flows that build the low-delay queue are sent to the classic one.
+        ProtectedDualPi2,
         /// Little delay for some, no harm for the others.
         Abe,
         /// A flow that has recently used less of its share is served before others.

@@ -75,6 +75,7 @@ mod tests {
             ("strict-priority", Some(800)),
             ("drr", None),
             ("dual-pi2", Some(15)),
+            ("protected-dual-pi2", Some(15)),
             ("abe", Some(800)),
             ("sieve", None),
         ];
