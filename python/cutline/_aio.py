@@ -120,10 +120,12 @@ class Transport(asyncio.Transport):
                 sent = self._connection.send(data)
             except (BlockingIOError, InterruptedError):
                 self._waiting.appendleft(data)
-                if not self._is_stream:
-                    # It waits for its turn rather than for room, which the descriptor does not show.
+                if not self._is_stream or self._connection.joining:
+                    # It waits for its turn, or for the peer to begin, rather than for room. The descriptor does not show that.
                     self._loop.remove_writer(self._descriptor)
-                    self._loop.call_later(0.001, self._write)
+                    self._loop.call_later(0.005 if self._is_stream else 0.001, self._write)
+                else:
+                    self._loop.add_writer(self._descriptor, self._write)
                 break
             except OSError as error:
                 if self._is_stream or error.errno != errno.ENOBUFS:

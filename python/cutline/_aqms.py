@@ -9,7 +9,7 @@ from ._queue import Queue
 
 __all__ = [
     "DropTail", "Pi", "Red", "Ared", "RedWorcester", "Blue", "Sfc", "Pie", "Pi2", "CoDel", "FqCoDel", "FqPie", "Cake",
-    "StrictPriority", "Drr", "DualPi2", "Abe", "Sieve",
+    "StrictPriority", "Drr", "DualPi2", "ProtectedDualPi2", "Abe", "Sieve",
 ]
 
 
@@ -780,6 +780,86 @@ class DualPi2(Queue):
         super().__init__(rate, limit=limit, ecn=ecn, seed=seed, target=target, t_update=t_update, alpha=alpha, beta=beta,
             coupling=coupling, min_th=min_th, range=range, th_len=th_len, not_ect=not_ect, hits=hits, mean_packet=mean_packet,
             drop_overload=drop_overload, classic_share=classic_share, low_delay_hints=low_delay_hints)
+
+
+class ProtectedDualPi2(Queue):
+    """DualPI2 with queue protection (RFC 9957, RFC 9332).
+
+    TSQ does not work over it.
+
+    target: The queuing delay to hold. Allowed is a time from 100 us to 10 s; the default is 15 ms (RFC 9332 appendix A.1).
+    t_update: The time between updates of the probability. Allowed is a time from 1 ms to 10 s; the default is 16 ms (RFC 9332
+        appendix A.1).
+    alpha: The gain on the delay's distance from the target. Allowed is a number from 0 to 100 per s; the default is 0.16 (RFC
+        9332 appendix A.1).
+    beta: The gain on the delay's change since the last update. Allowed is a number from 0 to 100 per s; the default is 3.2 (RFC
+        9332 appendix A.1).
+    coupling: k: scalable packets are marked with probability k p', classic ones hit with p'^2. Allowed is a number from 1 to 10;
+        the default is 2 (RFC 9332 section 2.1).
+    min_th: The sojourn time from which scalable packets are marked whatever p' is. Allowed is a time from 0 ns to 10 s; the
+        default is 475 us (RFC 9957 section 4.1: the ramp of DOCSIS, 475 to 1000 us).
+    range: Width of the marking ramp: the sojourn time above the threshold at which all packets are marked; 0 is a step. Allowed
+        is a time from 0 ns to 10 s; the default is 525 us (RFC 9957 section 4.1: the ramp of DOCSIS, 475 to 1000 us).
+    th_len: Number of scalable packets that must wait behind the packet for its sojourn time to count. Allowed is a whole number
+        from 0 to 1000000 packets; the default is 0 (Linux's min_qlen_step; RFC 9332 appendix A.2 has 1).
+    not_ect: Treatment of packets in the scalable queue that cannot be marked: dropped where others are marked, dropped with p_C,
+        or spared. Allowed is one of as-marks, as-classic, spare; the default is spare (RFC 9332 section 2.5.1.1, with queue
+        protection).
+    hits: Choice of the packets that are hit: by chance, or spaced evenly. Allowed is one of random, even; the default is random
+        (Linux; RFC 9332 appendix A.1 has even).
+    mean_packet: A typical packet: p' hits nothing while less than two of them wait. Allowed is a whole number from 0 to 1000000
+        B; the default is 1514 (Linux: the MTU and the Ethernet header; RFC 9332 has no such rule, which is 0).
+    drop_overload: Drop in overload, where k p' has reached 1. Without it, p' is at most 1 / k, and the queue grows to its limit.
+        Allowed is true or false; the default is true (Linux and RFC 9332 appendix A.2).
+    classic_share: The classic queue sends at least one byte in this many. Allowed is a whole number from 2 to 1000; the default
+        is 10 (Linux: 10 %; RFC 9332 appendix A.2 has 16 as an example).
+    low_delay_hints: Packets with hints up to this go to the scalable queue too. Allowed is a whole number from 0 to 16; the
+        default is 6 (ours: the hints of EF and of NQB, RFC 9956).
+    critical_delay: Delay of the queue up to which no packet is redirected. The delay at which all packets are marked counts if it
+        is longer. Allowed is a time from 0 ns to 10 s; the default is 1 ms (RFC 9957 section 4.1: CRITICALqL_us).
+    critical_score: Queuing score of a flow beyond which its packets are redirected at the critical delay; at twice the delay half
+        of it is enough. Allowed is a time from 0 ns to 5 s; the default is 4 ms (RFC 9957 section 4.1: CRITICALqLSCORE_us).
+    aging: Rate of congestion that a flow may cause without a score: its bytes, each times the probability of a mark. Allowed is a
+        whole number from 1 to 1000000000 B/s; the default is 524288 (RFC 9957 section 4.1: 2^LG_AGING, 2^19).
+    buckets: Number of buckets for flows. Flows without a bucket of their own share another one. Allowed is a whole number from 1
+        to 16384; the default is 32 (RFC 9957 section 4.1: 2^BI_SIZE, 2^5).
+    attempts: Number of buckets that a flow may have, of which it takes the first that is free. Allowed is a whole number from 1
+        to 4; the default is 2 (RFC 9957 section 4.1).
+    """
+
+    name = "protected-dual-pi2"
+
+    def __init__(
+        self,
+        rate: str | float,
+        *,
+        limit: str = "1000 packets",
+        ecn: bool = True,
+        seed: int = 1,
+        target: str | None = None,
+        t_update: str | None = None,
+        alpha: float | str | None = None,
+        beta: float | str | None = None,
+        coupling: float | str | None = None,
+        min_th: str | None = None,
+        range: str | None = None,
+        th_len: int | str | None = None,
+        not_ect: str | None = None,
+        hits: str | None = None,
+        mean_packet: int | str | None = None,
+        drop_overload: bool | None = None,
+        classic_share: int | str | None = None,
+        low_delay_hints: int | str | None = None,
+        critical_delay: str | None = None,
+        critical_score: str | None = None,
+        aging: int | str | None = None,
+        buckets: int | str | None = None,
+        attempts: int | str | None = None,
+    ) -> None:
+        super().__init__(rate, limit=limit, ecn=ecn, seed=seed, target=target, t_update=t_update, alpha=alpha, beta=beta,
+            coupling=coupling, min_th=min_th, range=range, th_len=th_len, not_ect=not_ect, hits=hits, mean_packet=mean_packet,
+            drop_overload=drop_overload, classic_share=classic_share, low_delay_hints=low_delay_hints,
+            critical_delay=critical_delay, critical_score=critical_score, aging=aging, buckets=buckets, attempts=attempts)
 
 
 class Abe(Queue):

@@ -469,9 +469,17 @@ class Connection(_Base):
         return self._native.pending()
 
     @property
+    def joining(self):
+        """True while an accepted stream waits for its peer to begin, before which sending may wait.
+
+        The descriptor does not show it: it is writable.
+        """
+        return self._native.joining()
+
+    @property
     def has_qos_peer(self):
-        """True if the peer is a QoS socket. One that was accepted waits until that is known."""
-        return self._native.has_qos_peer()
+        """True if the peer is a QoS socket. An accepted stream waits until that is known, or for its timeout."""
+        return self._waiting(self._native.has_qos_peer)
 
     @property
     def mib(self):

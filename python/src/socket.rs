@@ -228,6 +228,11 @@ impl Socket {
         self.socket.has_pending().unwrap_or(false)
     }
 
+    /// True while an accepted stream waits for the first bytes of its peer, and may not be able to send before.
+    fn joining(&self) -> bool {
+        matches!(&self.socket, AnySocket::Stream(stream) if stream.is_joining())
+    }
+
     fn set_nonblocking(&self, nonblocking: bool) -> PyResult<()> {
         self.socket.set_nonblocking(nonblocking).map_err(failed_io)
     }
@@ -257,7 +262,7 @@ impl Socket {
     }
 
     fn has_qos_peer(&self, py: Python<'_>) -> PyResult<bool> {
-        py.detach(|| self.socket.has_qos_peer()).map_err(failed_io)
+        waiting(py, || self.socket.has_qos_peer())
     }
 
     /// The next event as JSON and in words; waits for it so many seconds.

@@ -379,6 +379,25 @@ class Servers(unittest.IsolatedAsyncioTestCase):
             server.close()
             server.abort_clients()
 
+    async def test_a_server_that_greets_first_rests_until_the_peer_begins(self):
+        greeted = asyncio.Queue()
+
+        async def serve(reader, writer):
+            transport = writer.transport
+            calls, send = [], transport._connection.send
+            transport._connection.send = lambda data: calls.append(1) or send(data)
+            writer.write(b"220 hello")
+            await asyncio.sleep(0.5)
+            greeted.put_nowait(len(calls))
+            writer.transport.abort()
+
+        server = await socket.start_server(serve, LOOPBACK, options=QUICK, key=b"k" * 32)
+        with plain.create_connection(server.getsockname()):
+            # Each call waits for 5 ms.
+            self.assertLess(await asyncio.wait_for(greeted.get(), 60), 150)
+        server.close()
+        await asyncio.wait_for(server.wait_closed(), 60)
+
     async def test_without_descriptors_a_server_reports_and_rests(self):
         def serve(reader, writer):
             writer.close()
@@ -507,6 +526,18 @@ class Waiting(unittest.TestCase):
         # As fast as the peer takes nothing, or as the specification allows.
         for call in ("client.recv(10)", "while True: client.send(bytes(1000))"):
             self.interrupted(self.CONNECTED + call, spec={"send": {"max-rate": 0.1, "size": "1000 B", "coerce": True}})
+
+    SILENT = ("import socket as plain; other = plain.create_connection(server.getsockname()); accepted = server.accept()[0]; waits()\n"
+              "                ")
+
+    def test_a_call_that_waits_for_the_peer_to_begin_can_be_interrupted_and_has_the_timeout(self):
+        for call in ("accepted.has_qos_peer", "accepted.recv(10)"):
+            self.interrupted(self.SILENT + call, types=["SOCK_STREAM"])
+        with socket.create_server(LOOPBACK, options=QUICK) as server, plain.create_connection(server.getsockname()):
+            with server.accept()[0] as accepted:
+                accepted.settimeout(0.05)
+                for call in (lambda: accepted.recv(10), lambda: accepted.has_qos_peer):
+                    self.assertRaises(TimeoutError, call)
 
     def test_connecting_can_be_interrupted(self):
         with Silent() as silent:

@@ -82,7 +82,7 @@ pub mod xdp;
 pub use clock::now;
 pub use error::SysError;
 pub use ioctl::{receive_queue, send_queue};
-pub use lock::lock;
+pub use lock::{lock, try_lock};
 pub use offload::Offloads;
 pub use peer_groups::peer_groups;
 pub use random::random;

@@ -30,7 +30,7 @@ use crate::hint_mark::{hint_of, mark};
 use crate::keeper::KeptConnection;
 use crate::mib::Mib;
 use crate::options::QosOptions;
-use crate::patience::Patience;
+use crate::patience::{Patience, Until};
 use crate::publication::{self, ConnectionGlance, RowTexts};
 use crate::recovery::{Admission, Recovery};
 use crate::signals;
@@ -42,10 +42,10 @@ use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::frame::{End, STREAM_HEADER};
 use cutline_signal::mib::TcpFigures;
 use cutline_signal::session::{Direction, Inbound, Outbound, Session, Standing};
-use cutline_sys::lock;
 use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags};
 use cutline_sys::tcp::{is_delivered, set_max_pacing_rate, tcp_info};
+use cutline_sys::{lock, try_lock};
 use cutline_units::{Bytes, Duration, Hint, Instant, Rate};
 use inlet::{Inlet, Taken};
 use linger::Listed;
@@ -108,6 +108,8 @@ struct Inner {
 const JOINING_EVERY: Duration = Duration::from_millis(10);
 /// Interval of checks of a stream whose directions both ended, until the peer has everything.
 const ENDING_EVERY: Duration = Duration::from_millis(20);
+/// Time after which a call looks again while another one negotiates.
+const OTHER_CALL: Duration = Duration::from_millis(5);
 /// The rate of a stream that is not paced.
 const UNPACED: u64 = u64::MAX;
 
@@ -173,13 +175,14 @@ impl QosTcpStream {
     }
 
     /// Returns whether the peer is a QoS socket. On a stream that was accepted it waits until that is
-    /// known, which the first bytes from the peer show.
+    /// known, which the first bytes from the peer show, or for the read timeout.
     ///
     /// # Errors
-    /// When the ends do not agree, or the connection is broken.
+    /// When the ends do not agree, the connection is broken, or the read timeout is over
+    /// ([`io::ErrorKind::WouldBlock`]).
     pub fn has_qos_peer(&self) -> Result<bool, QosError> {
         self.0.connection.check_process()?;
-        self.0.join()?;
+        self.0.join(&self.0.read_patience.until())?;
         Ok(matches!(self.0.connection.standing(), Standing::Joined(_)))
     }
 
@@ -420,18 +423,24 @@ impl Inner {
         self.outlet.try_lock().is_ok_and(|outlet| outlet.is_shut_down())
     }
 
-    /// Negotiates until it is known whether the peer takes part.
-    fn join(&self) -> Result<(), QosError> {
-        if self.connection.standing() != Standing::Joining {
-            return Ok(());
-        }
+    /// Negotiates until it is known whether the peer takes part, or until the deadline of the call.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] at the deadline, and when the socket does not wait.
+    fn join(&self, call: &Until) -> Result<(), QosError> {
         let failed = || QosError::system("cannot reach the peer");
         let is_waiting = !self.nonblocking.load(Ordering::Relaxed);
-        let mut inlet = lock(&self.inlet);
         let since = if is_waiting { now() } else { self.since };
         let until = since.saturating_add(self.patience);
-        while let Some(due) = self.negotiate_until(&mut inlet, until)? {
-            if !is_waiting {
+        while self.connection.standing() == Standing::Joining {
+            // Another call that waits for the peer negotiates for both.
+            let due = match try_lock(&self.inlet) {
+                Some(mut inlet) => self.negotiate_until(&mut inlet, until)?,
+                None => Some(now().saturating_add(OTHER_CALL)),
+            };
+            let Some(due) = due else { break };
+            let due = call.time().map_or(due, |end| due.min(end));
+            if !is_waiting || call.time().is_some_and(|end| now() >= end) {
                 return Err(failed()(io::Error::from(io::ErrorKind::WouldBlock)));
             }
             let mut readable = [PollFd::new(&self.socket, PollFlags::IN)];
@@ -483,11 +492,11 @@ impl Inner {
 
     fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         self.connection.check_process()?;
-        let Some(recovery) = &self.recovery else {
-            self.join()?;
-            return self.read_from(&mut lock(&self.inlet), buffer);
-        };
         let until = self.read_patience.until();
+        let Some(recovery) = &self.recovery else {
+            self.join(&until)?;
+            return self.read_from(&mut lock(&self.inlet), buffer, &until);
+        };
         loop {
             recovery.serve(self);
             {
@@ -498,7 +507,7 @@ impl Inner {
                     return Ok(left);
                 }
                 if recovery.admit(Direction::Receive)? == Admission::Up {
-                    let read = self.read_from(&mut inlet, buffer);
+                    let read = self.read_from(&mut inlet, buffer, &until);
                     let is_end = matches!(read, Ok(0)) && !buffer.is_empty();
                     let is_lost = self.notice(read.as_ref().err(), Met::ByCall) || is_end && self.is_lost();
                     if !is_lost {
@@ -511,11 +520,10 @@ impl Inner {
         }
     }
 
-    fn read_from(&self, inlet: &mut Inlet, buffer: &mut [u8]) -> io::Result<usize> {
+    fn read_from(&self, inlet: &mut Inlet, buffer: &mut [u8], until: &Until) -> io::Result<usize> {
         if buffer.is_empty() || self.is_reading_over() {
             return Ok(0);
         }
-        let until = self.read_patience.until();
         let Standing::Joined(token) = self.connection.standing() else {
             let length = loop {
                 match inlet.read_plain(&self.socket, buffer) {
@@ -621,7 +629,7 @@ impl Inner {
                 // No question has come whether this end is a QoS socket, so the other one is none.
                 self.act(|session, out, inbound| session.on_foreign(now(), out, inbound));
             }
-            self.join()?;
+            self.join(&self.write_patience.until())?;
         }
         self.write_to(&mut lock(&self.outlet), bytes)
     }

@@ -489,3 +489,32 @@ fn the_port_of_a_closed_listener_is_free_for_another_one() {
     }
     std::net::UdpSocket::bind(address).unwrap();
 }
+
+/// A client that never sends anything holds no server up, with and without a key, however many calls wait for it.
+#[test]
+fn a_timeout_ends_the_wait_for_a_peer_that_does_not_begin() {
+    for has_key in [false, true] {
+        let mut options = quick(QosOptions::default());
+        if has_key {
+            options = options.key(b"a key of thirty-two bytes, or so.").unwrap();
+        }
+        let listener = QosTcpListener::bind("127.0.0.1:0", &options).unwrap();
+        let silent = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (ours, _) = listener.accept().unwrap();
+        let time = Some(time::Duration::from_millis(50));
+        ours.set_read_timeout(time).unwrap();
+        ours.set_write_timeout(time).unwrap();
+        thread::scope(|scope| {
+            let read = || (&ours).read(&mut [0; 10]).map_err(|error| error.kind());
+            let reads = [(); 2].map(|()| scope.spawn(read));
+            if has_key {
+                assert_eq!((&ours).write(b"220 hello").unwrap_err().kind(), io::ErrorKind::WouldBlock);
+            }
+            for reads in reads {
+                assert_eq!(reads.join().unwrap(), Err(io::ErrorKind::WouldBlock), "has a key: {has_key}");
+            }
+        });
+        assert!(ours.has_qos_peer().is_err());
+        drop(silent);
+    }
+}
