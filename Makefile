@@ -32,7 +32,7 @@ NETWORK := sys netlink direct socket gateway traffic daemon manager-service
 LABORATORIES := cli lab baseline-runner
 NET := $(foreach name,$(NETWORK) $(LABORATORIES),-p cutline-$(name))
 
-.PHONY: help setup trial demo check bpf test test-vm test-net test-real-time attack properties bless lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-linux-tcp validate-traces validate-exec validate-page validate-explain validate-mib validate-programs validate-rsvp validate-recipes install install-command install-library install-service deb check-deb check-systemd package wheel check-wheel python-reference bench-python python-tree test-python test-python-quick test-python-full clean service
+.PHONY: help setup trial demo check bpf test test-vm test-net test-real-time attack properties bless python-bless fuzz fuzz-corpus lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-linux-tcp validate-traces validate-exec validate-page validate-explain validate-mib validate-programs validate-rsvp validate-recipes install install-command install-library install-service deb check-deb check-systemd package wheel check-wheel python-reference bench-python python-tree test-python test-python-quick test-python-full clean service
 
 help:
 	@echo "make demo      build, run the whole TSQ evaluation, write the report ($(RESULTS)/tsq/report.html)"
@@ -142,6 +142,10 @@ bless: setup
 	CUTLINE_BLESS=1 $(CARGO) test --locked -p cutline-translate --test guide_pages
 	CUTLINE_BLESS=1 $(CARGO) test --locked -p cutline-aqm -p cutline-results -p cutline-fuzz -p cutline-scenario -p cutline-cli -p cutline-ffi \
 		-p cutline-rsvp --test all -- header:: pages:: congestion_controls:: goldens:: broken:: guide_pages:: seeds:: schemas:: captures::
+
+# The generated files of the Python package, which need the package.
+python-bless: python-tree
+	PYTHONPATH=$(CURDIR)/target/python-tree PYTHONDONTWRITEBYTECODE=1 target/venv/bin/python python/tools/generate_aqms.py
 
 # Guided by coverage, with new seeds. What fails is kept in crates/dev/fuzz/failures, and the command that replays it is printed.
 fuzz: setup

@@ -215,7 +215,7 @@ mod tests {
                 if size == 200 {
                     longest = longest.max(free_at.saturating_since(arrived).as_nanos() / 1000);
                 }
-                free_at = free_at + RATE.transmission_time(Bytes::new(size.into()));
+                free_at += RATE.transmission_time(Bytes::new(size.into()));
             }
             enqueue(now, scalable(1, 1500), 1);
             if tick % 100 == 50 {
