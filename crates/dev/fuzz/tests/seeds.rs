@@ -18,8 +18,8 @@ use cutline_results::{
     RunStore, SeriesRow, Summary, TimingRow, write_table,
 };
 use cutline_router_service::{
-    AutorateStatistics, Direction, HintStatistics, Interface, PacketCount, ReloadStatus, ReservationAction,
-    ReservationRequest, RouterDirection, RouterSpec, Statistics, configuration,
+    AutorateStatistics, Direction, HintStatistics, HostStatistics, Interface, PacketCount, ReloadStatus,
+    ReservationAction, ReservationRequest, RouterDirection, RouterSpec, Statistics, configuration,
 };
 use cutline_rsvp::intserv::{Adspec, Flowspec, Tspec};
 use cutline_rsvp::{message as rsvp, object};
@@ -311,7 +311,40 @@ fn what_processes_publish_and_managers_ask() {
         line(serde_json::json!({ "router": Statistics::default() })),
         line(serde_json::json!({ "gone": { "kind": "program", "number": 0 } })),
     ];
-    check("publication", vec![seed("every-kind", lines.concat())]);
+    // Numbers that a process may state, whose sums have no room.
+    let most = PacketCount { packets: u64::MAX, bytes: u64::MAX };
+    let mut row = row;
+    (row.reserved_bps, row.retransmissions) = (Some(u64::MAX), Some(u64::MAX));
+    for direction in [&mut row.send, &mut row.receive] {
+        direction.throughput_bps = Some(u64::MAX);
+        direction.violations_begun = u64::MAX;
+        (direction.lost_messages, direction.received_messages) = (u64::MAX, u64::MAX);
+        direction.delay_buckets_ms =
+            Some(BucketCounts { bounds: vec![5.0, 5.0], counts: vec![u64::MAX; 3], sum: f64::MAX });
+    }
+    let mut statistics = Statistics { elapsed_s: 1.0, ..Statistics::default() };
+    for direction in [&mut statistics.forward, &mut statistics.reverse] {
+        direction.dropped = ["early", "overflow", "x"].map(|reason| (reason.to_owned(), most)).into();
+        (direction.received, direction.sent, direction.rate_bps) = (most, most, 1);
+        direction.waits_us = BucketCounts { bounds: vec![1.0], counts: vec![u64::MAX; 2], sum: f64::MAX };
+        direction.hints = vec![HintStatistics { hint: 6, departed: most, ..HintStatistics::default() }; 2];
+        let host =
+            HostStatistics { side: "source".to_owned(), recent_bps: u64::MAX, ..HostStatistics::default() };
+        direction.hosts = vec![host; 2];
+    }
+    let interface = Interface { missed_packets: u64::MAX, truncated: most, ..Interface::default() };
+    statistics.interfaces = vec![interface; 2];
+    let sockets = [7, (1 << 32) + 3];
+    let router = |statistics: &Statistics| line(serde_json::json!({ "router": statistics }));
+    let mut large: Vec<String> = sockets
+        .map(|socket| line(serde_json::json!({ "socket": SocketRow { socket, ..SocketRow::default() } })))
+        .into();
+    large.extend([router(&Statistics::default()), router(&statistics)]);
+    for socket in sockets {
+        row.socket = socket;
+        large.push(line(serde_json::json!({ "socket": row })));
+    }
+    check("publication", vec![seed("every-kind", lines.concat()), seed("largest-numbers", large.concat())]);
     let limit = ManagerRequest::Limit { socket: 7, receive: true, measure: "delay".to_owned(), worst: 120.5 };
     let requests = [limit, ManagerRequest::Renegotiate { socket: 9 }].map(|request| request.line());
     check("manager-request", vec![seed("both", requests.concat())]);

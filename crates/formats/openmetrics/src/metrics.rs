@@ -2,8 +2,9 @@
 
 use crate::base_unit::{BaseUnit, base_unit};
 use cutline_records::{BucketCounts, Field, FieldKind, Record};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 /// A text format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,6 +31,8 @@ struct Family {
     /// The base unit, without its underscore; empty if there is none.
     unit: &'static str,
     samples: String,
+    /// Hashes of the labels of its samples.
+    series: BTreeSet<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +74,8 @@ impl Metrics {
     }
 
     /// Adds the counters, gauges and histograms of a record. `path` is between the prefix and the names of the fields.
+    ///
+    /// Both formats allow a name with the same labels once, so the first value stays where a later one has all labels of it.
     pub fn add<R: Record>(&mut self, path: &[&str], labels: &[(&str, &str)], record: &R) {
         for field in R::fields() {
             match field.kind {
@@ -86,7 +91,9 @@ impl Metrics {
     pub fn add_gauge(&mut self, name: &str, help: &str, labels: &[(&str, &str)], value: f64) {
         let name = format!("{}_{name}", self.prefix);
         let family = self.family(name.clone(), help, Kind::Gauge, "");
-        sample(&mut family.samples, &name, labels, &[], value);
+        if family.is_new(labels, &[]) {
+            sample(&mut family.samples, &name, labels, &[], value);
+        }
     }
 
     /// Adds all metrics of another set, which has another prefix.
@@ -128,7 +135,9 @@ impl Metrics {
                 _ => (name.clone(), unit_of(base)),
             };
             let family = self.family(name, about.meaning, kind, unit);
-            sample(&mut family.samples, &full, labels, more, value);
+            if family.is_new(labels, more) {
+                sample(&mut family.samples, &full, labels, more, value);
+            }
         }
     }
 
@@ -143,13 +152,22 @@ impl Metrics {
         let (stem, base) = base_unit(field.about.name, field.about.unit);
         let name = self.name(path, stem.strip_suffix("_buckets").unwrap_or(stem), base);
         let family = self.family(name.clone(), field.about.meaning, Kind::Histogram, unit_of(base));
-        let mut below = 0_u64;
-        let bounds = counts.bounds.iter().map(|bound| number(base.value(*bound)));
-        for (count, bound) in counts.counts.iter().zip(bounds.chain(["+Inf".to_owned()])) {
-            below = below.saturating_add(*count);
-            let bucket = format!("{name}_bucket");
-            sample(&mut family.samples, &bucket, labels, &[("le", &bound)], below as f64);
+        if !family.is_new(labels, &[]) {
+            return;
         }
+        let (mut below, mut last) = (0_u64, f64::NEG_INFINITY);
+        let bucket = format!("{name}_bucket");
+        for (count, bound) in counts.counts.iter().zip(&counts.bounds) {
+            below = below.saturating_add(*count);
+            let bound = base.value(*bound);
+            // Bounds rise, unless a process has stated others.
+            if bound > last && bound.is_finite() {
+                sample(&mut family.samples, &bucket, labels, &[("le", &number(bound))], below as f64);
+                last = bound;
+            }
+        }
+        below = counts.count();
+        sample(&mut family.samples, &bucket, labels, &[("le", "+Inf")], below as f64);
         sample(&mut family.samples, &format!("{name}_sum"), labels, &[], base.value(counts.sum));
         sample(&mut family.samples, &format!("{name}_count"), labels, &[], below as f64);
     }
@@ -162,14 +180,15 @@ impl Metrics {
     }
 
     fn family(&mut self, name: String, help: &str, kind: Kind, unit: &'static str) -> &mut Family {
-        let new = || Family { help: help.to_owned(), kind, unit, samples: String::new() };
+        let new =
+            || Family { help: help.to_owned(), kind, unit, samples: String::new(), series: BTreeSet::new() };
         self.families.entry(name).or_insert_with(new)
     }
 
     /// Returns the text of all metrics.
     pub fn text(&self, format: TextFormat) -> String {
         let mut text = String::new();
-        for (name, Family { help, kind, unit, samples }) in &self.families {
+        for (name, Family { help, kind, unit, samples, .. }) in &self.families {
             // Prometheus' own format has the ending of a counter in the name of the family.
             let ending = match (format, kind) {
                 (TextFormat::Prometheus, Kind::Counter) => "_total",
@@ -187,6 +206,15 @@ impl Metrics {
             text.push_str("# EOF\n");
         }
         text
+    }
+}
+
+impl Family {
+    /// Notes a series. Returns whether it is new.
+    fn is_new(&mut self, labels: &[(&str, &str)], more: &[(&str, &str)]) -> bool {
+        let mut hasher = DefaultHasher::new();
+        labels.iter().chain(more).for_each(|label| label.hash(&mut hasher));
+        self.series.insert(hasher.finish())
     }
 }
 
@@ -283,6 +311,36 @@ cutline_router_wait_seconds_sum{link="a -> \"b\"\n"} 0.02
 cutline_router_wait_seconds_count{link="a -> \"b\"\n"} 4
 "#;
         assert_eq!(metrics.text(TextFormat::Prometheus), expected);
+    }
+
+    /// A gauge of the same name is one of them.
+    /// A process may state any bounds and counts.
+    #[test]
+    fn a_histogram_has_rising_bounds_and_all_of_its_values() {
+        let le = |bounds: Vec<f64>, counts: Vec<u64>| {
+            let mut metrics = Metrics::new("cutline");
+            let wait_buckets_ms = BucketCounts { bounds, counts, sum: 0.0 };
+            metrics.add(&[], &[], &Queue { wait_buckets_ms, ..Queue::default() });
+            let text = metrics.text(TextFormat::Prometheus);
+            let lines = text.lines().filter_map(|line| line.strip_prefix("cutline_wait_seconds_"));
+            lines.filter(|line| !line.starts_with("sum")).map(str::to_owned).collect::<Vec<_>>()
+        };
+        let expected = ["bucket{le=\"0.002\"} 1", "bucket{le=\"+Inf\"} 10", "count 10"];
+        assert_eq!(le(vec![2.0, 2.0, 1.0], vec![1, 2, 3, 4]), expected);
+        assert_eq!(le(vec![2.0], vec![1, 2, 3, 4]), expected);
+        assert_eq!(le(vec![2.0], vec![]), ["bucket{le=\"+Inf\"} 0", "count 0"]);
+    }
+
+    #[test]
+    fn a_series_is_there_once() {
+        let mut metrics = Metrics::new("cutline");
+        metrics.add(&["router"], &[("link", "a")], &queue());
+        let once = metrics.text(TextFormat::Prometheus);
+        metrics.add(&["router"], &[("link", "a")], &Queue { load: 0.25, ..queue() });
+        metrics.add_gauge("router_load_ratio", "Load.", &[("link", "a")], 0.75);
+        assert_eq!(metrics.text(TextFormat::Prometheus), once);
+        metrics.add(&["router"], &[("link", "b")], &queue());
+        assert_eq!(metrics.text(TextFormat::Prometheus).matches("_load_ratio{").count(), 2);
     }
 
     #[test]

@@ -2,6 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Returns the sum of counts, or the largest number if it is larger: other processes can state any counts.
+pub fn total(counts: impl IntoIterator<Item = u64>) -> u64 {
+    counts.into_iter().fold(0, u64::saturating_add)
+}
+
 /// Counts of values by buckets. A bucket has the values up to its bound that are above the bound before it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -17,7 +22,7 @@ pub struct BucketCounts {
 impl BucketCounts {
     /// Returns the number of values.
     pub fn count(&self) -> u64 {
-        self.counts.iter().fold(0, |sum, count| sum.saturating_add(*count))
+        total(self.counts.iter().copied())
     }
 
     /// Returns the values counted since an earlier reading. A reading of other buckets, or of a counter that has restarted, counts
@@ -57,6 +62,14 @@ mod tests {
 
     fn counts(counts: [u64; 4]) -> BucketCounts {
         BucketCounts { bounds: vec![1.0, 2.0, 4.0], counts: counts.to_vec(), sum: 3.0 }
+    }
+
+    #[test]
+    fn a_sum_is_the_largest_number_at_most() {
+        assert_eq!(total([3, 4]), 7);
+        assert_eq!(total([u64::MAX, 4, u64::MAX]), u64::MAX);
+        let counts = BucketCounts { bounds: vec![1.0, 2.0], counts: vec![u64::MAX; 3], sum: 3.0 };
+        assert_eq!((counts.count(), counts.quantile(0.5)), (u64::MAX, Some(0.5)));
     }
 
     #[test]

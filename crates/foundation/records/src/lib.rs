@@ -18,7 +18,7 @@ mod record;
 #[cfg(feature = "schema")]
 mod schema;
 
-pub use buckets::BucketCounts;
+pub use buckets::{BucketCounts, total};
 pub use description::{Description, Heading};
 pub use record::{Field, FieldKind, Record};
 #[cfg(feature = "schema")]

@@ -2,7 +2,7 @@
 
 use cutline_provision::status::Status;
 use cutline_publish::{ProgramRow, SocketRow};
-use cutline_records::record;
+use cutline_records::{record, total};
 use cutline_router_service::{QdiscDocument, Statistics};
 use serde::Deserialize;
 use std::sync::Arc;
@@ -22,6 +22,10 @@ record! {
         hidden_rows: u64, gauge("rows"), "Rows of other users, which this reader may not see.";
         #[serde(default)]
         unlisted_sockets: u64, gauge("sockets"), "QoS sockets that are not listed; the page lists a hundred.";
+        #[serde(default)]
+        unlisted_programs: u64, gauge("programs"), "Programs under `cutline exec` that are not listed; the page lists a hundred.";
+        #[serde(default)]
+        unlisted_routers: u64, gauge("routers"), "Routers that are not listed; the page lists 32.";
         totals: HostTotals, part, "Totals of the rows that this reader may see.";
         sockets: Vec<SocketEntry>, part, "QoS sockets.";
         programs: Vec<ProgramEntry>, part, "Programs that run under `cutline exec`.";
@@ -100,10 +104,35 @@ impl HostTotals {
         let both = [&row.send, &row.receive];
         self.sockets += 1;
         self.violations += both.iter().map(|row| row.violations.len() as u64).sum::<u64>();
-        self.violations_begun += both.iter().map(|row| row.violations_begun).sum::<u64>();
-        self.send_throughput_bps += row.send.throughput_bps.unwrap_or(0);
-        self.receive_throughput_bps += row.receive.throughput_bps.unwrap_or(0);
-        self.reserved_bps += row.reserved_bps.unwrap_or(0);
+        // The other numbers are those that a process states, which can be any.
+        let add = |total: &mut u64, number: u64| *total = total.saturating_add(number);
+        add(&mut self.violations_begun, total(both.map(|row| row.violations_begun)));
+        add(&mut self.send_throughput_bps, row.send.throughput_bps.unwrap_or(0));
+        add(&mut self.receive_throughput_bps, row.receive.throughput_bps.unwrap_or(0));
+        add(&mut self.reserved_bps, row.reserved_bps.unwrap_or(0));
         self.refused_reservations += u64::from(row.reservation == "refused");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cutline_publish::DirectionRow;
+
+    #[test]
+    fn totals_are_the_largest_numbers_at_most() {
+        let way = || DirectionRow {
+            throughput_bps: Some(u64::MAX),
+            violations_begun: u64::MAX,
+            ..DirectionRow::default()
+        };
+        let row =
+            SocketRow { reserved_bps: Some(u64::MAX), send: way(), receive: way(), ..SocketRow::default() };
+        let mut totals = HostTotals::default();
+        for _ in 0..2 {
+            totals.add_socket(&row);
+        }
+        assert_eq!((totals.sockets, totals.violations_begun, totals.reserved_bps), (2, u64::MAX, u64::MAX));
+        assert_eq!([totals.send_throughput_bps, totals.receive_throughput_bps], [u64::MAX; 2]);
     }
 }

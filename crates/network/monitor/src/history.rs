@@ -1,12 +1,14 @@
 //! History of a host: a point each second for every direction of a router, every queue in the kernel and every socket, in fixed memory.
 
 use crate::links::{HostLink, LinkKey};
+use crate::listing::{Claim, share};
 use crate::registry::{Process, RowRegistry, Viewer};
 use cutline_publish::SocketRow;
 use cutline_router::Loss;
 use cutline_router_service::{Direction, DirectionInterval, PacketCount, SieveStatistics};
 use serde::Serialize;
-use std::collections::{BTreeMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Length of the history, s.
 pub const SECONDS: usize = 900;
@@ -44,7 +46,7 @@ struct Series<const N: usize> {
     owner: u32,
     title: String,
     points: VecDeque<(f64, [f32; N])>,
-    /// The second in which it was last seen.
+    /// The second in which it was last seen. Of sockets, those that are not seen have none.
     seen: u64,
 }
 
@@ -115,46 +117,72 @@ impl History {
     /// Adds a second.
     pub fn note(&mut self, at: f64, registry: &RowRegistry) {
         self.second += 1;
-        let before_all = std::mem::take(&mut self.last);
-        for link in registry.links() {
-            if let Some((elapsed_s, before)) = before_all.get(&link.key) {
-                // A router that does not answer publishes the same document; it has no new second.
-                let interval = DirectionInterval::new(before, link.direction, link.elapsed_s - elapsed_s);
-                self.note_link(at, &link, interval.as_ref());
-            }
-            self.last.insert(link.key, (link.elapsed_s, link.direction.clone()));
-        }
-        for (Process { pid, uid }, row) in registry.sockets() {
-            self.note_socket(at, (pid, row.socket), uid, row);
-        }
-        // The history of removed rows is dropped once its points are no longer shown.
+        self.note_links(at, registry);
+        self.note_sockets(at, registry);
+    }
+
+    fn note_links(&mut self, at: f64, registry: &RowRegistry) {
+        let links: BTreeMap<LinkKey, HostLink<'_>> =
+            registry.links().map(|link| (link.key.clone(), link)).collect();
+        // A process whose number was used again is another one.
+        self.links.retain(|key, series| links.get(key).is_none_or(|link| link.owner == series.owner));
+        // The history of a removed link is dropped once its points are no longer shown.
         let oldest = self.second.saturating_sub(SECONDS as u64);
-        self.links.retain(|_, series| series.seen > oldest);
-        let second = self.second;
-        self.sockets.retain(|_, series| series.seen == second);
+        self.links.retain(|key, series| series.seen > oldest || links.contains_key(key));
+        let listed = self.listed_links(&links);
+        self.links.retain(|key, _| listed.contains(key));
+        let mut before_all = std::mem::take(&mut self.last);
+        for (key, link) in links.into_iter().filter(|(key, _)| listed.contains(key)) {
+            let before = before_all.remove(&key).filter(|_| self.links.contains_key(&key));
+            let new = || Series::new(link.owner, link.direction.name.clone());
+            let series = self.links.entry(key.clone()).or_insert_with(new);
+            series.seen = self.second;
+            if let Some((elapsed_s, before)) = before {
+                // A router that does not answer publishes the same document; it has no new second.
+                let interval = DirectionInterval::new(&before, link.direction, link.elapsed_s - elapsed_s);
+                if let Some(interval) = interval {
+                    series.push(at, direction_point(&interval));
+                }
+            }
+            self.last.insert(key, (link.elapsed_s, link.direction.clone()));
+        }
     }
 
-    fn note_link(&mut self, at: f64, link: &HostLink<'_>, interval: Option<&DirectionInterval<'_>>) {
-        let HostLink { key, owner, direction, .. } = link;
-        if self.links.len() >= MOST_LINKS && !self.links.contains_key(key) {
-            return;
+    /// Returns the links that have a history. Present ones of the system come first. Of a user, those that have one come before new ones, and
+    /// those that are gone come last.
+    fn listed_links(&self, links: &BTreeMap<LinkKey, HostLink<'_>>) -> BTreeSet<LinkKey> {
+        let present = links.values().map(|link| (&link.key, Claim::of_router(link.owner)));
+        let gone = self.links.iter().filter(|(key, _)| !links.contains_key(key));
+        let gone = gone.map(|(key, series)| (key, Claim::Turn(series.owner)));
+        let mut all: Vec<(&LinkKey, Claim)> = present.chain(gone).collect();
+        if all.len() > MOST_LINKS {
+            all.sort_by_key(|(key, _)| {
+                let seen = self.links.get(key).map(|series| series.seen);
+                (!links.contains_key(key), Reverse(seen))
+            });
+            share(&mut all, MOST_LINKS, |(_, claim)| *claim);
         }
-        let new = || Series::new(*owner, direction.name.clone());
-        let series = self.links.entry(key.clone()).or_insert_with(new);
-        series.seen = self.second;
-        if let Some(interval) = interval {
-            series.push(at, direction_point(interval));
-        }
+        all.into_iter().map(|(key, _)| key.clone()).collect()
     }
 
-    fn note_socket(&mut self, at: f64, key: SocketKey, owner: u32, row: &SocketRow) {
-        if self.sockets.len() >= MOST_SOCKETS && !self.sockets.contains_key(&key) {
-            return;
+    fn note_sockets(&mut self, at: f64, registry: &RowRegistry) {
+        let mut sockets: Vec<(SocketKey, u32, &SocketRow)> =
+            registry.sockets().map(|(Process { pid, uid }, row)| ((pid, row.socket), uid, row)).collect();
+        if sockets.len() > MOST_SOCKETS {
+            // Those that have a history come before new ones.
+            sockets.sort_by_key(|(key, _, _)| !self.sockets.contains_key(key));
+            share(&mut sockets, MOST_SOCKETS, |(_, owner, _)| Claim::Turn(*owner));
         }
-        let title = || format!("{} {} - {}", row.transport, row.local, row.peer);
-        let series = self.sockets.entry(key).or_insert_with(|| Series::new(owner, title()));
-        series.seen = self.second;
-        series.push(at, socket_point(row));
+        // The histories of sockets that are gone, or no longer have a place, are dropped.
+        let mut before = std::mem::take(&mut self.sockets);
+        for (key, owner, row) in sockets {
+            let title = || format!("{} {} - {}", row.transport, row.local, row.peer);
+            // A process whose number was used again is another one.
+            let kept = before.remove(&key).filter(|series| series.owner == owner);
+            let mut series = kept.unwrap_or_else(|| Series::new(owner, title()));
+            series.push(at, socket_point(row));
+            self.sockets.insert(key, series);
+        }
     }
 
     /// Returns the series of links that a viewer may see, with their points after a time since 1970, s.
@@ -239,15 +267,21 @@ mod tests {
     use cutline_router_service::{QdiscDocument, Statistics};
     use serde_json::json;
 
+    /// Opens a publisher.
+    fn opened(registry: &mut RowRegistry, process: Process) -> u32 {
+        let id = registry.open(process).unwrap();
+        let hello = json!({ "hello": { "version": VERSION, "program": "router" } }).to_string();
+        send(registry, id, &hello);
+        id
+    }
+
     fn send(registry: &mut RowRegistry, id: u32, line: &str) {
         registry.take(id, PublishedLine::parse(line.as_bytes()).unwrap()).unwrap();
     }
 
     fn registry() -> (RowRegistry, u32) {
         let mut registry = RowRegistry::new(PublicationLimits::DEFAULT);
-        let id = registry.open(Process { pid: 5, uid: 0 }).unwrap();
-        let hello = json!({ "hello": { "version": VERSION, "program": "router" } }).to_string();
-        send(&mut registry, id, &hello);
+        let id = opened(&mut registry, Process { pid: 5, uid: 0 });
         (registry, id)
     }
 
@@ -324,6 +358,83 @@ mod tests {
         registry.close(id);
         history.note(1e6, &registry);
         assert_eq!((history.sockets.len(), history.last.len()), (0, 0));
+    }
+
+    /// A user with made-up routers and sockets takes as many places as there are, and others come later.
+    #[test]
+    fn a_user_takes_no_history_of_others() {
+        let mut registry = RowRegistry::new(PublicationLimits::DEFAULT);
+        let mut history = History::default();
+        let ann: Vec<u32> = (0..100).map(|pid| opened(&mut registry, Process { pid, uid: 1000 })).collect();
+        for number in 0..2 * MOST_SOCKETS as u64 {
+            send(&mut registry, ann[0], &json!({ "socket": { "socket": number } }).to_string());
+        }
+        let mut second = 0;
+        let mut pass = |registry: &mut RowRegistry, history: &mut History, ids: &[u32]| {
+            second += 1;
+            for id in ids {
+                publish(registry, *id, second);
+            }
+            history.note(second as f64, registry);
+        };
+        for _ in 0..3 {
+            pass(&mut registry, &mut history, &ann);
+        }
+        assert_eq!((history.links.len(), history.last.len()), (MOST_LINKS, MOST_LINKS));
+        let late: Vec<u32> = [(2000, 0), (2001, 61_200), (2002, 1001)]
+            .map(|(pid, uid)| opened(&mut registry, Process { pid, uid }))
+            .to_vec();
+        for id in &late {
+            send(&mut registry, *id, &json!({ "socket": { "socket": 1 } }).to_string());
+        }
+        let all = [ann, late.clone()].concat();
+        for _ in 0..3 {
+            pass(&mut registry, &mut history, &all);
+        }
+        let points = |history: &History, pid: u32| -> Vec<usize> {
+            [false, true]
+                .map(|is_reverse| history.links.get(&LinkKey::Router { pid, is_reverse }))
+                .into_iter()
+                .flatten()
+                .map(|series| series.points.len())
+                .collect()
+        };
+        for pid in [2000, 2001, 2002] {
+            assert_eq!(points(&history, pid), [2, 2], "{pid}");
+            assert_eq!(history.sockets[&(pid, 1)].points.len(), 3);
+        }
+        assert_eq!((history.links.len(), history.sockets.len()), (MOST_LINKS, MOST_SOCKETS));
+        // Those of the user that remain are the same as before.
+        let kept = history.links.values().filter(|series| series.owner == 1000);
+        assert!(
+            kept.clone().count() == MOST_LINKS - 6 && kept.clone().all(|series| series.points.len() == 5)
+        );
+        assert!(history.sockets.iter().all(|((pid, _), series)| *pid >= 2000 || series.points.len() == 6));
+        // A router that is gone has its place further on, and a new one of its user takes it.
+        registry.close(late[2]);
+        pass(&mut registry, &mut history, &all);
+        assert_eq!(points(&history, 2002), [2, 2]);
+        assert_eq!(points(&history, 2000), [3, 3]);
+    }
+
+    /// Numbers of processes are used again.
+    #[test]
+    fn another_user_takes_over_no_history() {
+        let mut registry = RowRegistry::new(PublicationLimits::DEFAULT);
+        let mut history = History::default();
+        for uid in [1000, 1001] {
+            let id = opened(&mut registry, Process { pid: 7, uid });
+            send(&mut registry, id, &json!({ "socket": { "socket": 3 } }).to_string());
+            for second in 1..=3 {
+                publish(&mut registry, id, second);
+                history.note(second as f64, &registry);
+            }
+            registry.close(id);
+        }
+        assert!(history.links(Viewer::User(1000), 0.0).is_empty());
+        assert!(history.socket(Viewer::User(1000), (7, 3), 0.0).is_none());
+        assert_eq!(history.links(Viewer::User(1001), 0.0)[0].at_unix_s.len(), 2);
+        assert_eq!(history.socket(Viewer::User(1001), (7, 3), 0.0).unwrap().at_unix_s.len(), 3);
     }
 
     #[test]

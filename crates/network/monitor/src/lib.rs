@@ -11,6 +11,7 @@
 //! history    a point each second, in fixed memory; no IO
 //! host       both, shared by the threads of the monitor
 //! document   the document of a host
+//! listing    the rows that a page and metrics list: limited, with a share for each user
 //! explain    the likely cause of bad delivery; no IO
 //! collector  the thread that reads published rows, and answers clients of the local socket
 //! shared     documents that several of these clients get
@@ -29,6 +30,7 @@ mod history;
 mod host;
 mod kernel_queues;
 mod links;
+mod listing;
 mod metrics;
 mod registry;
 mod service;
@@ -48,7 +50,8 @@ pub use history::{DIRECTION_COLUMNS, History, SECONDS, SOCKET_COLUMNS, SeriesDoc
 pub use host::MonitoredHost;
 pub use kernel_queues::{KernelQueueReader, KernelQueueReading};
 pub use links::{HostLink, LinkKey};
-pub use metrics::{MOST_SOCKETS, metrics};
+pub use listing::RowLimits;
+pub use metrics::metrics;
 pub use registry::{
     Process, PublicationLimits, PublishedLine, PublishedLineError, PublishedRow, PublisherId, RowOwner,
     RowRegistry, Viewer,

@@ -1,33 +1,36 @@
 //! The document of a host as metrics.
 //!
-//! Labels are bounded: of sockets, the number that is listed one by one is limited, and those of a program are added up beyond it.
+//! Labels are bounded, because they have addresses and names, and a scraper keeps each combination of them for long: the rows that are listed one
+//! by one are limited, and the sockets of a program are counted.
 
-use crate::document::{HostDocument, SocketEntry};
+use crate::document::{HostDocument, ProgramEntry, SocketEntry};
+use crate::listing::RowLimits;
 use cutline_openmetrics::{Metrics, TextFormat};
 use cutline_router_service::{add_kernel_queue, add_statistics};
 use std::collections::BTreeMap;
 
-/// The most sockets with metrics of their own. Their labels have addresses, and a scraper keeps each combination of labels for long.
-pub const MOST_SOCKETS: usize = 1000;
-
 /// Returns the metrics of a host.
-pub fn metrics(document: &HostDocument, format: TextFormat) -> String {
+pub fn metrics(mut document: HostDocument, format: TextFormat) -> String {
+    let programs = by_program(&document);
+    document.shorten(RowLimits::METRICS);
     let mut metrics = Metrics::new("cutline");
-    metrics.add(&["monitor"], &[], document);
-    for entry in document.sockets.iter().take(MOST_SOCKETS) {
+    metrics.add(&["monitor"], &[], &document);
+    for entry in &document.sockets {
         add_socket(&mut metrics, entry);
     }
-    let unlisted = document.sockets.len().saturating_sub(MOST_SOCKETS);
-    let help = "Sockets without metrics of their own, because there are too many.";
-    metrics.add_gauge("monitor_unlisted_sockets", help, &[], unlisted as f64);
-    for (program, sockets) in by_program(document) {
+    for (program, sockets) in programs {
         let help = "QoS sockets of a program.";
-        metrics.add_gauge("program_sockets", help, &[("program", program)], sockets as f64);
+        metrics.add_gauge("program_sockets", help, &[("program", &program)], sockets as f64);
     }
-    for entry in &document.programs {
-        let pid = entry.pid.to_string();
-        let labels = [("program", entry.row.program.as_str()), ("pid", &pid), ("method", &entry.row.method)];
-        metrics.add(&["exec"], &labels, &*entry.row);
+    for ProgramEntry { pid, row, .. } in &document.programs {
+        let (pid, process) = (pid.to_string(), row.process.to_string());
+        let labels = [
+            ("program", row.program.as_str()),
+            ("pid", &pid),
+            ("process", &process),
+            ("method", &row.method),
+        ];
+        metrics.add(&["exec"], &labels, &**row);
     }
     let mut router = Metrics::new("cutline_router");
     for entry in &document.routers {
@@ -80,10 +83,14 @@ fn add_socket(metrics: &mut Metrics, entry: &SocketEntry) {
     }
 }
 
-fn by_program(document: &HostDocument) -> BTreeMap<&str, usize> {
-    let mut programs = BTreeMap::new();
-    for entry in &document.sockets {
-        *programs.entry(entry.program.as_str()).or_default() += 1;
+/// Returns the numbers of sockets by program. A program that publishes has one name, so there are no more names than publishers.
+fn by_program(document: &HostDocument) -> BTreeMap<String, usize> {
+    let mut programs: BTreeMap<String, usize> = BTreeMap::new();
+    for SocketEntry { program, .. } in &document.sockets {
+        match programs.get_mut(program) {
+            Some(sockets) => *sockets += 1,
+            None => drop(programs.insert(program.clone(), 1)),
+        }
     }
     programs
 }
@@ -91,10 +98,13 @@ fn by_program(document: &HostDocument) -> BTreeMap<&str, usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::KernelQueueEntry;
-    use cutline_publish::{DirectionRow, SocketRow, SpreadRow};
+    use crate::document::{KernelQueueEntry, RouterEntry};
+    use cutline_publish::{DirectionRow, LimitRow, ProgramRow, SocketRow, SpreadRow, ViolationRow};
     use cutline_records::BucketCounts;
-    use cutline_router_service::QdiscDocument;
+    use cutline_router_service::{
+        AutorateStatistics, HintStatistics, Interface, PacketCount, QdiscDocument, SieveStatistics,
+        Statistics,
+    };
 
     fn entry(number: u64) -> SocketEntry {
         let buckets = BucketCounts { bounds: vec![1.0, 5.0], counts: vec![2, 1, 0], sum: 4.0 };
@@ -111,10 +121,20 @@ mod tests {
         SocketEntry { pid: 9, uid: 1000, program: "video".into(), socket: socket.into() }
     }
 
+    fn program(process: u64) -> ProgramEntry {
+        let row =
+            ProgramRow { process, program: "ls".into(), method: "preload".into(), ..ProgramRow::default() };
+        ProgramEntry { pid: 9, uid: 1000, row: row.into() }
+    }
+
+    fn router(pid: u32) -> RouterEntry {
+        RouterEntry { pid, ..RouterEntry::default() }
+    }
+
     #[test]
     fn a_socket_has_metrics_with_its_labels() {
         let document = HostDocument { sockets: vec![entry(5)], ..HostDocument::default() };
-        let text = metrics(&document, TextFormat::Prometheus);
+        let text = metrics(document, TextFormat::Prometheus);
         let labels = "program=\"video\",pid=\"9\",uid=\"1000\",transport=\"udp\",local=\"10.0.0.1:5\",peer=\"\",direction=\"receive\"";
         for line in [
             format!("cutline_socket_received_messages_total{{{labels}}} 7"),
@@ -136,18 +156,87 @@ mod tests {
         queue.statistics.sent.packets = 80;
         let queue = KernelQueueEntry { index: 2, queue: queue.into() };
         let document = HostDocument { kernel_queues: vec![queue], ..HostDocument::default() };
-        let text = metrics(&document, TextFormat::Prometheus);
+        let text = metrics(document, TextFormat::Prometheus);
         let line = "cutline_qdisc_sent_packets_total{interface=\"eth0\",queue=\"sieve\"} 80";
         assert!(text.lines().any(|found| found == line), "no {line} in\n{text}");
         assert!(!text.contains("cutline_router_"), "{text}");
     }
 
+    /// The host has two of everything that a process may state twice, and all numbers are as large as they can be.
+    #[test]
+    fn no_series_is_there_twice() {
+        let buckets = || BucketCounts { bounds: vec![1.0, 1.0], counts: vec![u64::MAX; 3], sum: f64::MAX };
+        let spread = || Some(SpreadRow { p50_ms: Some(1.0), p90_ms: Some(1.0), ..SpreadRow::default() });
+        let limit = LimitRow { measure: "delay".into(), worst_measured: Some(1.0), ..LimitRow::default() };
+        let violation = ViolationRow { measure: "delay".into(), ..ViolationRow::default() };
+        let way = || DirectionRow {
+            violations_begun: u64::MAX,
+            throughput_bps: Some(u64::MAX),
+            last_delay: spread(),
+            last_jitter: spread(),
+            delay: spread(),
+            jitter: spread(),
+            delay_buckets_ms: Some(buckets()),
+            limits: vec![limit.clone(); 2],
+            violations: vec![violation.clone(); 2],
+            ..DirectionRow::default()
+        };
+        let row = SocketRow { send: way(), receive: way(), hint: Some(3), ..SocketRow::default() };
+        let socket = SocketEntry { pid: 9, uid: 1000, program: "video".into(), socket: row.into() };
+        let mut statistics =
+            Statistics { autorate: Some(AutorateStatistics::default()), ..Statistics::default() };
+        for direction in [&mut statistics.forward, &mut statistics.reverse] {
+            direction.dropped.insert("early".into(), PacketCount { packets: u64::MAX, bytes: u64::MAX });
+            direction.waits_us = buckets();
+            direction.sieve = Some(SieveStatistics::default());
+            direction.hints = vec![HintStatistics::default(); 2];
+        }
+        statistics.interfaces = vec![Interface::default(); 2];
+        let queue = QdiscDocument { statistics: statistics.forward.clone(), ..QdiscDocument::default() };
+        let routed = RouterEntry { router: statistics.into(), ..router(9) };
+        let queue = KernelQueueEntry { index: 2, queue: queue.into() };
+        let document = HostDocument {
+            sockets: vec![socket; 2],
+            programs: vec![program(7), program(7), program(8)],
+            routers: vec![routed; 2],
+            kernel_queues: vec![queue; 2],
+            unlisted_sockets: 3,
+            ..HostDocument::default()
+        };
+        for format in [TextFormat::Prometheus, TextFormat::OpenMetrics] {
+            let text = metrics(document.clone(), format);
+            let series: Vec<&str> = text
+                .lines()
+                .filter(|line| !line.starts_with('#'))
+                .map(|line| line.rsplit_once(' ').unwrap().0)
+                .collect();
+            let mut once = series.clone();
+            once.sort_unstable();
+            once.dedup();
+            assert_eq!(once.len(), series.len(), "{text}");
+            assert!(series.len() > 200, "{}", series.len());
+            assert!(text.contains("\ncutline_monitor_unlisted_sockets 3\n"), "{text}");
+            // Two programs of one process are two.
+            assert_eq!(text.matches("\ncutline_exec_waits_total{").count(), 2, "{text}");
+        }
+    }
+
     #[test]
     fn the_number_of_labels_is_bounded() {
-        let sockets = (0..MOST_SOCKETS as u64 + 50).map(entry).collect();
-        let text = metrics(&HostDocument { sockets, ..HostDocument::default() }, TextFormat::OpenMetrics);
-        let listed = text.lines().filter(|line| line.starts_with("cutline_socket_waits_total")).count();
-        assert_eq!(listed, MOST_SOCKETS);
-        assert!(text.contains("cutline_monitor_unlisted_sockets 50\n"), "{text}");
+        let most = RowLimits::METRICS;
+        let sockets = (0..most.sockets as u64 + 50).map(entry).collect();
+        let programs = (0..most.programs as u64 + 20).map(program).collect();
+        let routers = (0..most.routers as u32 + 7).map(router).collect();
+        let document = HostDocument { sockets, programs, routers, ..HostDocument::default() };
+        let text = metrics(document, TextFormat::OpenMetrics);
+        let listed = |name: &str| text.lines().filter(|line| line.starts_with(name)).count();
+        assert_eq!(listed("cutline_socket_waits_total"), most.sockets);
+        assert_eq!(listed("cutline_exec_waits_total"), most.programs);
+        assert_eq!(listed("cutline_router_elapsed_seconds_total"), most.routers);
+        for (kind, number) in [("sockets", 50), ("programs", 20), ("routers", 7)] {
+            let name = format!("cutline_monitor_unlisted_{kind} ");
+            let found: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix(&name)).collect();
+            assert_eq!(found, [number.to_string()], "{kind}");
+        }
     }
 }

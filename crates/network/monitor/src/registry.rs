@@ -3,7 +3,7 @@
 use crate::document::{HostDocument, HostTotals, KernelQueueEntry, ProgramEntry, RouterEntry, SocketEntry};
 use crate::kernel_queues::KernelQueueReading;
 use cutline_publish::{DirectionRow, LimitRow, ProgramRow, RowKind, SocketRow, VERSION, ViolationRow};
-use cutline_router_service::Statistics;
+use cutline_router_service::{Direction, Statistics};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -54,6 +54,16 @@ impl PublicationLimits {
 const MOST_MEASURES: usize = 16;
 /// The most buckets in a direction of a row.
 const MOST_BUCKETS: usize = 64;
+/// The most reasons of losses in a direction of a router.
+const MOST_REASONS: usize = 32;
+/// The most hints in a direction of a router.
+const MOST_HINTS: usize = cutline_router::HINTS;
+/// The most flows, and the most hosts, in a direction of a router.
+const MOST_FLOWS: usize = 64;
+/// The most interfaces of a router.
+const MOST_INTERFACES: usize = 16;
+/// The longest name, bytes. Longer ones are cut.
+const LONGEST_NAME: usize = 256;
 /// Memory of a row beside the row itself, bytes: its place in the map and its reference count.
 const ENTRY: usize = 128;
 /// Memory of a router's lists for a byte of its line, at most, bytes: a number of one digit and its comma are eight bytes.
@@ -102,14 +112,79 @@ impl PublishedLine {
     /// # Errors
     /// When it is not of the protocol, or its lists are longer than a publisher's.
     pub fn parse(line: &[u8]) -> Result<Self, PublishedLineError> {
-        let content: Content =
+        let mut content: Content =
             serde_json::from_slice(line).map_err(|error| PublishedLineError::Malformed(error.to_string()))?;
-        if let Content::Socket(row) = &content
-            && [&row.send, &row.receive].into_iter().any(has_long_lists)
-        {
+        let has_long_lists = match &content {
+            Content::Socket(row) => [&row.send, &row.receive].into_iter().any(has_long_lists),
+            Content::Router(statistics) => has_long_router_lists(statistics),
+            Content::Hello { .. } | Content::Program(_) | Content::Gone { .. } => false,
+        };
+        if has_long_lists {
             return Err(PublishedLineError::Malformed("a list is too long".to_owned()));
         }
+        cut_names(&mut content);
         Ok(Self { content, length: line.len() })
+    }
+}
+
+/// Returns whether a router states more than a router has.
+fn has_long_router_lists(statistics: &Statistics) -> bool {
+    let is_long = |direction: &Direction| {
+        let buckets = &direction.waits_us;
+        direction.dropped.len() > MOST_REASONS
+            || direction.dropped.keys().any(|reason| reason.len() > LONGEST_NAME)
+            || direction.hints.len() > MOST_HINTS
+            || direction.flows.len().max(direction.hosts.len()) > MOST_FLOWS
+            || buckets.counts.len().max(buckets.bounds.len()) > MOST_BUCKETS
+    };
+    is_long(&statistics.forward)
+        || is_long(&statistics.reverse)
+        || statistics.interfaces.len() > MOST_INTERFACES
+}
+
+/// Cuts the texts that are labels of metrics, each of which is repeated in many lines.
+fn cut_names(content: &mut Content) {
+    match content {
+        Content::Socket(row) => {
+            let SocketRow { transport, local, peer, state, reservation, .. } = &mut **row;
+            [transport, local, peer, state, reservation].into_iter().for_each(cut);
+            for direction in [&mut row.send, &mut row.receive] {
+                direction.limits.iter_mut().for_each(|limit| cut(&mut limit.measure));
+                for violation in &mut direction.violations {
+                    [&mut violation.measure, &mut violation.origin].into_iter().for_each(cut);
+                }
+            }
+        }
+        Content::Program(row) => {
+            let ProgramRow { program, method, .. } = &mut **row;
+            [program, method].into_iter().for_each(cut);
+        }
+        Content::Router(statistics) => {
+            for direction in [&mut statistics.forward, &mut statistics.reverse] {
+                [&mut direction.name, &mut direction.queue].into_iter().for_each(cut);
+                for flow in &mut direction.flows {
+                    [&mut flow.source, &mut flow.destination].into_iter().for_each(cut);
+                }
+                for host in &mut direction.hosts {
+                    [&mut host.host, &mut host.side].into_iter().for_each(cut);
+                }
+            }
+            for interface in &mut statistics.interfaces {
+                [&mut interface.name, &mut interface.kind].into_iter().for_each(cut);
+            }
+        }
+        // The name of a program is cut where it is kept.
+        Content::Hello { .. } | Content::Gone { .. } => {}
+    }
+}
+
+/// Cuts a name that is too long.
+fn cut(name: &mut String) {
+    if name.len() > LONGEST_NAME {
+        let most = LONGEST_NAME - "…".len();
+        let end = (0..=most).rfind(|end| name.is_char_boundary(*end)).unwrap_or_default();
+        name.truncate(end);
+        name.push('…');
     }
 }
 
@@ -201,7 +276,7 @@ pub struct RowRegistry {
 }
 
 /// Returns whether a user is root or a service that runs under a user of its own (`DynamicUser` of systemd).
-const fn is_system(uid: u32) -> bool {
+pub const fn is_system(uid: u32) -> bool {
     uid == 0 || matches!(uid, 61_184..=65_519)
 }
 
@@ -429,6 +504,7 @@ impl RowRegistry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cutline_router_service::{FlowStatistics, HintStatistics, HostStatistics, Interface, PacketCount};
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -597,6 +673,57 @@ mod tests {
         }
         let rows = seen(&registry, Viewer::All).0.len();
         assert!((100..1000).contains(&rows) && rows * size_of::<SocketRow>() <= 1 << 20, "{rows} rows");
+    }
+
+    /// A router has 9 reasons, 16 hints, 16 flows and 2 interfaces. Each of those would be lines of metrics and rows of tables.
+    #[test]
+    fn a_router_states_no_more_than_a_router_has() {
+        let parsed = |change: &dyn Fn(&mut Statistics)| {
+            let mut statistics = Statistics::default();
+            change(&mut statistics);
+            PublishedLine::parse(json!({ "router": statistics }).to_string().as_bytes())
+        };
+        let reasons = |direction: &mut Direction, number: usize| {
+            let reasons = (0..number).map(|reason| (reason.to_string(), PacketCount::default()));
+            direction.dropped = reasons.collect();
+        };
+        parsed(&|it| reasons(&mut it.forward, MOST_REASONS)).unwrap();
+        parsed(&|it| it.reverse.hints.resize(MOST_HINTS, HintStatistics::default())).unwrap();
+        for change in [
+            &(|it: &mut Statistics| reasons(&mut it.reverse, MOST_REASONS + 1)) as &dyn Fn(&mut Statistics),
+            &|it| it.forward.dropped.extend([("x".repeat(LONGEST_NAME + 1), PacketCount::default())]),
+            &|it| it.forward.hints.resize(MOST_HINTS + 1, HintStatistics::default()),
+            &|it| it.reverse.flows.resize(MOST_FLOWS + 1, FlowStatistics::default()),
+            &|it| it.forward.hosts.resize(MOST_FLOWS + 1, HostStatistics::default()),
+            &|it| it.forward.waits_us.counts.resize(MOST_BUCKETS + 1, 1),
+            &|it| it.interfaces.resize(MOST_INTERFACES + 1, Interface::default()),
+        ] {
+            assert!(matches!(parsed(change), Err(PublishedLineError::Malformed(_))));
+        }
+    }
+
+    #[test]
+    fn names_are_cut_and_other_texts_are_not() {
+        let long = "ü".repeat(500);
+        let mut registry = RowRegistry::new(PublicationLimits::DEFAULT);
+        let id = opened(&mut registry, ANN);
+        let mut statistics = Statistics::default();
+        statistics.forward.name.clone_from(&long);
+        statistics.forward.queue = "sieve".to_owned();
+        for line in [
+            json!({ "socket": { "local": long, "refusal": long, "send": { "violations": [{ "origin": long }] } } }),
+            json!({ "program": { "program": long } }),
+            json!({ "router": statistics }),
+        ] {
+            send(&mut registry, id, line.to_string().as_bytes()).unwrap();
+        }
+        let document = registry.document(Viewer::All);
+        let cut = format!("{}…", "ü".repeat(126));
+        let socket = &document.sockets[0].socket;
+        let direction = &document.routers[0].router.forward;
+        let names = [&socket.local, &socket.send.violations[0].origin, &document.programs[0].row.program];
+        assert!(names.into_iter().chain([&direction.name]).all(|name| *name == cut), "{cut}");
+        assert_eq!((socket.refusal.as_ref(), direction.queue.as_str()), (Some(&long), "sieve"));
     }
 
     #[test]

@@ -42,7 +42,7 @@ fn document() -> HostDocument {
 fn it_asks_for_metrics_that_there_are() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../packaging/grafana-dashboard.json");
     let dashboard: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    let metrics = metrics(&document(), TextFormat::Prometheus);
+    let metrics = metrics(document(), TextFormat::Prometheus);
     let panels = dashboard["panels"].as_array().unwrap();
     let mut asked = 0;
     for target in panels.iter().flat_map(|panel| panel["targets"].as_array().unwrap()) {
@@ -66,7 +66,7 @@ fn promtool_finds_no_fault_with_the_metrics() {
         .stderr(Stdio::piped())
         .spawn();
     let Ok(mut promtool) = promtool else { return skip("promtool is not there", "make validate-page") };
-    let text = metrics(&document(), TextFormat::Prometheus);
+    let text = metrics(document(), TextFormat::Prometheus);
     promtool.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
     let output = promtool.wait_with_output().unwrap();
     let faults = String::from_utf8_lossy(&output.stderr);

@@ -6,7 +6,7 @@ use crate::reservation_request::RouterDirection;
 use cutline_aqm::{Count, SieveReadings};
 use cutline_flow::FlowSelector;
 use cutline_ports::PortStats;
-use cutline_records::{BucketCounts, record};
+use cutline_records::{BucketCounts, record, total};
 use cutline_router::{
     CountedReservation, FlowCounters, HINTS, HintCounters, Loss, Shaper, ShaperStats, TopFlows, WaitCounts,
 };
@@ -357,7 +357,12 @@ impl Direction {
 
     /// Returns the number of frames lost for any reason.
     pub fn dropped_packets(&self) -> u64 {
-        self.dropped.values().map(|counted| counted.packets).sum()
+        total(self.dropped.values().map(|counted| counted.packets))
+    }
+
+    /// Returns the bytes of the frames lost for any reason.
+    pub fn dropped_bytes(&self) -> u64 {
+        total(self.dropped.values().map(|counted| counted.bytes))
     }
 }
 
@@ -682,7 +687,16 @@ mod tests {
         let read = Statistics::parse(&line).unwrap();
         assert_eq!(read, statistics);
         assert_eq!((read.forward.lost(Loss::Early).packets, read.reverse.lost(Loss::Early).packets), (3, 0));
-        assert_eq!(read.forward.dropped_packets(), 3);
+        assert_eq!((read.forward.dropped_packets(), read.forward.dropped_bytes()), (3, 300));
+    }
+
+    /// Any user may publish such a router.
+    #[test]
+    fn sums_do_not_overflow() {
+        let mut direction = Direction::default();
+        let most = PacketCount { packets: u64::MAX, bytes: u64::MAX };
+        direction.dropped.extend(Loss::ALL.map(|loss| (loss.name().to_owned(), most)));
+        assert_eq!([direction.dropped_packets(), direction.dropped_bytes()], [u64::MAX; 2]);
     }
 
     #[test]

@@ -289,7 +289,17 @@ fn items<R: Clone, I>(
         let of_row: &mut [(Index, I)] = &mut found[first..];
         of_row.sort_by(|a, b| a.0.cmp(&b.0));
     }
+    // A process may state an item twice.
+    found.dedup_by(|a, b| a.0 == b.0);
     found
+}
+
+/// Puts rows into the order of their indices, of which each is there once: a process may state numbers that are larger than those in an index.
+fn order<R>(rows: &mut Vec<(Index, R)>) {
+    if !rows.is_sorted_by(|a, b| a.0 < b.0) {
+        rows.sort_by(|a, b| a.0.cmp(&b.0));
+        rows.dedup_by(|a, b| a.0 == b.0);
+    }
 }
 
 /// Returns the queues in the kernel. Numbers of publishers are far below those of their indices.
@@ -344,6 +354,8 @@ impl Snapshot {
             snapshot.add(owner, &program, row);
             programs = Some((publisher, program));
         }
+        order(&mut snapshot.sockets);
+        order(&mut snapshot.programs);
         snapshot.queues.extend(kernel_queues(registry.kernel_queues()));
         drop(registry);
         snapshot.uptime = (host.elapsed().as_secs_f64() * 100.0) as u64 as u32;
@@ -530,13 +542,45 @@ impl Snapshot {
 mod tests {
     use super::*;
     use cutline_monitor::{KernelQueueReading, PublicationLimits, PublishedLine};
-    use cutline_publish::VERSION;
+    use cutline_publish::{LimitRow, VERSION};
     use serde_json::json;
 
     fn kernel_queue(index: u32) -> KernelQueueEntry {
         let mut queue = QdiscDocument { interface: format!("eth{index}"), ..QdiscDocument::default() };
         queue.statistics.hints.push(HintStatistics { hint: 6, ..HintStatistics::default() });
         KernelQueueEntry { index, queue: queue.into() }
+    }
+
+    /// A manager that walks stops at a name that does not rise, and never sees the ones behind it.
+    #[test]
+    fn indices_rise_whatever_a_process_states() {
+        let host = MonitoredHost::new(PublicationLimits::DEFAULT);
+        let mut registry = host.registry();
+        let id = registry.open(Process { pid: 5, uid: 1000 }).unwrap();
+        let limit = LimitRow { measure: "delay".to_owned(), ..LimitRow::default() };
+        let mut statistics = Statistics::default();
+        statistics.forward.hints = vec![HintStatistics { hint: 6, ..HintStatistics::default() }; 2];
+        let hello = json!({ "hello": { "version": VERSION, "program": "video" } });
+        let socket =
+            |number: u64| json!({ "socket": { "socket": number, "receive": { "limits": [limit, limit] } } });
+        let program = |number: u64| json!({ "program": { "process": number } });
+        let numbers = [7, 3, (1 << 32) + 3, (1 << 32) + 1, u64::MAX];
+        let lines = [hello, json!({ "router": statistics })].into_iter();
+        for line in lines.chain(numbers.map(socket)).chain(numbers.map(program)) {
+            let line = line.to_string();
+            // A row may have fewer fields than the record.
+            let line = PublishedLine::parse(line.as_bytes());
+            registry.take(id, line.unwrap()).unwrap();
+        }
+        drop(registry);
+        let snapshot = Snapshot::take(&host);
+        let rises = |indices: Vec<&Index>| indices.is_sorted_by(|a, b| a < b);
+        let of =
+            |rows: &[(Index, SocketInstance)]| rows.iter().map(|(index, _)| index[1]).collect::<Vec<_>>();
+        assert_eq!(of(snapshot.sockets()), [1, 3, 7, u32::MAX]);
+        assert!(rises(snapshot.programs().iter().map(|(index, _)| index).collect()));
+        assert_eq!((snapshot.programs().len(), snapshot.limits().len(), snapshot.hints().len()), (4, 4, 1));
+        assert!(rises(snapshot.limits().iter().map(|(index, _)| index).collect()));
     }
 
     #[test]

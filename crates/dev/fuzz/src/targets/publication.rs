@@ -1,11 +1,13 @@
-//! Lines of a process that publishes to the monitor: whatever their contents, the registry stays within its limits, and the document, the metrics and
-//! the objects of SNMP can be made, the names of the objects rising.
+//! Lines of a process that publishes to the monitor: whatever their contents, the registry stays within its limits, and the document, its
+//! explanation, the metrics and the objects of SNMP can be made. Each series of the metrics is there once, and the names of the objects rise.
 
 use cutline_monitor::{
-    MonitoredHost, Process, PublicationLimits, PublishedLine, PublishedLineError, Viewer, metrics,
+    HostDocument, HostEvidence, MonitoredHost, Process, PublicationLimits, PublishedLine, PublishedLineError,
+    Viewer, explain, metrics,
 };
 use cutline_openmetrics::TextFormat;
 use cutline_snmp::{HostObjects, SystemTexts};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Limits of a host whose process has an ordinary user.
@@ -23,13 +25,27 @@ pub fn parse(bytes: &[u8]) -> bool {
     };
     take(HELLO).expect("it is of the protocol");
     let mut is_accepted = false;
-    for line in bytes.split(|byte| *byte == b'\n') {
+    let lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
+    let [first, last] = [&lines[..lines.len() / 2], &lines[lines.len() / 2..]];
+    for line in first {
+        is_accepted |= take(line).is_ok();
+    }
+    host.note_second();
+    let before = host.document(Viewer::All);
+    for line in last {
         is_accepted |= take(line).is_ok();
     }
     host.note_second();
     let document = host.document(Viewer::User(1000));
     let text = serde_json::to_string(&document).expect("the document has text keys only");
-    assert!(!text.is_empty() && !metrics(&document, TextFormat::OpenMetrics).is_empty());
+    assert!(!text.is_empty());
+    let after = HostDocument { at_unix_s: before.at_unix_s + 1.0, ..host.document(Viewer::All) };
+    let explanation = explain(&HostEvidence { before: &before, after: &after, interfaces: &[] });
+    assert!(serde_json::to_string(&explanation).is_ok());
+    let metrics = metrics(document, TextFormat::OpenMetrics);
+    let series = metrics.lines().filter_map(|line| Some(line.rsplit_once(' ')?.0));
+    let mut seen = BTreeSet::new();
+    series.filter(|name| !name.starts_with('#')).for_each(|name| assert!(seen.insert(name), "{name} twice"));
     walk(&host);
     is_accepted
 }

@@ -250,8 +250,8 @@ impl IntervalCounts {
             growth: mean(loaded.iter().filter_map(|interval| growth(interval))),
             wait: mean(queues().map(|of| of.mean_wait)),
             utilisation: all().map(|of| of.utilisation).sum::<f64>() / all().count().max(1) as f64,
-            dropped: all().map(|of| of.dropped).sum(),
-            unsent: all().map(|of| of.unsent).sum(),
+            dropped: all().map(|of| of.dropped).fold(0, u64::saturating_add),
+            unsent: all().map(|of| of.unsent).fold(0, u64::saturating_add),
             stuck: all().map(|of| of.stuck).min().unwrap_or_default(),
             slipped: all().map(|of| of.slipped).fold(Duration::ZERO, |sum, slipped| sum + slipped),
         }

@@ -4,6 +4,7 @@ use super::interval::{Delivered, FEW_LOSSES, FlowInterval, Interval, LinkInterva
 use super::queues::{BUSY, too_long};
 use super::wording::{measured, ms, name, percent, rate, socket};
 use super::{DeliveryCause, DeliveryFinding, Strength};
+use cutline_records::total;
 
 /// Share of a violated delay from which the wait in a queue explains it.
 const EXPLAINED: f64 = 0.5;
@@ -306,7 +307,7 @@ fn loss(
     let Some((way, flow)) = passed else {
         let mut possible = interval.possible_ways(delivered);
         let first = possible.next()?;
-        let dropped = first.dropped + possible.map(|way| way.dropped).sum::<u64>();
+        let dropped = total(possible.map(|way| way.dropped).chain([first.dropped]));
         if dropped >= lost / 4 {
             return None;
         }

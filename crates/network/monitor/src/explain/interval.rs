@@ -177,7 +177,7 @@ impl<'e> LinkInterval<'e> {
             input_name: "",
             output_name: "",
             direction,
-            dropped: direction.lost(Loss::Early) + direction.lost(Loss::Overflow),
+            dropped: direction.lost(Loss::Early).saturating_add(direction.lost(Loss::Overflow)),
             mean_wait_ms: direction.waits().mean_ms(),
             flows: Vec::new(),
         }
@@ -284,7 +284,7 @@ impl<'e> Delivered<'e> {
 
     /// Returns the share of the messages that were lost.
     pub fn loss(&self) -> f64 {
-        self.lost as f64 / (self.lost + self.received).max(1) as f64
+        self.lost as f64 / self.lost.saturating_add(self.received).max(1) as f64
     }
 
     /// Returns whether a limit is violated, or losses are many and nothing limits them.

@@ -249,6 +249,12 @@ fn not_examined(evidence: &HostEvidence<'_>, interval: &Interval<'_>) -> Vec<Str
             evidence.after.unlisted_sockets
         ));
     }
+    if evidence.after.unlisted_routers > 0 {
+        lines.push(format!(
+            "{} routers: `cutline doctor explain` examines all",
+            evidence.after.unlisted_routers
+        ));
+    }
     if *hidden_rows > 0 {
         lines.push(format!("{hidden_rows} rows of other users: root sees them"));
     }

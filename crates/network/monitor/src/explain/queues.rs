@@ -3,6 +3,7 @@
 use super::interval::{Delivered, FlowInterval, Interval, LinkInterval};
 use super::wording::{ms, name, percent, rate};
 use super::{DeliveryCause, DeliveryFinding, Strength};
+use cutline_records::total;
 use cutline_router_service::HostStatistics;
 
 /// The fewest frames of a kind that are a fault: a host sends single ones of them by itself, such as requests of DHCP without checksums.
@@ -87,7 +88,8 @@ fn offloads(way: &LinkInterval<'_>, interval: &Interval<'_>) -> Option<DeliveryF
 
 fn missed(way: &LinkInterval<'_>) -> Option<DeliveryFinding> {
     let (missed, input) = (way.input.missed, name(way.input_name));
-    let share = missed as f64 / (missed + way.direction.counted(|of| of.received).packets).max(1) as f64;
+    let arrived = missed.saturating_add(way.direction.counted(|of| of.received).packets);
+    let share = missed as f64 / arrived.max(1) as f64;
     if missed < FEW_FRAMES || share < SHARE_OF_FRAMES {
         return None;
     }
@@ -112,7 +114,7 @@ fn slow_link(way: &LinkInterval<'_>, interval: &Interval<'_>) -> Option<Delivery
     let refused = of_router.map_or(0, LinkInterval::unsent);
     let stuck = |of: &cutline_router_service::Direction| of.queued_packets.saturating_sub(of.backlog.packets);
     let held = stuck(way.direction.before()).min(stuck(way.direction.after()));
-    let refused_share = refused as f64 / (refused + way.sent_packets()).max(1) as f64;
+    let refused_share = refused as f64 / refused.saturating_add(way.sent_packets()).max(1) as f64;
     let is_busy = way.direction.utilisation() >= BUSY;
     let (strength, what, field) = if refused >= FEW_FRAMES && refused_share >= SHARE_OF_FRAMES {
         (
@@ -243,7 +245,7 @@ fn many_flows(way: &LinkInterval<'_>, interval: &Interval<'_>) -> Option<Deliver
     ["source", "destination"].into_iter().find_map(|side| {
         let takes_part = move |host: &&HostStatistics| host.side == side && host.recent_bps >= TAKES_PART_BPS;
         let hosts = || way.direction.after().hosts.iter().filter(takes_part);
-        let total: u64 = hosts().map(|host| host.recent_bps).sum();
+        let total = total(hosts().map(|host| host.recent_bps));
         let host = hosts().max_by_key(|host| host.recent_bps)?;
         let share = host.recent_bps as f64 / total.max(1) as f64;
         let suffers = |other: &HostStatistics| {

@@ -1,8 +1,9 @@
 //! Documents for the page, one each second, made once for all readers that see the same.
 
-use crate::document::{HostDocument, SocketEntry};
+use crate::document::HostDocument;
 use crate::explain::{Explanation, HostEvidence, explain};
 use crate::host::MonitoredHost;
+use crate::listing::RowLimits;
 use crate::metrics::metrics;
 use crate::registry::Viewer;
 use cutline_openmetrics::TextFormat;
@@ -16,8 +17,6 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use tokio::sync::mpsc::{Receiver, Sender, channel, error::TrySendError};
 
-/// The most sockets of a page's document: those with violations, then those that carry most.
-pub const MOST_SOCKETS: usize = 100;
 /// Interval of events.
 const SECOND: Duration = Duration::from_secs(1);
 /// Time for which a document is the present one.
@@ -40,7 +39,7 @@ pub enum Answer {
 pub struct Events {
     host: Arc<MonitoredHost>,
     made: Mutex<BTreeMap<(Viewer, Answer), (Instant, Bytes)>>,
-    /// Documents of the last seconds for viewers with an explanation open, the oldest first, with as many sockets as the page has:
+    /// Documents of the last seconds for viewers with an explanation open, the oldest first, with as many rows as the page has:
     /// old rows take memory.
     earlier: Mutex<BTreeMap<Viewer, VecDeque<(Instant, HostDocument)>>>,
 }
@@ -85,7 +84,7 @@ impl Events {
             Answer::Page => {
                 serde_json::to_string(&page_document(document)).expect("the document has text keys only")
             }
-            Answer::Metrics(format) => metrics(&document, format),
+            Answer::Metrics(format) => metrics(document, format),
             Answer::Explanation => {
                 serde_json::to_string(&self.explained(viewer, now, page_document(document)))
                     .expect("the document has text keys only")
@@ -141,17 +140,9 @@ impl Events {
     }
 }
 
-/// Leaves the sockets that matter most.
+/// Leaves the rows that matter most.
 fn page_document(mut document: HostDocument) -> HostDocument {
-    let violations =
-        |entry: &SocketEntry| entry.socket.send.violations.len() + entry.socket.receive.violations.len();
-    let carried = |entry: &SocketEntry| {
-        let of = |bps: Option<u64>| bps.unwrap_or_default();
-        of(entry.socket.send.throughput_bps).saturating_add(of(entry.socket.receive.throughput_bps))
-    };
-    document.sockets.sort_by_key(|entry| std::cmp::Reverse((violations(entry), carried(entry))));
-    document.unlisted_sockets = document.sockets.len().saturating_sub(MOST_SOCKETS) as u64;
-    document.sockets.truncate(MOST_SOCKETS);
+    document.shorten(RowLimits::PAGE);
     document
 }
 

@@ -82,7 +82,7 @@ pub fn queues() -> Table<QueueInstance> {
             direction.dropped_packets()
         }),
         dropped(26, "DroppedBytes", "Bytes of the frames lost, for any reason.", "bytes", |direction| {
-            direction.dropped.values().map(|counted| counted.bytes).sum()
+            direction.dropped_bytes()
         }),
     ]);
     all.extend(columns(prefix, |row: &QueueInstance| row.direction().sieve.as_ref(), &of_sieve));

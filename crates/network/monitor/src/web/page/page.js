@@ -287,12 +287,14 @@ function renderLinks() {
   const place = document.getElementById("links");
   const all = links();
   const problem = view.document.kernel_queues_problem ?? null;
-  const key = JSON.stringify([problem, ...all.map((it) => [it.key, it.direction.direction, it.direction.queue])]);
+  const unlisted = view.document.unlisted_routers;
+  const key = JSON.stringify([problem, unlisted, ...all.map((it) => [it.key, it.direction.direction, it.direction.queue])]);
   if (key !== shown) {
     shown = key;
     const cards = all.map(linkCard);
     if (!cards.length) cards.push(noLinks());
     if (problem) cards.push(make("p", { class: "dim" }, `Queues in the kernel are not shown: ${problem}`));
+    if (unlisted) cards.push(make("p", { class: "dim" }, `${unlisted} more routers are not listed; cutline top lists them.`));
     place.replaceChildren(...cards);
   }
   for (const it of all) updateLink(it);
@@ -563,12 +565,13 @@ function radar(direction) {
 
 function renderPrograms() {
   const place = document.getElementById("programs");
-  const { programs } = view.document;
+  const { programs, unlisted_programs: unlisted } = view.document;
   const rows = programs.map((it) => [it.program, it.pid, it.method, it.hint ?? "-", it.sockets, it.messages, it.bytes]);
   const head = ["program", "process", "method", "hint", "sockets", "messages", "bytes"];
   update(place, scrolled("Programs", "card", rows.length ? table(head, rows, (column) => column >= 3)
     : make("p", {}, "No program runs under it. It marks and paces the packets of an unchanged program: ",
-      command("cutline exec --class video -- ffplay rtp://192.0.2.1:5004"))));
+      command("cutline exec --class video -- ffplay rtp://192.0.2.1:5004")),
+    unlisted ? make("p", { class: "dim" }, `${unlisted} more programs have sent less and are not listed; cutline top lists them.`) : null));
 }
 
 // --- reservations -----------------------------------------------------------------------------------------------------------
