@@ -1,4 +1,4 @@
-//! The agent: its users, their views, and the managers that are notified.
+//! The agent: its users and their views; and the agents that notify managers, one for each, so that none waits for another one.
 
 use crate::engine;
 use crate::error::{MessageSink, SnmpError};
@@ -18,7 +18,6 @@ use async_snmp::v3::UsmUser;
 use async_snmp::{Oid, SecurityLevel, UsmConfig, Value, VarBind};
 use cutline_monitor::PublisherId;
 use cutline_publish::ManagerRequest;
-use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -135,10 +134,7 @@ pub async fn start(
     front: &Front,
     say: &MessageSink,
 ) -> Result<Agent, SnmpError> {
-    let mut builder = Agent::builder()
-        .bind(SocketAddr::from(INNER).to_string())
-        .inform_timeout(INFORM_TIMEOUT)
-        .inform_retry(retries());
+    let mut builder = Agent::builder().bind(SocketAddr::from(INNER).to_string());
     let communities = communities(options)?;
     for (community, _) in &communities {
         builder = builder.community(community.as_str());
@@ -149,16 +145,49 @@ pub async fn start(
     if !options.users.is_empty() {
         builder = builder.authoritative_engine(engine::start(&options.state)?);
     }
-    builder = add_managers(builder, options)?;
     for Module { root, .. } in objects.modules() {
         let manager = front.current();
         let handler =
             Handler { objects: Arc::clone(objects), root: root.clone(), manager, say: Arc::clone(say) };
         builder = builder.handler(Oid::from_slice(root), Arc::new(handler));
     }
-    let managers = manager_communities(options)?;
-    let agent =
-        builder.vacm(|vacm| views(vacm, options, (&communities, &managers), &objects.module)).build().await;
+    let agent = builder.vacm(|vacm| views(vacm, options, &communities, &objects.module)).build().await;
+    agent.map_err(|error| SnmpError::Listen { address: INNER.into(), why: error.to_string() })
+}
+
+/// Starts an agent that notifies one manager, and answers nothing.
+///
+/// # Errors
+/// When a secret cannot be used, or there is no address for its socket.
+pub async fn notifier(options: &SnmpOptions, manager: &SnmpManager) -> Result<Agent, SnmpError> {
+    let wrong = |name: &str, why: String| SnmpError::User { name: name.to_owned(), why };
+    let mut builder = Agent::builder()
+        .bind(SocketAddr::from(INNER).to_string())
+        .inform_timeout(INFORM_TIMEOUT)
+        .inform_retry(retries());
+    let (auth, name, sees) = match &manager.credentials {
+        ManagerCredentials::Community(file) => {
+            let community = secret(file, false)?;
+            let rights = (SecurityModel::V2c, SecurityLevel::NoAuthNoPriv);
+            (Auth::v2c(community.clone()), community, (rights, Views::All))
+        }
+        ManagerCredentials::User(name) => {
+            let user = options.users.iter().find(|user| user.name == *name);
+            let user = user.ok_or_else(|| wrong(name, "there is no such user".to_owned()))?;
+            builder = builder.authoritative_engine(engine::of_notifier()?);
+            let rights = (SecurityModel::Usm, level(user));
+            (Auth::Usm(credentials(user)?), name.clone(), (rights, user.sees))
+        }
+    };
+    let ((model, level), views) = sees;
+    let id = NotificationSinkId::new("manager").map_err(|error| wrong(&name, error.to_string()))?;
+    builder = builder.trap_sink(id, manager.address.to_string(), auth).vacm(|vacm| {
+        let notified = view_name(views);
+        let vacm = vacm.view(notified, |view| included(views).into_iter().fold(view, View::include));
+        let vacm = vacm.group(name, model, "manager".to_owned());
+        vacm.access("manager".to_owned(), model, level, |access| access.notify_view(notified))
+    });
+    let agent = builder.build().await;
     agent.map_err(|error| SnmpError::Listen { address: INNER.into(), why: error.to_string() })
 }
 
@@ -179,11 +208,6 @@ fn communities(options: &SnmpOptions) -> Result<Vec<(String, Views)>, SnmpError>
     Ok(vec![(secret(file, false)?, Views::All)])
 }
 
-/// Returns the communities that managers are notified with.
-fn manager_communities(options: &SnmpOptions) -> Result<Vec<String>, SnmpError> {
-    options.managers.iter().filter_map(SnmpManager::community_file).map(|file| secret(file, false)).collect()
-}
-
 fn add_user(builder: AgentBuilder, user: &SnmpUser) -> Result<AgentBuilder, SnmpError> {
     let auth = secret(&user.auth_file, true)?;
     let privacy = user.privacy_file.as_deref().map(|file| secret(file, true)).transpose()?;
@@ -193,24 +217,6 @@ fn add_user(builder: AgentBuilder, user: &SnmpUser) -> Result<AgentBuilder, Snmp
     };
     let added = builder.usm_user(user.name.clone(), configure);
     added.map_err(|error| SnmpError::User { name: user.name.clone(), why: error.to_string() })
-}
-
-fn add_managers(mut builder: AgentBuilder, options: &SnmpOptions) -> Result<AgentBuilder, SnmpError> {
-    for (number, manager) in options.managers.iter().enumerate() {
-        let auth = match &manager.credentials {
-            ManagerCredentials::Community(file) => Auth::v2c(secret(file, false)?),
-            ManagerCredentials::User(name) => {
-                let user = options.users.iter().find(|user| user.name == *name);
-                let Some(user) = user else { continue };
-                Auth::Usm(credentials(user)?)
-            }
-        };
-        let name = format!("manager {number}");
-        let id = NotificationSinkId::new(&name)
-            .map_err(|error| SnmpError::User { name, why: error.to_string() })?;
-        builder = builder.trap_sink(id, manager.address.to_string(), auth);
-    }
-    Ok(builder)
 }
 
 /// Returns the credentials of a user at a manager.
@@ -236,60 +242,54 @@ const fn view_name(views: Views) -> &'static str {
 /// Name of the view of writable objects.
 const LIMITS: &str = "limits";
 
+/// Returns the names that a view includes.
+fn included(views: Views) -> Vec<Oid> {
+    let common = ["1.3.6.1.2.1.1".to_owned(), dotted(SNMP_MODULES)];
+    let common: Vec<Oid> = common.iter().filter_map(|name| Oid::parse(name).ok()).collect();
+    let own = match views {
+        Views::All => [ROOT, rsvp::ROOT, intsrv::ROOT].map(Oid::from_slice).to_vec(),
+        Views::Queues => {
+            let group = |group: u32| Oid::from_slice(&[ROOT, &[OBJECTS, group]].concat());
+            QUEUE_GROUPS.map(group).to_vec()
+        }
+    };
+    [common, own].concat()
+}
+
+/// Returns the security level of a user's messages.
+const fn level(user: &SnmpUser) -> SecurityLevel {
+    if user.privacy_file.is_some() { SecurityLevel::AuthPriv } else { SecurityLevel::AuthNoPriv }
+}
+
 /// Adds the rights to read and to set objects (VACM, RFC 3415).
 fn views(
     vacm: VacmBuilder,
     options: &SnmpOptions,
-    (communities, managers): (&[(String, Views)], &[String]),
+    communities: &[(String, Views)],
     of: &Module,
 ) -> VacmBuilder {
-    let module = |groups: &[u32]| -> Vec<Oid> {
-        groups.iter().map(|group| Oid::from_slice(&[ROOT, &[OBJECTS, *group]].concat())).collect()
-    };
-    let common = ["1.3.6.1.2.1.1".to_owned(), dotted(SNMP_MODULES)];
-    let common: Vec<Oid> = common.iter().filter_map(|name| Oid::parse(name).ok()).collect();
-    let including = |names: Vec<Oid>| {
-        let names = [common.clone(), names].concat();
-        move |view: View| names.into_iter().fold(view, View::include)
-    };
-    let mut vacm = vacm
-        .view(
-            view_name(Views::All),
-            including([ROOT, rsvp::ROOT, intsrv::ROOT].map(Oid::from_slice).to_vec()),
-        )
-        .view(view_name(Views::Queues), including(module(&QUEUE_GROUPS)));
+    let mut vacm = [Views::All, Views::Queues].into_iter().fold(vacm, |vacm, views| {
+        vacm.view(view_name(views), |view| included(views).into_iter().fold(view, View::include))
+    });
     vacm = vacm.view(LIMITS, |view| writable(of).into_iter().fold(view, View::include));
-    // One community may be for reading and for notifications.
-    let names: BTreeSet<&str> = communities
-        .iter()
-        .map(|(name, _)| name.as_str())
-        .chain(managers.iter().map(String::as_str))
-        .collect();
-    for (number, community) in names.into_iter().enumerate() {
-        let sees = communities.iter().find(|(name, _)| name == community).map(|(_, sees)| *sees);
-        let is_notified = managers.iter().any(|name| name == community);
+    for (number, (community, sees)) in communities.iter().enumerate() {
         let group = format!("community-{number}");
         let level = SecurityLevel::NoAuthNoPriv;
         vacm = vacm.group(community.to_owned(), SecurityModel::V2c, group.clone()).access(
             group,
             SecurityModel::V2c,
             level,
-            |access| {
-                let access = if let Some(sees) = sees { access.read_view(view_name(sees)) } else { access };
-                if is_notified { access.notify_view(view_name(Views::All)) } else { access }
-            },
+            |access| access.read_view(view_name(*sees)),
         );
     }
     for user in &options.users {
-        let level =
-            if user.privacy_file.is_some() { SecurityLevel::AuthPriv } else { SecurityLevel::AuthNoPriv };
         let group = format!("user-{}", user.name);
         vacm = vacm.group(user.name.clone(), SecurityModel::Usm, group.clone()).access(
             group,
             SecurityModel::Usm,
-            level,
+            level(user),
             |access| {
-                let access = access.read_view(view_name(user.sees)).notify_view(view_name(user.sees));
+                let access = access.read_view(view_name(user.sees));
                 if user.may_set { access.write_view(LIMITS) } else { access }
             },
         );

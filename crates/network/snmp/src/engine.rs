@@ -39,6 +39,19 @@ pub fn start(path: &Path) -> Result<AuthoritativeEngine, SnmpError> {
     started.map_err(|error| wrong(error.to_string()))
 }
 
+/// Returns an engine that sends informs alone. Its identity does not matter, as that of the receiver is used (RFC 3414, section 1.5.1).
+///
+/// # Errors
+/// When the system has no random numbers.
+pub fn of_notifier() -> Result<AuthoritativeEngine, SnmpError> {
+    let made =
+        generate_engine_id().and_then(|id| AuthoritativeEngine::install(id, |_| Ok::<(), io::Error>(())));
+    made.map_err(|error| SnmpError::Engine {
+        file: "the identity of a notifier".to_owned(),
+        why: error.to_string(),
+    })
+}
+
 fn read(path: &Path) -> Result<PersistedAuthoritativeEngine, String> {
     let text = regular_file::read(path)?;
     let name = path.display().to_string();

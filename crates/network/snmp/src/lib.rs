@@ -12,6 +12,7 @@
 //! mib           CUTLINE-QOS-MIB: its tables, and its text
 //! standard      modules of others: the group `system`, RSVP-MIB, INTSRV-MIB
 //! notification  violations and refused reservations since the second before
+//! outbox        notifications that wait for a receiver
 //! objects       the objects of a host: answers to requests for a name
 //! options       settings, from a table of a file
 //! engine        identity of the agent, which outlives a restart
@@ -33,6 +34,7 @@ mod notification;
 mod object;
 mod objects;
 mod options;
+mod outbox;
 mod service;
 mod snapshot;
 mod standard;

@@ -67,11 +67,13 @@ const RESERVATION_FAILURE: NotificationType = NotificationType {
 pub struct Notification {
     /// Name of its type.
     pub kind: Oid,
+    /// Time since the monitor's start when it became due, hundredths of a second.
+    pub uptime: u32,
     /// Objects that it carries.
     pub objects: Vec<VarBind>,
 }
 
-/// The most notifications of a second, and the most that wait to be sent: a storm of them would hide the important ones.
+/// The most notifications of a second, and the most that wait for a receiver: a storm of them would hide the important ones.
 pub const MOST: usize = 1000;
 
 /// Rows of the second before, with the objects that a notification of their end carries.
@@ -115,13 +117,13 @@ impl Watch {
             .collect();
         for (index, objects) in &violations {
             if !self.violations.contains_key(index) {
-                self.add(&mut found, &VIOLATION, objects.clone());
+                self.add(&mut found, &VIOLATION, snapshot.uptime, objects.clone());
             }
         }
         for (index, mut objects) in std::mem::take(&mut self.violations) {
             if !violations.contains_key(&index) {
                 objects.truncate(VIOLATION_END.objects.len());
-                self.add(&mut found, &VIOLATION_END, objects);
+                self.add(&mut found, &VIOLATION_END, snapshot.uptime, objects);
             }
         }
         self.violations = violations;
@@ -135,20 +137,26 @@ impl Watch {
         for index in &failures {
             if !self.failures.contains(index) {
                 let objects = objects(module, snapshot, &self.of_failure, index);
-                self.add(&mut found, &RESERVATION_FAILURE, objects);
+                self.add(&mut found, &RESERVATION_FAILURE, snapshot.uptime, objects);
             }
         }
         self.failures = failures;
         found
     }
 
-    fn add(&mut self, found: &mut VecDeque<Notification>, kind: &NotificationType, objects: Vec<VarBind>) {
+    fn add(
+        &mut self,
+        found: &mut VecDeque<Notification>,
+        kind: &NotificationType,
+        uptime: u32,
+        objects: Vec<VarBind>,
+    ) {
         if found.len() >= MOST {
             self.dropped += 1;
             return;
         }
         let kind = Oid::from_slice(&[ROOT, &[NOTIFICATIONS, kind.arc]].concat());
-        found.push_back(Notification { kind, objects });
+        found.push_back(Notification { kind, uptime, objects });
     }
 }
 

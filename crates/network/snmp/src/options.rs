@@ -167,12 +167,15 @@ impl SnmpOptions {
             }
         }
         for manager in &managers {
-            if let ManagerCredentials::User(name) = &manager.credentials
-                && !users.iter().any(|user| user.name == *name)
-            {
-                let why = format!(": there is no [[user]] with the name `{name}`");
-                table.report(&table.path_of("manager"), table.node("manager").map(|node| &node.span), why);
-            }
+            let ManagerCredentials::User(name) = &manager.credentials else { continue };
+            let why = match users.iter().find(|user| user.name == *name) {
+                None => format!(": there is no [[user]] with the name `{name}`"),
+                Some(user) if user.sees != Views::All => format!(
+                    ": notifications are about single programs, which `{name}` may not see; allowed is a user with sees = \"all\""
+                ),
+                Some(_) => continue,
+            };
+            table.report(&table.path_of("manager"), table.node("manager").map(|node| &node.span), why);
         }
         table.finish();
         Self { listen, community_file, users, managers, agentx, state, system }
@@ -274,4 +277,23 @@ pub fn secret(path: &Path, is_password: bool) -> Result<String, SnmpError> {
 fn host_name() -> String {
     std::fs::read_to_string("/proc/sys/kernel/hostname")
         .map_or_else(|_| String::new(), |name| name.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All notifications are about single programs.
+    #[test]
+    fn the_user_of_a_manager_sees_programs() {
+        let of = |sees: &str| {
+            let text = format!(
+                "[[user]]\nname = 'noc'\nauth-file = '/a'\nsees = '{sees}'\n[[manager]]\naddress = '192.0.2.1:162'\nuser = 'noc'\n"
+            );
+            SnmpOptions::parse(&text, "snmp.toml")
+        };
+        assert_eq!(of("all").unwrap().managers.len(), 1);
+        let error = of("queues").unwrap_err().to_string();
+        assert!(error.contains("`noc` may not see"), "{error}");
+    }
 }

@@ -7,6 +7,7 @@ use crate::front::Front;
 use crate::notification::{MOST, Notification, Watch};
 use crate::objects::HostObjects;
 use crate::options::SnmpOptions;
+use crate::outbox::Outbox;
 use async_snmp::agent::Agent;
 use cutline_monitor::MonitoredHost;
 use std::net::SocketAddr;
@@ -14,12 +15,14 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::runtime::Builder;
-use tokio::sync::{Semaphore, broadcast, oneshot};
+use tokio::sync::{Semaphore, oneshot};
+use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
 /// Interval at which rows are compared with those of before.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// The most notifications that are being sent at a time. While a manager is away, each lives for a minute and a half.
+/// The most notifications that are being sent to a manager at a time; others wait in its outbox. While the manager is away, each lives for a
+/// minute and a half.
 const MOST_SENDING: usize = 256;
 
 /// SNMP at work until it is dropped.
@@ -49,12 +52,12 @@ impl SnmpService {
         let say: MessageSink = Arc::new(say);
         let serve = move || {
             runtime.block_on(async {
-                let agent = match start(&options, &objects, &say).await {
-                    Ok(agent) => agent,
+                let parts = match start(&options, &objects, &say).await {
+                    Ok(parts) => parts,
                     Err(error) => return drop(started.send(Err(error))),
                 };
-                let _waiting = started.send(Ok(agent.as_ref().map(|(front, _)| front.address())));
-                work(&options, objects, agent, stopped, say).await;
+                let _waiting = started.send(Ok(parts.agent.as_ref().map(|(front, _)| front.address())));
+                work(&options, objects, parts, stopped, say).await;
             });
         };
         let thread = std::thread::Builder::new().name("snmp".to_owned()).spawn(serve)?;
@@ -75,26 +78,43 @@ impl Drop for SnmpService {
     }
 }
 
-/// Starts the agent and the socket of its managers; `None` if the options have none.
+/// The parts that are at work.
+struct Parts {
+    /// The agent and the socket of its managers; `None` if the options have none.
+    agent: Option<(Front, Agent)>,
+    /// Agents that notify, each with the notifications for its manager.
+    notifiers: Vec<(Agent, Arc<Outbox>)>,
+}
+
+/// Starts the agents.
 async fn start(
     options: &SnmpOptions,
     objects: &Arc<HostObjects>,
     say: &MessageSink,
-) -> Result<Option<(Front, Agent)>, SnmpError> {
-    let Some(front) = Front::bind(options)? else { return Ok(None) };
-    let agent = agent::start(options, objects, &front, say).await?;
-    Ok(Some((front, agent)))
+) -> Result<Parts, SnmpError> {
+    let mut notifiers = Vec::with_capacity(options.managers.len());
+    for manager in &options.managers {
+        let outbox = Outbox::new(format!("manager {}", manager.address));
+        notifiers.push((agent::notifier(options, manager).await?, Arc::new(outbox)));
+    }
+    let agent = match Front::bind(options)? {
+        Some(front) => {
+            let agent = agent::start(options, objects, &front, say).await?;
+            Some((front, agent))
+        }
+        None => None,
+    };
+    Ok(Parts { agent, notifiers })
 }
 
 /// Serves until `stopped`.
 async fn work(
     options: &SnmpOptions,
     objects: Arc<HostObjects>,
-    agent: Option<(Front, Agent)>,
+    Parts { agent, notifiers }: Parts,
     stopped: oneshot::Receiver<()>,
     say: MessageSink,
 ) {
-    let (sender, _) = broadcast::channel(MOST);
     let (front, agent) = agent.unzip();
     let agent = agent.map(Arc::new);
     let answering = agent.clone().map(|agent| {
@@ -102,20 +122,25 @@ async fn work(
             let _ended = agent.run().await;
         })
     });
-    let subagent = options.agentx.clone().map(|path| {
-        let (objects, sender, say) = (Arc::clone(&objects), sender.clone(), Arc::clone(&say));
-        tokio::spawn(async move { agentx::serve(&path, &objects, &sender, &*say).await })
-    });
-    let has_managers = !options.managers.is_empty();
-    let notified = agent.clone().filter(|_| has_managers);
+    // They end when this set is dropped.
+    let mut senders = JoinSet::new();
+    let mut outboxes = Vec::new();
+    if let Some(path) = options.agentx.clone() {
+        let outbox = Arc::new(Outbox::new("the master agent".to_owned()));
+        outboxes.push(Arc::clone(&outbox));
+        let (objects, say) = (Arc::clone(&objects), Arc::clone(&say));
+        senders.spawn(async move { agentx::serve(&path, &objects, &outbox, &*say).await });
+    }
+    for (notifier, outbox) in notifiers {
+        outboxes.push(Arc::clone(&outbox));
+        senders.spawn(notify(Arc::new(notifier), outbox, Arc::clone(&say)));
+    }
     tokio::select! {
-        () = watch(&objects, &sender, notified, &say) => {}
+        () = watch(&objects, &outboxes, &say) => {}
         () = answer(front.as_ref(), agent.as_deref(), &say) => {}
         _ = stopped => {}
     }
-    if let Some(subagent) = subagent {
-        subagent.abort();
-    }
+    drop(senders);
     if let Some(agent) = agent {
         agent.cancel();
     }
@@ -139,15 +164,9 @@ async fn answer(front: Option<&Front>, agent: Option<&Agent>, say: &MessageSink)
     std::future::pending::<()>().await;
 }
 
-/// Compares the rows each second, and sends notifications of changes.
-async fn watch(
-    objects: &HostObjects,
-    sender: &broadcast::Sender<Notification>,
-    agent: Option<Arc<Agent>>,
-    say: &MessageSink,
-) {
+/// Compares the rows each second, and puts notifications of changes into all outboxes.
+async fn watch(objects: &HostObjects, outboxes: &[Arc<Outbox>], say: &MessageSink) {
     let mut watch = Watch::new(&objects.module);
-    let sending = Arc::new(Semaphore::new(MOST_SENDING));
     let mut ticks = interval(LOOK_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -159,34 +178,39 @@ async fn watch(
             say(format!("snmp: {dropped} notifications are dropped: more than {MOST} were due in a second"));
         }
         for notification in notifications {
-            if let Some(agent) = &agent {
-                inform(agent, &notification, snapshot.uptime, &sending, say);
+            let notification = Arc::new(notification);
+            for outbox in outboxes {
+                outbox.put(Arc::clone(&notification));
             }
-            // Without a subagent it has no receiver.
-            let _receivers = sender.send(notification);
+        }
+        for outbox in outboxes {
+            let (dropped, receiver) = (outbox.take_dropped(), &outbox.receiver);
+            if dropped > 0 {
+                say(format!(
+                    "snmp: {dropped} notifications for {receiver} are dropped: {MOST} newer ones wait"
+                ));
+            }
         }
     }
 }
 
-/// Sends a notification to all managers, again and again until they acknowledge it or the time is over.
-fn inform(
-    agent: &Arc<Agent>,
-    notification: &Notification,
-    uptime: u32,
-    sending: &Arc<Semaphore>,
-    say: &MessageSink,
-) {
-    let Ok(place) = Arc::clone(sending).try_acquire_owned() else {
-        say(format!("snmp: a notification is dropped: {MOST_SENDING} wait for managers to acknowledge them"));
-        return;
-    };
-    let (agent, say) = (Arc::clone(agent), Arc::clone(say));
-    let Notification { kind, objects } = notification.clone();
-    tokio::spawn(async move {
-        let outcome = agent.send_inform(&kind, uptime, objects).await;
-        for failed in outcome.failures() {
-            say(format!("snmp: manager {} has not acknowledged a notification", failed.sink.dest()));
-        }
-        drop(place);
-    });
+/// Sends the notifications for a manager, each again and again until the manager acknowledges it or the time is over. Never ends.
+async fn notify(agent: Arc<Agent>, outbox: Arc<Outbox>, say: MessageSink) {
+    let sending = Arc::new(Semaphore::new(MOST_SENDING));
+    // Those that are being sent end with this one.
+    let mut informs = JoinSet::new();
+    loop {
+        let Ok(place) = Arc::clone(&sending).acquire_owned().await else { return };
+        let notification = outbox.take().await;
+        while informs.try_join_next().is_some() {}
+        let (agent, say) = (Arc::clone(&agent), Arc::clone(&say));
+        informs.spawn(async move {
+            let Notification { kind, uptime, objects } = &*notification;
+            let outcome = agent.send_inform(kind, *uptime, objects.clone()).await;
+            for failed in outcome.failures() {
+                say(format!("snmp: manager {} has not acknowledged a notification", failed.sink.dest()));
+            }
+            drop(place);
+        });
+    }
 }

@@ -5,6 +5,7 @@ use cutline_monitor::ReservationState;
 use cutline_testbed::{NetSnmpDaemon, free_address, net_snmp};
 use std::net::SocketAddr;
 use std::path::Path;
+use std::time::Duration;
 
 /// Starts a master agent.
 fn master(folder: &Path, address: SocketAddr, manager: SocketAddr) -> NetSnmpDaemon {
@@ -55,4 +56,31 @@ fn a_master_agent_serves_the_objects_and_gets_them_back_after_a_restart() {
     publish(&mut video, &[violated(7)]);
     let line = traps.wait_for(&[".1.3.6.1.4.1.8072.9999.9999.2005.0.1"]);
     assert!(line.contains("123500"), "{line}");
+}
+
+/// Violations begin before there is a master, and while one is away.
+#[test]
+fn notifications_wait_for_the_master() {
+    let host = Host::start();
+    let mut video = host.publisher("video");
+    publish(&mut video, &[row(7), row(8)]);
+    host.wait_for_sockets(2);
+    let folder = host.folder.path();
+    let [address, manager] = [free_address(), free_address()];
+    let traps =
+        NetSnmpDaemon::start("snmptrapd", folder, "authCommunity log managers\n", &format!("udp:{manager}"));
+    let lines = format!("listen = 'off'\nagentx = '{}'", folder.join("agentx.sock").display());
+    let (_service, messages) = host.serve(&host.options(&lines));
+    let begun = ".1.3.6.1.4.1.8072.9999.9999.2005.0.1";
+    for number in [7, 8] {
+        wait_until(|| messages.have("trying again"));
+        messages.forget();
+        publish(&mut video, &(7..=number).map(violated).collect::<Vec<_>>());
+        host.wait_for_violations(number - 6);
+        // The monitor looks for violations each second.
+        std::thread::sleep(Duration::from_secs(3));
+        let daemon = master(folder, address, manager);
+        traps.wait_for(&[begun, &format!("\"192.0.2.2:{number}\"")]);
+        drop(daemon);
+    }
 }

@@ -291,15 +291,6 @@ pub fn ping(session: u32, packet: u32) -> Vec<u8> {
     Writer::new(kind::PING, [session, 0, packet]).finish()
 }
 
-/// Returns the message that ends a session because the subagent ends.
-pub fn close(session: u32, packet: u32) -> Vec<u8> {
-    /// Reason: the subagent is shutting down.
-    const SHUTDOWN: u8 = 5;
-    let mut writer = Writer::new(kind::CLOSE, [session, 0, packet]);
-    writer.0.extend([SHUTDOWN, 0, 0, 0]);
-    writer.finish()
-}
-
 /// Returns the message that sends a notification (section 6.2.10).
 pub fn notify(session: u32, packet: u32, kind: &Oid, objects: &[VarBind]) -> Vec<u8> {
     /// Name of `snmpTrapOID.0`.

@@ -4,8 +4,10 @@ use super::message::{self, AgentxHeader, AgentxRequest, HEADER, MalformedMessage
 use crate::mib::ROOT;
 use crate::notification::Notification;
 use crate::objects::HostObjects;
+use crate::outbox::Outbox;
 use crate::standard::{intsrv, rsvp};
 use async_snmp::Value;
+use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -13,8 +15,6 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedWriteHalf;
-use tokio::sync::broadcast;
-use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{interval, sleep, timeout};
 
 /// Time between attempts to connect to the master.
@@ -25,6 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const PING_EVERY: Duration = Duration::from_secs(30);
 /// The most values of an answer: a master requests as many as fit into a datagram.
 const MOST_VALUES: usize = 500;
+/// The most notifications of which the answer of the master is awaited.
+const MOST_UNACKNOWLEDGED: usize = 256;
 /// Error of a change that is not allowed (RFC 3416).
 const NOT_WRITABLE: u16 = 17;
 
@@ -53,7 +55,7 @@ enum SessionError {
 pub async fn serve(
     path: &Path,
     objects: &Arc<HostObjects>,
-    notifications: &broadcast::Sender<Notification>,
+    outbox: &Outbox,
     say: &(dyn Fn(String) + Send + Sync),
 ) {
     let at = path.display();
@@ -63,7 +65,7 @@ pub async fn serve(
             Ok(session) => {
                 say(format!("agentx: the objects are served through the master at {at}"));
                 was_said = false;
-                session.run(notifications.subscribe()).await
+                session.run(outbox).await
             }
             Err(error) => error,
         };
@@ -130,7 +132,7 @@ impl<'o> Session<'o> {
     }
 
     /// Answers the master until the session ends. Returns the reason.
-    async fn run(self, notifications: broadcast::Receiver<Notification>) -> SessionError {
+    async fn run(self, outbox: &Outbox) -> SessionError {
         let Self { objects, stream, number, packet } = self;
         let (mut reader, writer) = stream.into_split();
         let (requests, received) = tokio::sync::mpsc::channel(16);
@@ -144,24 +146,33 @@ impl<'o> Session<'o> {
                 }
             }
         };
-        let answer = Answerer { objects, writer, number, packet };
-        tokio::join!(read, answer.run(received, notifications)).1
+        let mut answerer =
+            Answerer { objects, outbox, writer, number, packet, unacknowledged: VecDeque::new() };
+        let answer = async {
+            let ending = answerer.run(received).await;
+            // The master that comes next gets them, one or the other for the second time.
+            outbox.put_back(answerer.unacknowledged.drain(..).map(|(_, notification)| notification));
+            ending
+        };
+        tokio::join!(read, answer).1
     }
 }
 
 /// The answering side of a session.
 struct Answerer<'o> {
     objects: &'o Arc<HostObjects>,
+    outbox: &'o Outbox,
     writer: OwnedWriteHalf,
     number: u32,
     packet: u32,
+    /// Notifications that the master has not answered yet, with the numbers of their messages, the oldest first.
+    unacknowledged: VecDeque<(u32, Arc<Notification>)>,
 }
 
 impl Answerer<'_> {
     async fn run(
-        mut self,
+        &mut self,
         mut requests: tokio::sync::mpsc::Receiver<Result<(AgentxHeader, AgentxRequest), SessionError>>,
-        mut notifications: broadcast::Receiver<Notification>,
     ) -> SessionError {
         let mut pings = interval(PING_EVERY);
         pings.tick().await;
@@ -172,15 +183,7 @@ impl Answerer<'_> {
                     Some(Err(error)) => Err(error),
                     None => Err(SessionError::Closed),
                 },
-                notification = notifications.recv() => match notification {
-                    Ok(notification) => self.notify(&notification).await,
-                    // Notifications were lost because they came faster than the master reads.
-                    Err(RecvError::Lagged(_)) => Ok(()),
-                    Err(RecvError::Closed) => {
-                        let _last = self.say_goodbye().await;
-                        Err(SessionError::Closed)
-                    }
-                },
+                notification = self.outbox.take() => self.notify(notification).await,
                 _ = pings.tick() => self.ping().await,
             };
             if let Err(error) = done {
@@ -204,14 +207,15 @@ impl Answerer<'_> {
         self.send(&message::ping(self.number, packet)).await
     }
 
-    async fn say_goodbye(&mut self) -> Result<(), SessionError> {
+    async fn notify(&mut self, notification: Arc<Notification>) -> Result<(), SessionError> {
         let packet = self.next_packet();
-        self.send(&message::close(self.number, packet)).await
-    }
-
-    async fn notify(&mut self, notification: &Notification) -> Result<(), SessionError> {
-        let packet = self.next_packet();
-        self.send(&message::notify(self.number, packet, &notification.kind, &notification.objects)).await
+        let message = message::notify(self.number, packet, &notification.kind, &notification.objects);
+        if self.unacknowledged.len() == MOST_UNACKNOWLEDGED {
+            // A master that answers none of them has them all the same.
+            self.unacknowledged.pop_front();
+        }
+        self.unacknowledged.push_back((packet, notification));
+        self.send(&message).await
     }
 
     async fn answer(&mut self, header: &AgentxHeader, request: &AgentxRequest) -> Result<(), SessionError> {
@@ -230,7 +234,11 @@ impl Answerer<'_> {
             AgentxRequest::Set { is_test: true } => message::response(header, (NOT_WRITABLE, 1), &[]),
             AgentxRequest::Set { is_test: false } => message::response(header, (0, 0), &[]),
             AgentxRequest::Close => return Err(SessionError::Closed),
-            AgentxRequest::Response { .. } | AgentxRequest::Other => return Ok(()),
+            AgentxRequest::Response { .. } => {
+                self.unacknowledged.retain(|(packet, _)| *packet != header.packet);
+                return Ok(());
+            }
+            AgentxRequest::Other => return Ok(()),
         };
         self.send(&message).await
     }

@@ -78,6 +78,11 @@ impl Host {
         (SnmpService::start(options, Arc::clone(&self.monitored), say).unwrap(), messages)
     }
 
+    /// Waits until the host has this number of violations.
+    pub fn wait_for_violations(&self, violations: u64) {
+        wait_until(|| self.monitored.registry().totals(Viewer::All).violations == violations);
+    }
+
     /// Waits until the host has this number of sockets.
     pub fn wait_for_sockets(&self, sockets: u64) {
         wait_until(|| self.monitored.registry().totals(Viewer::All).sockets == sockets);
@@ -90,7 +95,15 @@ pub struct Messages(Arc<Mutex<Vec<String>>>);
 
 impl Messages {
     pub fn have(&self, part: &str) -> bool {
-        self.0.lock().unwrap().iter().any(|message| message.contains(part))
+        self.count(part) > 0
+    }
+
+    pub fn count(&self, part: &str) -> usize {
+        self.0.lock().unwrap().iter().filter(|message| message.contains(part)).count()
+    }
+
+    pub fn forget(&self) {
+        self.0.lock().unwrap().clear();
     }
 }
 
