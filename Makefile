@@ -112,7 +112,8 @@ test-net: setup
 # The tests that tell time, with their claims judged: on a machine that does nothing else, as root. Each is tried again where the machine stood still.
 test-real-time: setup
 	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-lab -p cutline-traffic -p cutline-results -p cutline-manager-service
-	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-socket --test all -- allocation::
+	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-socket --test all -- allocation:: publication::
+	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-monitor --test all -- local::
 	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-netlink --test all -- shaper::
 	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-cli --test all -- exec:: router_autorate:: router:: \
 		tg:: lab:: router_faults:: doctor::
