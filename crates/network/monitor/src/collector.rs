@@ -2,7 +2,7 @@
 
 use crate::host::MonitoredHost;
 use crate::kernel_queues::KernelQueueReader;
-use crate::registry::{Process, PublicationLimits, PublishedLine, PublisherId, Viewer};
+use crate::registry::{Process, PublicationLimits, PublishedLine, PublisherId, Viewer, of_all_users};
 use crate::shared::SharedDocuments;
 use cutline_publish::LONGEST_LINE;
 use cutline_service::{LineBuffer, SocketFile};
@@ -101,12 +101,14 @@ const QUERY: u32 = 1;
 const CLIENTS: u32 = 2;
 const PUBLISHERS: u32 = 1 << 20;
 
-/// The most readers at a time.
+/// The most readers at a time. A quarter of the places is for root.
 const MOST_CLIENTS: usize = 256;
 /// The most readers of a user other than root.
 const MOST_CLIENTS_OF_USER: usize = 32;
 /// The most bytes of answers that wait for readers of root, and for all other ones. A further request is refused.
 const MOST_WAITING: usize = 256 << 20;
+/// The most bytes of answers that wait for readers of a user other than root, before one more.
+const MOST_WAITING_OF_USER: usize = 64 << 20;
 /// The most connections that are accepted before anything else is done.
 const MOST_ACCEPTED: usize = 64;
 /// The longest request, bytes.
@@ -240,8 +242,10 @@ impl Collector {
             let Some(process) = peer(&stream) else { continue };
             let viewer = if self.readers_see_all { Viewer::All } else { Viewer::of_user(process.uid) };
             let of_user = self.clients.values().filter(|client| client.uid == process.uid).count();
-            let is_full =
-                self.clients.len() >= MOST_CLIENTS || process.uid != 0 && of_user >= MOST_CLIENTS_OF_USER;
+            let of_users = self.clients.values().filter(|client| client.uid != 0).count();
+            let is_full = self.clients.len() >= MOST_CLIENTS
+                || process.uid != 0
+                    && (of_user >= MOST_CLIENTS_OF_USER || of_users >= of_all_users(MOST_CLIENTS));
             if is_full {
                 let _gone = (&stream).write_all(refusal("too many readers: try again later").as_bytes());
                 continue;
@@ -288,7 +292,7 @@ impl Collector {
             let line = client.lines.take().map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
             let Some(line) = line else { break };
             let answer = match line {
-                b"host" if self.waiting(client.uid == 0) > MOST_WAITING => {
+                b"host" if self.is_too_much_waiting(client.uid) => {
                     refusal("too much waits for readers that do not read: try again later")
                         .into_bytes()
                         .into()
@@ -302,9 +306,16 @@ impl Collector {
         Ok(())
     }
 
-    /// Returns the bytes that wait for readers of root, or for all others. An answer that several wait for counts once.
-    fn waiting(&self, of_root: bool) -> usize {
-        let those = self.clients.values().filter(|client| (client.uid == 0) == of_root);
+    /// Returns whether no further answer may wait for readers of a user.
+    fn is_too_much_waiting(&self, uid: u32) -> bool {
+        let is_root = uid == 0;
+        self.waiting(|of| (of == 0) == is_root) > MOST_WAITING
+            || !is_root && self.waiting(|of| of == uid) > MOST_WAITING_OF_USER
+    }
+
+    /// Returns the bytes that wait for readers of these users. An answer that several wait for counts once.
+    fn waiting(&self, is_one: impl Fn(u32) -> bool) -> usize {
+        let those = self.clients.values().filter(|client| is_one(client.uid));
         let answers: BTreeSet<(*const u8, usize)> =
             those.map(|client| (client.outgoing.as_ptr(), client.outgoing.len())).collect();
         answers.into_iter().map(|(_, length)| length).sum()

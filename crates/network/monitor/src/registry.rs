@@ -34,11 +34,11 @@ pub enum Viewer {
 /// Limits of publications by processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublicationLimits {
-    /// The most publishers.
+    /// The most publishers. A quarter of the places is for root and the services of the system.
     pub publishers: usize,
     /// The most publishers of a user other than root.
     pub publishers_of_user: usize,
-    /// The most memory that all rows may take, bytes.
+    /// The most memory that all rows may take, bytes. A quarter of it is for root and the services of the system.
     pub bytes: usize,
     /// The most memory that the rows of a user other than root may take.
     pub bytes_of_user: usize,
@@ -59,11 +59,13 @@ const MOST_REASONS: usize = 32;
 /// The most hints in a direction of a router.
 const MOST_HINTS: usize = cutline_router::HINTS;
 /// The most flows, and the most hosts, in a direction of a router.
-const MOST_FLOWS: usize = 64;
+const MOST_FLOWS: usize = 32;
 /// The most interfaces of a router.
 const MOST_INTERFACES: usize = 16;
 /// The longest name, bytes. Longer ones are cut.
 const LONGEST_NAME: usize = 256;
+/// The longest other text, such as a specification in words or a reason, bytes. Longer ones are cut.
+const LONGEST_TEXT: usize = 1024;
 /// Memory of a row beside the row itself, bytes: its place in the map and its reference count.
 const ENTRY: usize = 128;
 /// Memory of a router's lists for a byte of its line, at most, bytes: a number of one digit and its comma are eight bytes.
@@ -122,7 +124,7 @@ impl PublishedLine {
         if has_long_lists {
             return Err(PublishedLineError::Malformed("a list is too long".to_owned()));
         }
-        cut_names(&mut content);
+        cut_texts(&mut content);
         Ok(Self { content, length: line.len() })
     }
 }
@@ -142,13 +144,20 @@ fn has_long_router_lists(statistics: &Statistics) -> bool {
         || statistics.interfaces.len() > MOST_INTERFACES
 }
 
-/// Cuts the texts that are labels of metrics, each of which is repeated in many lines.
-fn cut_names(content: &mut Content) {
+/// Cuts texts: the names among them are labels of metrics, each of which is repeated in many lines.
+fn cut_texts(content: &mut Content) {
     match content {
         Content::Socket(row) => {
-            let SocketRow { transport, local, peer, state, reservation, .. } = &mut **row;
+            let SocketRow { transport, local, peer, state, reservation, refusal, .. } = &mut **row;
             [transport, local, peer, state, reservation].into_iter().for_each(cut);
+            if let Some(refusal) = refusal {
+                cut_to(LONGEST_TEXT, refusal);
+            }
             for direction in [&mut row.send, &mut row.receive] {
+                let DirectionRow { offered, requested, effective, .. } = direction;
+                for specification in [offered, requested, effective] {
+                    cut_to(LONGEST_TEXT, specification);
+                }
                 direction.limits.iter_mut().for_each(|limit| cut(&mut limit.measure));
                 for violation in &mut direction.violations {
                     [&mut violation.measure, &mut violation.origin].into_iter().for_each(cut);
@@ -172,6 +181,9 @@ fn cut_names(content: &mut Content) {
             for interface in &mut statistics.interfaces {
                 [&mut interface.name, &mut interface.kind].into_iter().for_each(cut);
             }
+            if let Some(error) = statistics.reload.as_mut().and_then(|reload| reload.error.as_mut()) {
+                cut_to(LONGEST_TEXT, error);
+            }
         }
         // The name of a program is cut where it is kept.
         Content::Hello { .. } | Content::Gone { .. } => {}
@@ -180,11 +192,16 @@ fn cut_names(content: &mut Content) {
 
 /// Cuts a name that is too long.
 fn cut(name: &mut String) {
-    if name.len() > LONGEST_NAME {
-        let most = LONGEST_NAME - "…".len();
-        let end = (0..=most).rfind(|end| name.is_char_boundary(*end)).unwrap_or_default();
-        name.truncate(end);
-        name.push('…');
+    cut_to(LONGEST_NAME, name);
+}
+
+/// Cuts a text to at most so many bytes.
+fn cut_to(longest: usize, text: &mut String) {
+    if text.len() > longest {
+        let most = longest - "…".len();
+        let end = (0..=most).rfind(|end| text.is_char_boundary(*end)).unwrap_or_default();
+        text.truncate(end);
+        text.push('…');
     }
 }
 
@@ -280,6 +297,12 @@ pub const fn is_system(uid: u32) -> bool {
     uid == 0 || matches!(uid, 61_184..=65_519)
 }
 
+/// Returns the part of some places that all users have together who are neither root nor a service of the system. Several users may work
+/// together, or one have several numbers (`/etc/subuid`).
+pub const fn of_all_users(places: usize) -> usize {
+    places - places / 4
+}
+
 impl Viewer {
     /// Returns the viewer that a user is.
     pub const fn of_user(uid: u32) -> Self {
@@ -322,9 +345,12 @@ impl RowRegistry {
     /// # Errors
     /// When there are too many.
     pub fn open(&mut self, process: Process) -> Result<PublisherId, PublishedLineError> {
-        let of_user = || self.publishers.values().filter(|it| it.process.uid == process.uid).count();
+        let uid = process.uid;
+        let of_user = || self.publishers.values().filter(|it| it.process.uid == uid).count();
+        let of_users = || self.publishers.values().filter(|it| !is_system(it.process.uid)).count();
         let is_full = self.publishers.len() >= self.limits.publishers
-            || process.uid != 0 && of_user() >= self.limits.publishers_of_user;
+            || uid != 0 && of_user() >= self.limits.publishers_of_user
+            || !is_system(uid) && of_users() >= of_all_users(self.limits.publishers);
         if is_full {
             self.refused_publishers += 1;
             return Err(PublishedLineError::Full);
@@ -399,8 +425,12 @@ impl RowRegistry {
         let before = publisher.rows.get(&key).map_or(0, |(_, bytes)| *bytes);
         let of_user = self.bytes.get(&uid).copied().unwrap_or_default() + bytes - before;
         let of_all = self.bytes.values().sum::<usize>() + bytes - before;
+        let users = self.bytes.iter().filter(|(uid, _)| !is_system(**uid));
+        let of_users = || users.map(|(_, bytes)| *bytes).sum::<usize>() + bytes - before;
         let is_too_large = length > LARGEST_ROW && !matches!(row, PublishedRow::Router(_));
-        let has_room = of_all <= self.limits.bytes && (uid == 0 || of_user <= self.limits.bytes_of_user);
+        let has_room = of_all <= self.limits.bytes
+            && (uid == 0 || of_user <= self.limits.bytes_of_user)
+            && (is_system(uid) || of_users() <= of_all_users(self.limits.bytes));
         if is_too_large || !has_room {
             self.refused_rows += 1;
             return;
@@ -632,6 +662,34 @@ mod tests {
         assert_eq!(seen(&registry, Viewer::All).0.len(), of_ann + 1);
     }
 
+    /// Four users work together.
+    #[test]
+    fn users_take_no_place_of_the_system() {
+        let limits =
+            PublicationLimits { publishers: 8, publishers_of_user: 2, bytes: 100_000, bytes_of_user: 40_000 };
+        let mut registry = RowRegistry::new(limits);
+        let mut ids = Vec::new();
+        for pid in 0..8 {
+            ids.extend(registry.open(Process { pid, uid: 1000 + pid / 2 }));
+        }
+        assert_eq!((ids.len(), registry.refused_publishers), (6, 2));
+        for id in &ids {
+            send(&mut registry, *id, &hello()).unwrap();
+            for number in 0..100 {
+                send(&mut registry, *id, &socket(number)).unwrap();
+            }
+        }
+        let taken: usize = registry.bytes.values().sum();
+        assert!((60_000..=75_000).contains(&taken), "{taken} bytes");
+        let before = registry.refused_rows;
+        for process in [ROOT, Process { pid: 2, uid: 61_200 }] {
+            let id = opened(&mut registry, process);
+            send(&mut registry, id, &socket(7)).unwrap();
+        }
+        assert_eq!(registry.refused_rows, before);
+        assert_eq!(registry.open(ROOT), Err(PublishedLineError::Full));
+    }
+
     #[test]
     fn other_lines_are_errors() {
         let mut registry = RowRegistry::new(PublicationLimits::DEFAULT);
@@ -703,15 +761,17 @@ mod tests {
     }
 
     #[test]
-    fn names_are_cut_and_other_texts_are_not() {
-        let long = "ü".repeat(500);
+    fn long_texts_are_cut() {
+        let (long, longer) = ("ü".repeat(500), "x".repeat(3000));
         let mut registry = RowRegistry::new(PublicationLimits::DEFAULT);
         let id = opened(&mut registry, ANN);
         let mut statistics = Statistics::default();
         statistics.forward.name.clone_from(&long);
         statistics.forward.queue = "sieve".to_owned();
         for line in [
-            json!({ "socket": { "local": long, "refusal": long, "send": { "violations": [{ "origin": long }] } } }),
+            json!({ "socket": {
+                "local": long, "refusal": long, "send": { "violations": [{ "origin": long }], "offered": longer }
+            } }),
             json!({ "program": { "program": long } }),
             json!({ "router": statistics }),
         ] {
@@ -724,6 +784,7 @@ mod tests {
         let names = [&socket.local, &socket.send.violations[0].origin, &document.programs[0].row.program];
         assert!(names.into_iter().chain([&direction.name]).all(|name| *name == cut), "{cut}");
         assert_eq!((socket.refusal.as_ref(), direction.queue.as_str()), (Some(&long), "sieve"));
+        assert_eq!(socket.send.offered, format!("{}…", "x".repeat(1021)));
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub struct Events {
 const EXPLAINED: Duration = Duration::from_secs(5);
 /// Shortest time between two documents that are kept for explanations.
 const APART: Duration = Duration::from_millis(900);
-/// The most viewers whose documents are kept for explanations; others are explained an empty interval.
+/// The most viewers whose documents are kept for explanations, beside root; others are explained an empty interval.
 const MOST_EXPLAINED: usize = 16;
 
 /// The body of an answer that never ends, or of one that is there.
@@ -101,7 +101,8 @@ impl Events {
         earlier.retain(|_, documents| {
             documents.back().is_some_and(|(at, _)| now.saturating_since(*at) < EXPLAINED + EXPLAINED)
         });
-        if !earlier.contains_key(&viewer) && earlier.len() >= MOST_EXPLAINED {
+        let has_place = viewer == Viewer::All || earlier.len() < MOST_EXPLAINED;
+        if !earlier.contains_key(&viewer) && !has_place {
             return explain(&HostEvidence { before: &after, after: &after, interfaces: &[] });
         }
         let documents = earlier.entry(viewer).or_default();

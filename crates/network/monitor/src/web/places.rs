@@ -1,11 +1,12 @@
 //! Places for connections: so many in all, and so many of a user.
 
 use super::access::User;
+use crate::registry::of_all_users;
 use cutline_sys::lock;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// The most connections at a time; a page has two.
+/// The most connections at a time; a page has two. A quarter of them is for root.
 const MOST: usize = 2048;
 /// The most connections of a user other than root, and of all other hosts together.
 const MOST_OF_USER: usize = 64;
@@ -26,8 +27,12 @@ impl Places {
     pub fn take(self: &Arc<Self>, user: User) -> Option<Place> {
         let mut taken = lock(&self.0);
         let of_user = taken.get(&user).copied().unwrap_or_default();
-        let most = if user == User::Local(0) { MOST } else { MOST_OF_USER };
-        if of_user >= most || taken.values().sum::<usize>() >= MOST {
+        let is_root = user == User::Local(0);
+        let most = if is_root { MOST } else { MOST_OF_USER };
+        let of_root = taken.get(&User::Local(0)).copied().unwrap_or_default();
+        let of_all = taken.values().sum::<usize>();
+        let has_room = of_all < MOST && (is_root || of_all - of_root < of_all_users(MOST));
+        if of_user >= most || !has_room {
             return None;
         }
         taken.insert(user, of_user + 1);
@@ -62,5 +67,15 @@ mod tests {
         assert_eq!(root.len(), MOST - MOST_OF_USER);
         drop((ann, root));
         assert!(lock(&places.0).is_empty());
+    }
+
+    #[test]
+    fn users_together_take_no_place_of_root() {
+        let places = Arc::new(Places::default());
+        let users = (1000..1100).flat_map(|uid| vec![User::Local(uid); MOST_OF_USER]);
+        let taken: Vec<Place> = users.filter_map(|user| places.take(user)).collect();
+        assert_eq!(taken.len(), MOST / 4 * 3);
+        let root: Vec<Place> = std::iter::from_fn(|| places.take(User::Local(0))).collect();
+        assert_eq!(root.len(), MOST / 4);
     }
 }
