@@ -1,7 +1,7 @@
 //! History of a host: a point each second for every direction of a router, every queue in the kernel and every socket, in fixed memory.
 
 use crate::links::{HostLink, LinkKey};
-use crate::listing::{Claim, share};
+use crate::listing::{PlaceClaim, share_places};
 use crate::registry::{Process, RowRegistry, Viewer};
 use cutline_publish::SocketRow;
 use cutline_router::Loss;
@@ -151,16 +151,16 @@ impl History {
     /// Returns the links that have a history. Present ones of the system come first. Of a user, those that have one come before new ones, and
     /// those that are gone come last.
     fn listed_links(&self, links: &BTreeMap<LinkKey, HostLink<'_>>) -> BTreeSet<LinkKey> {
-        let present = links.values().map(|link| (&link.key, Claim::of_router(link.owner)));
+        let present = links.values().map(|link| (&link.key, PlaceClaim::of_router(link.owner)));
         let gone = self.links.iter().filter(|(key, _)| !links.contains_key(key));
-        let gone = gone.map(|(key, series)| (key, Claim::Turn(series.owner)));
-        let mut all: Vec<(&LinkKey, Claim)> = present.chain(gone).collect();
+        let gone = gone.map(|(key, series)| (key, PlaceClaim::Turn(series.owner)));
+        let mut all: Vec<(&LinkKey, PlaceClaim)> = present.chain(gone).collect();
         if all.len() > MOST_LINKS {
             all.sort_by_key(|(key, _)| {
                 let seen = self.links.get(key).map(|series| series.seen);
                 (!links.contains_key(key), Reverse(seen))
             });
-            share(&mut all, MOST_LINKS, |(_, claim)| *claim);
+            share_places(&mut all, MOST_LINKS, |(_, claim)| *claim);
         }
         all.into_iter().map(|(key, _)| key.clone()).collect()
     }
@@ -171,7 +171,7 @@ impl History {
         if sockets.len() > MOST_SOCKETS {
             // Those that have a history come before new ones.
             sockets.sort_by_key(|(key, _, _)| !self.sockets.contains_key(key));
-            share(&mut sockets, MOST_SOCKETS, |(_, owner, _)| Claim::Turn(*owner));
+            share_places(&mut sockets, MOST_SOCKETS, |(_, owner, _)| PlaceClaim::Turn(*owner));
         }
         // The histories of sockets that are gone, or no longer have a place, are dropped.
         let mut before = std::mem::take(&mut self.sockets);

@@ -50,7 +50,7 @@ pub use history::{DIRECTION_COLUMNS, History, SECONDS, SOCKET_COLUMNS, SeriesDoc
 pub use host::MonitoredHost;
 pub use kernel_queues::{KernelQueueReader, KernelQueueReading};
 pub use links::{HostLink, LinkKey};
-pub use listing::RowLimits;
+pub use listing::{PlaceClaim, RowLimits, share_places};
 pub use metrics::metrics;
 pub use registry::{
     Process, PublicationLimits, PublishedLine, PublishedLineError, PublishedRow, PublisherId, RowOwner,

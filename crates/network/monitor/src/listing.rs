@@ -28,14 +28,14 @@ impl RowLimits {
 
 /// Claim of a row to a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Claim {
+pub enum PlaceClaim {
     /// A place before all rows that have to wait for their turn.
     First,
     /// A place in a turn of this user.
     Turn(u32),
 }
 
-impl Claim {
+impl PlaceClaim {
     /// Returns the claim of a router of this user. Routers are part of the system, so its own are first.
     pub const fn of_router(owner: u32) -> Self {
         if is_system(owner) { Self::First } else { Self::Turn(owner) }
@@ -52,18 +52,20 @@ impl HostDocument {
             of(entry.socket.send.throughput_bps).saturating_add(of(entry.socket.receive.throughput_bps))
         };
         self.sockets.sort_by_key(|entry| Reverse((violations(entry), carried(entry))));
-        self.unlisted_sockets += share(&mut self.sockets, most.sockets, |entry| Claim::Turn(entry.uid));
+        self.unlisted_sockets +=
+            share_places(&mut self.sockets, most.sockets, |entry| PlaceClaim::Turn(entry.uid));
         if self.programs.len() > most.programs {
             self.programs.sort_by_key(|entry| Reverse(entry.row.bytes));
         }
-        self.unlisted_programs += share(&mut self.programs, most.programs, |entry| Claim::Turn(entry.uid));
-        let of_router = |entry: &RouterEntry| Claim::of_router(entry.uid);
-        self.unlisted_routers += share(&mut self.routers, most.routers, of_router);
+        self.unlisted_programs +=
+            share_places(&mut self.programs, most.programs, |entry| PlaceClaim::Turn(entry.uid));
+        let of_router = |entry: &RouterEntry| PlaceClaim::of_router(entry.uid);
+        self.unlisted_routers += share_places(&mut self.routers, most.routers, of_router);
     }
 }
 
 /// Leaves at most `most` items in their order, in which those that matter more come first. Returns the number of the others.
-pub fn share<T>(items: &mut Vec<T>, most: usize, claim: impl Fn(&T) -> Claim) -> u64 {
+pub fn share_places<T>(items: &mut Vec<T>, most: usize, claim: impl Fn(&T) -> PlaceClaim) -> u64 {
     let others = items.len().saturating_sub(most);
     if others == 0 {
         return 0;
@@ -72,8 +74,8 @@ pub fn share<T>(items: &mut Vec<T>, most: usize, claim: impl Fn(&T) -> Claim) ->
     let mut places: Vec<(usize, bool, usize)> = Vec::with_capacity(items.len());
     for (place, item) in items.iter().enumerate() {
         let (turn, is_of_user) = match claim(item) {
-            Claim::First => (0, false),
-            Claim::Turn(user) => {
+            PlaceClaim::First => (0, false),
+            PlaceClaim::Turn(user) => {
                 let turn = turns.entry(user).or_default();
                 *turn += 1;
                 (*turn, !is_system(user))
@@ -164,7 +166,7 @@ mod tests {
         fn places_are_shared(owners in prop::collection::vec(1000_u32..1006, 0..80), most in 0_usize..40) {
             let mut items: Vec<(u32, usize)> =
                 owners.iter().copied().enumerate().map(|(place, owner)| (owner, place)).collect();
-            let others = share(&mut items, most, |(owner, _)| Claim::Turn(*owner));
+            let others = share_places(&mut items, most, |(owner, _)| PlaceClaim::Turn(*owner));
             prop_assert_eq!(items.len(), owners.len().min(most));
             prop_assert_eq!(items.len() + others as usize, owners.len());
             prop_assert!(items.is_sorted_by_key(|(_, place)| *place));

@@ -6,7 +6,8 @@ use crate::names::{NOTIFICATIONS, ROOT};
 use crate::snapshot::{Index, Snapshot};
 use crate::table::Module;
 use async_snmp::{Oid, VarBind};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use cutline_monitor::{PlaceClaim, share_places};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Type of a notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +68,8 @@ const RESERVATION_FAILURE: NotificationType = NotificationType {
 pub struct Notification {
     /// Name of its type.
     pub kind: Oid,
+    /// User of the socket.
+    pub uid: u32,
     /// Time since the monitor's start when it became due, hundredths of a second.
     pub uptime: u32,
     /// Objects that it carries.
@@ -81,7 +84,8 @@ pub const MOST: usize = 1000;
 pub struct Watch {
     of_violation: Vec<CarriedObject>,
     of_failure: Vec<CarriedObject>,
-    violations: BTreeMap<Index, Vec<VarBind>>,
+    /// Violations under way, each with the user of its socket.
+    violations: BTreeMap<Index, (u32, Vec<VarBind>)>,
     failures: BTreeSet<Index>,
     /// Notifications that were not made because there were too many.
     dropped: u64,
@@ -107,23 +111,34 @@ impl Watch {
         std::mem::replace(&mut self.dropped, 0)
     }
 
-    /// Returns the notifications of changes since the last call.
-    pub fn look(&mut self, module: &Module, snapshot: &Snapshot) -> VecDeque<Notification> {
-        let mut found = VecDeque::new();
-        let violations: BTreeMap<Index, Vec<VarBind>> = snapshot
+    /// Returns the notifications of changes since the last call. If there are too many, each user has a share of them.
+    pub fn look(&mut self, module: &Module, snapshot: &Snapshot) -> Vec<Notification> {
+        let users: BTreeMap<u32, u32> =
+            snapshot.sockets().iter().map(|(index, socket)| (index[0], socket.process.uid)).collect();
+        let user_of = |index: &Index| users.get(&index[0]).copied().unwrap_or_default();
+        let uptime = snapshot.uptime;
+        let mut found = Vec::new();
+        let mut add = |kind: &NotificationType, uid, objects| {
+            let kind = Oid::from_slice(&[ROOT, &[NOTIFICATIONS, kind.arc]].concat());
+            found.push(Notification { kind, uid, uptime, objects });
+        };
+        let violations: BTreeMap<Index, (u32, Vec<VarBind>)> = snapshot
             .violations()
             .iter()
-            .map(|(index, _)| (index.clone(), objects(module, snapshot, &self.of_violation, index)))
+            .map(|(index, _)| {
+                let objects = objects(module, snapshot, &self.of_violation, index);
+                (index.clone(), (user_of(index), objects))
+            })
             .collect();
-        for (index, objects) in &violations {
+        for (index, (uid, objects)) in &violations {
             if !self.violations.contains_key(index) {
-                self.add(&mut found, &VIOLATION, snapshot.uptime, objects.clone());
+                add(&VIOLATION, *uid, objects.clone());
             }
         }
-        for (index, mut objects) in std::mem::take(&mut self.violations) {
+        for (index, (uid, mut objects)) in std::mem::take(&mut self.violations) {
             if !violations.contains_key(&index) {
                 objects.truncate(VIOLATION_END.objects.len());
-                self.add(&mut found, &VIOLATION_END, snapshot.uptime, objects);
+                add(&VIOLATION_END, uid, objects);
             }
         }
         self.violations = violations;
@@ -137,26 +152,12 @@ impl Watch {
         for index in &failures {
             if !self.failures.contains(index) {
                 let objects = objects(module, snapshot, &self.of_failure, index);
-                self.add(&mut found, &RESERVATION_FAILURE, snapshot.uptime, objects);
+                add(&RESERVATION_FAILURE, user_of(index), objects);
             }
         }
         self.failures = failures;
+        self.dropped += share_places(&mut found, MOST, |notification| PlaceClaim::Turn(notification.uid));
         found
-    }
-
-    fn add(
-        &mut self,
-        found: &mut VecDeque<Notification>,
-        kind: &NotificationType,
-        uptime: u32,
-        objects: Vec<VarBind>,
-    ) {
-        if found.len() >= MOST {
-            self.dropped += 1;
-            return;
-        }
-        let kind = Oid::from_slice(&[ROOT, &[NOTIFICATIONS, kind.arc]].concat());
-        found.push_back(Notification { kind, uptime, objects });
     }
 }
 
@@ -196,6 +197,35 @@ fn objects(module: &Module, snapshot: &Snapshot, carried: &[CarriedObject], inde
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cutline_monitor::{MonitoredHost, Process, PublicationLimits, PublishedLine};
+    use cutline_publish::VERSION;
+    use serde_json::json;
+
+    /// A user states more violations than there are notifications, and has published before all others.
+    #[test]
+    fn a_user_takes_no_notifications_of_others() {
+        let host = MonitoredHost::new(PublicationLimits::DEFAULT);
+        let module = crate::mib::module();
+        let mut watch = Watch::new(&module);
+        let violated = json!({ "violations": [{ "measure": "delay" }] });
+        for (uid, sockets) in [(1000, 3 * MOST as u64), (0, 4), (1001, 2)] {
+            let mut registry = host.registry();
+            let id = registry.open(Process { pid: uid, uid }).unwrap();
+            let hello = json!({ "hello": { "version": VERSION, "program": "video" } });
+            let socket = |number: u64| json!({ "socket": { "socket": number, "receive": violated } });
+            for line in std::iter::once(hello).chain((1..=sockets).map(socket)) {
+                let line = PublishedLine::parse(line.to_string().as_bytes()).unwrap();
+                registry.take(id, line).unwrap();
+            }
+        }
+        let found = watch.look(&module, &Snapshot::take(&host));
+        let of = |uid| found.iter().filter(|notification| notification.uid == uid).count();
+        assert_eq!([0, 1001, 1000].map(of), [4, 2, MOST - 6]);
+        assert_eq!(watch.take_dropped(), 2 * MOST as u64 + 6);
+        // Ends are those of the same users.
+        let found = watch.look(&module, &Snapshot::take(&MonitoredHost::new(PublicationLimits::DEFAULT)));
+        assert_eq!(found.iter().filter(|notification| notification.uid == 0).count(), 4);
+    }
 
     #[test]
     fn every_object_that_a_notification_carries_is_in_the_module() {

@@ -2,12 +2,12 @@
 
 use crate::notification::{MOST, Notification};
 use cutline_sys::lock;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 
-/// Notifications that wait for a receiver, the oldest first, [`MOST`] at most. The oldest one gives its place to a new one: a receiver that
-/// was away for long needs the present state most.
+/// Notifications that wait for a receiver, the oldest first, [`MOST`] at most. If there are more, the oldest one is dropped of the user with
+/// most of them: a receiver that was away for long needs the present state most, and no user takes the places of others.
 #[derive(Debug)]
 pub struct Outbox {
     /// The receiver, as messages name it.
@@ -32,10 +32,7 @@ impl Outbox {
     pub fn put(&self, notification: Arc<Notification>) {
         let mut waiting = lock(&self.waiting);
         waiting.queue.push_back(notification);
-        if waiting.queue.len() > MOST {
-            waiting.queue.pop_front();
-            waiting.dropped += 1;
-        }
+        waiting.drop_beyond_most();
         drop(waiting);
         self.arrived.notify_one();
     }
@@ -43,13 +40,8 @@ impl Outbox {
     /// Puts notifications back that were taken and not delivered, the oldest first. They come before all others.
     pub fn put_back(&self, notifications: impl DoubleEndedIterator<Item = Arc<Notification>>) {
         let mut waiting = lock(&self.waiting);
-        for notification in notifications.rev() {
-            if waiting.queue.len() >= MOST {
-                waiting.dropped += 1;
-            } else {
-                waiting.queue.push_front(notification);
-            }
-        }
+        notifications.rev().for_each(|notification| waiting.queue.push_front(notification));
+        waiting.drop_beyond_most();
         drop(waiting);
         self.arrived.notify_one();
     }
@@ -70,6 +62,21 @@ impl Outbox {
     }
 }
 
+impl Waiting {
+    fn drop_beyond_most(&mut self) {
+        while self.queue.len() > MOST {
+            let mut of_users: BTreeMap<u32, usize> = BTreeMap::new();
+            for notification in &self.queue {
+                *of_users.entry(notification.uid).or_default() += 1;
+            }
+            let most = of_users.into_iter().max_by_key(|(_, number)| *number).map(|(uid, _)| uid);
+            let oldest = self.queue.iter().position(|notification| Some(notification.uid) == most);
+            self.queue.remove(oldest.unwrap_or_default());
+            self.dropped += 1;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,7 +86,11 @@ mod tests {
     use std::task::{Context, Poll, Waker};
 
     fn notification(number: u32) -> Arc<Notification> {
-        Arc::new(Notification { kind: Oid::from_slice(&[1, 3, number]), uptime: number, objects: Vec::new() })
+        of_user(1000, number)
+    }
+
+    fn of_user(uid: u32, uptime: u32) -> Arc<Notification> {
+        Arc::new(Notification { kind: Oid::from_slice(&[1, 3]), uid, uptime, objects: Vec::new() })
     }
 
     /// Takes a notification; `None` if there is none.
@@ -99,6 +110,18 @@ mod tests {
         assert_eq!((outbox.take_dropped(), outbox.take_dropped()), (3, 0));
         let all: Vec<u32> = std::iter::from_fn(|| taken(&outbox)).collect();
         assert!(all.iter().copied().eq(3..MOST as u32 + 3), "{all:?}");
+    }
+
+    #[test]
+    fn a_user_takes_no_place_of_others() {
+        let outbox = Outbox::new("manager".to_owned());
+        outbox.put(of_user(0, 1));
+        for number in 2..5000 {
+            outbox.put(of_user(1000, number));
+        }
+        outbox.put(of_user(1001, 5000));
+        let all: Vec<u32> = std::iter::from_fn(|| taken(&outbox)).collect();
+        assert_eq!((all.len(), all[0], all[MOST - 1]), (MOST, 1, 5000));
     }
 
     #[test]

@@ -186,9 +186,7 @@ async fn watch(objects: &HostObjects, outboxes: &[Arc<Outbox>], say: &MessageSin
         for outbox in outboxes {
             let (dropped, receiver) = (outbox.take_dropped(), &outbox.receiver);
             if dropped > 0 {
-                say(format!(
-                    "snmp: {dropped} notifications for {receiver} are dropped: {MOST} newer ones wait"
-                ));
+                say(format!("snmp: {dropped} notifications for {receiver} are dropped: {MOST} wait"));
             }
         }
     }
@@ -205,7 +203,7 @@ async fn notify(agent: Arc<Agent>, outbox: Arc<Outbox>, say: MessageSink) {
         while informs.try_join_next().is_some() {}
         let (agent, say) = (Arc::clone(&agent), Arc::clone(&say));
         informs.spawn(async move {
-            let Notification { kind, uptime, objects } = &*notification;
+            let Notification { kind, uptime, objects, .. } = &*notification;
             let outcome = agent.send_inform(kind, *uptime, objects.clone()).await;
             for failed in outcome.failures() {
                 say(format!("snmp: manager {} has not acknowledged a notification", failed.sink.dest()));
