@@ -176,6 +176,10 @@ impl History {
         // The histories of sockets that are gone, or no longer have a place, are dropped.
         let mut before = std::mem::take(&mut self.sockets);
         for (key, owner, row) in sockets {
+            // Two publishers of a process may state the same number.
+            if self.sockets.contains_key(&key) {
+                continue;
+            }
             let title = || format!("{} {} - {}", row.transport, row.local, row.peer);
             // A process whose number was used again is another one.
             let kept = before.remove(&key).filter(|series| series.owner == owner);
@@ -449,5 +453,19 @@ mod tests {
         assert!(history.socket(Viewer::User(1000), (7, 3), 0.0).is_some());
         assert!(history.socket(Viewer::User(1001), (7, 3), 0.0).is_none());
         assert!(history.socket(Viewer::All, (7, 4), 0.0).is_none());
+    }
+
+    #[test]
+    fn a_socket_that_is_stated_twice_has_one_history() {
+        let mut registry = RowRegistry::new(PublicationLimits::DEFAULT);
+        let mut history = History::default();
+        for _ in 0..2 {
+            let id = opened(&mut registry, Process { pid: 7, uid: 1000 });
+            send(&mut registry, id, &json!({ "socket": { "socket": 3 } }).to_string());
+        }
+        for second in 1..=3 {
+            history.note(f64::from(second), &registry);
+        }
+        assert_eq!(history.socket(Viewer::All, (7, 3), 0.0).unwrap().at_unix_s, [1.0, 2.0, 3.0]);
     }
 }
