@@ -3,7 +3,9 @@
 use crate::common::Monitor;
 use crate::common::browser::{AXE, Browser};
 use cutline_monitor::{KernelQueueEntry, KernelQueueReading, RouterView};
-use cutline_publish::{DirectionRow, LimitRow, Publisher, RowKind, SocketRow, SpreadRow, ViolationRow};
+use cutline_publish::{
+    DirectionRow, LimitRow, ProgramRow, Publisher, RowKind, SocketRow, SpreadRow, ViolationRow,
+};
 use cutline_router_service::{FlowStatistics, HostStatistics, PacketCount, QdiscDocument, Statistics};
 use cutline_testbed::skip;
 use serde_json::json;
@@ -45,6 +47,36 @@ fn an_empty_page_says_what_is_missing_and_what_brings_it() {
     }
     assert_eq!(browser.accessibility_faults(), [] as [&str; 0]);
     drop(monitor);
+}
+
+/// Any user may publish more than a page can show.
+#[test]
+fn a_page_says_how_many_rows_it_does_not_list() {
+    let Some(mut browser) = browser() else { return };
+    let monitor = Monitor::start();
+    let mut publishers: Vec<Publisher> = (0..35).map(|_| monitor.publisher("many")).collect();
+    for publisher in &mut publishers {
+        let mut turn = publisher.turn().unwrap().unwrap();
+        turn.put(RowKind::Router, 0, &router(1));
+        for process in 0..4 {
+            let program = ProgramRow { process, program: "ls".to_owned(), ..ProgramRow::default() };
+            turn.put(RowKind::Program, process, &program);
+        }
+        turn.end().unwrap();
+        while !publisher.flush().unwrap() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    monitor.wait_for(|document| (document.routers.len(), document.programs.len()) == (35, 140));
+    browser.open(&format!("http://{}/", monitor.serve()), [1200, 900]);
+    for text in [
+        "3 more routers are not listed; cutline top lists them.",
+        "40 more programs have sent less and are not listed; cutline top lists them.",
+    ] {
+        browser.wait_for_text(text);
+    }
+    let rows = "document.querySelectorAll('#programs tbody tr').length";
+    assert_eq!(browser.evaluate(rows), json!(100));
 }
 
 /// A queue in the kernel, which grows with each reading, and the reason why others are missing.
