@@ -29,8 +29,8 @@ impl RowLimits {
 /// Claim of a row to a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PlaceClaim {
-    /// A place before all rows that have to wait for their turn.
-    First,
+    /// A place in a turn of this user, before all rows of users that are not first.
+    First(u32),
     /// A place in a turn of this user.
     Turn(u32),
 }
@@ -38,7 +38,7 @@ pub enum PlaceClaim {
 impl PlaceClaim {
     /// Returns the claim of a router of this user. Routers are part of the system, so its own are first.
     pub const fn of_router(owner: u32) -> Self {
-        if is_system(owner) { Self::First } else { Self::Turn(owner) }
+        if is_system(owner) { Self::First(owner) } else { Self::Turn(owner) }
     }
 }
 
@@ -70,22 +70,21 @@ pub fn share_places<T>(items: &mut Vec<T>, most: usize, claim: impl Fn(&T) -> Pl
     if others == 0 {
         return 0;
     }
-    let mut turns: BTreeMap<u32, usize> = BTreeMap::new();
-    let mut places: Vec<(usize, bool, usize)> = Vec::with_capacity(items.len());
+    let mut turns: BTreeMap<PlaceClaim, usize> = BTreeMap::new();
+    let mut places: Vec<(bool, usize, bool, usize)> = Vec::with_capacity(items.len());
     for (place, item) in items.iter().enumerate() {
-        let (turn, is_of_user) = match claim(item) {
-            PlaceClaim::First => (0, false),
-            PlaceClaim::Turn(user) => {
-                let turn = turns.entry(user).or_default();
-                *turn += 1;
-                (*turn, !is_system(user))
-            }
+        let claim = claim(item);
+        let turn = turns.entry(claim).or_default();
+        *turn += 1;
+        let (is_later, user) = match claim {
+            PlaceClaim::First(user) => (false, user),
+            PlaceClaim::Turn(user) => (true, user),
         };
-        places.push((turn, is_of_user, place));
+        places.push((is_later, *turn, !is_system(user), place));
     }
     places.sort_unstable();
     let mut is_kept = vec![false; items.len()];
-    for (_, _, place) in &places[..most] {
+    for (.., place) in &places[..most] {
         is_kept[*place] = true;
     }
     let mut is_kept = is_kept.into_iter();
@@ -145,6 +144,11 @@ mod tests {
         let of = |uid| document.routers.iter().filter(|entry| entry.uid == uid).count();
         assert_eq!([ROOT, SERVICE, 1001, 1000].map(of), [20, 5, 2, 5]);
         assert_eq!(document.unlisted_routers, 55);
+        // A service takes no place of root.
+        document.routers = [vec![SERVICE; 50], vec![ROOT; 10]].concat().iter().map(entry).collect();
+        document.shorten(RowLimits::PAGE);
+        let of = |uid| document.routers.iter().filter(|entry| entry.uid == uid).count();
+        assert_eq!([ROOT, SERVICE].map(of), [10, 22]);
     }
 
     #[test]

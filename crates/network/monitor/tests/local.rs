@@ -2,20 +2,24 @@
 
 use crate::common::{Monitor, publish};
 use cutline_monitor::{
-    Collector, CollectorOptions, KernelQueueEntry, KernelQueueReader, KernelQueueReading, MonitorClient,
-    MonitorClientError, PublicationLimits,
+    Collector, CollectorOptions, HostDocument, KernelQueueEntry, KernelQueueReader, KernelQueueReading,
+    MonitorClient, MonitorClientError, PublicationLimits,
 };
-use cutline_router_service::QdiscDocument;
+use cutline_publish::{RowKind, SocketRow};
+use cutline_router_service::{QdiscDocument, Statistics};
 use cutline_testbed::{in_time, skip, undisturbed};
 use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// A user with no other process.
+/// A user with no other process, as services have that run under a user of their own.
 const OTHER_USER: u32 = 64_321;
+/// An ordinary user with no other process.
+const ORDINARY_USER: u32 = 12_345;
 
 #[test]
 fn rows_come_change_and_go_with_their_process() {
@@ -159,6 +163,99 @@ fn another_user_sees_my_programs_only_where_that_is_allowed() {
         monitor.wait_for(|document| document.sockets.len() == 3);
         assert_eq!(seen_by_another_user(&monitor), [all_see_all; 3]);
     }
+}
+
+/// Publishes as another user, until its input ends: routers, programs and sockets, as many as possible, with the largest numbers.
+const FLOOD: &str = "
+import json, os, socket, sys
+router, most = sys.argv[2], 2 ** 64 - 1
+way = {'throughput_bps': most, 'violations_begun': most, 'violations': [{'measure': 'delay'}] * 16}
+# A process has one router.
+is_child = False
+for number in range(40):
+    if os.fork() == 0:
+        is_child = True
+        break
+s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
+s.sendall(b'{\"hello\":{\"version\":1,\"program\":\"flood\"}}\\n')
+if is_child:
+    s.sendall(b'{\"router\":' + router.encode() + b'}\\n')
+else:
+    for number in range(3000):
+        row = {'socket': number, 'local': 'x' * 4000, 'send': way, 'receive': way}
+        s.sendall(json.dumps({'socket': row}).encode() + b'\\n')
+        program = {'process': number, 'program': 'y' * 4000}
+        s.sendall(json.dumps({'program': program}).encode() + b'\\n')
+sys.stdin.read()
+os._exit(0)";
+
+/// Returns an answer over HTTP.
+fn get(monitor_at: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(monitor_at).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {monitor_at}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn another_user_takes_no_places_of_root() {
+    if !rustix::process::geteuid().is_root() {
+        return skip(
+            "only root can become another user",
+            "sudo -E cargo test -p cutline-monitor --test all -- local::",
+        );
+    }
+    let monitor = Monitor::start();
+    let at = monitor.serve();
+    let router = |name: &str| {
+        let mut statistics = Statistics::default();
+        name.clone_into(&mut statistics.forward.name);
+        statistics
+    };
+    let mut flood = Command::new("python3")
+        .args(["-c", FLOOD])
+        .arg(monitor.publish())
+        .arg(serde_json::to_string(&router(&"z".repeat(4000))).unwrap())
+        .current_dir("/")
+        .uid(ORDINARY_USER)
+        .gid(ORDINARY_USER)
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let of_flood = |document: &HostDocument| (document.sockets.len(), document.programs.len());
+    monitor.wait_for(|document| of_flood(document) == (3000, 3000) && document.routers.len() == 40);
+    // Root comes last.
+    let mut video = monitor.publisher("video");
+    let mut turn = video.turn().unwrap().unwrap();
+    turn.put(RowKind::Router, 0, &router("of root"));
+    turn.put(RowKind::Socket, 7, &SocketRow { socket: 7, ..SocketRow::default() });
+    turn.end().unwrap();
+    while !video.flush().unwrap() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    monitor.wait_for(|document| {
+        let history = get(at, "/api/history");
+        document.routers.len() == 41 && history.contains("of root") && history.matches("title").count() == 64
+    });
+    let page = get(at, "/api/host");
+    assert!(page.contains("\"of root\"") && page.contains("\"video\""), "{page}");
+    assert!(page.len() < 1_500_000, "{} bytes", page.len());
+    let metrics = get(at, "/metrics");
+    for line in [
+        "cutline_router_sent_packets_total{pid=\"PID\",direction=\"forward\",link=\"of root\",queue=\"\"} 0",
+        "cutline_program_sockets{program=\"video\"} 1",
+        "cutline_monitor_unlisted_sockets 2001",
+        "cutline_monitor_unlisted_programs 2000",
+    ] {
+        let line = line.replace("PID", &std::process::id().to_string());
+        assert!(metrics.lines().any(|found| found == line), "no {line} in {} bytes", metrics.len());
+    }
+    let own = metrics.lines().filter(|line| line.starts_with("cutline_socket_waits_total{program=\"video\""));
+    assert_eq!(own.count(), 1);
+    drop(flood.stdin.take());
+    flood.wait().unwrap();
 }
 
 #[test]
