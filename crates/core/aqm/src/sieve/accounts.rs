@@ -35,8 +35,10 @@ const COUNTED: u16 = 1 << 13;
 /// The bit of a new flow that has been behind the floor once.
 const BEHIND: u16 = 1 << 12;
 const BIRTH: u16 = BEHIND - 1;
-/// Unit of the lag of new flows, B.
-const LAG: f64 = 1024.0;
+/// The bit of a flow, not new, that has a second finish. It is one of those of the birth, which only new flows have.
+const SECOND: u16 = 1;
+/// Unit of the distance of another finish, B.
+const UNIT: f64 = 1024.0;
 /// After so long a silence a flow is forgotten.
 const SILENCE: Duration = Duration::from_secs(4);
 
@@ -49,8 +51,9 @@ pub(super) struct Account {
     id: u32,
     /// Time of its last packet, ticks.
     at: u32,
-    /// The part of the finish that is not the flow's own but that of all new flows, in units of [`LAG`].
-    lag: u16,
+    /// Of a new flow, its lag: the part of the finish that is not its own but that of all new flows. Of another flow, the distance
+    /// of its second finish, if it has one. In units of [`UNIT`].
+    distance: u16,
     /// Time until which it counts as warned, ticks.
     warned_until: u16,
     /// Of a flow, the packets that wait; of a host, its flows that have packets waiting, without new ones.
@@ -109,9 +112,9 @@ impl Accounts {
     /// Moves the finishes that follow from the bytes of all new flows by `part` of their distance to `v`.
     #[cold]
     pub(super) fn bring_nearer(&mut self, v: f64, part: f64) {
-        for cell in self.cells.iter_mut().filter(|cell| cell.lag > 0) {
+        for cell in self.cells.iter_mut().filter(|cell| cell.has_lag()) {
             cell.finish = nearer(cell.finish, v, part);
-            cell.lag = (f64::from(cell.lag) * part).ceil() as u16;
+            cell.distance = (f64::from(cell.distance) * part).ceil() as u16;
         }
     }
 
@@ -144,7 +147,7 @@ impl Accounts {
         cell.at = tick;
         let mut is_new = cell.state & NEW != 0;
         if is_new && birth(tick).wrapping_sub(cell.state) & BIRTH >= self.grown_up {
-            cell.state &= !(NEW | BEHIND);
+            cell.state &= !(NEW | BEHIND | BIRTH);
             is_new = false;
         }
         (place as Place, is_new)
@@ -244,12 +247,20 @@ impl Accounts {
                 self.cells[before] = Account::default();
             }
             let finish = known.finish.max(inherited);
-            Account { finish, lag: 0, waiting: 0, state: known.state & !COUNTED, ..known }
+            Account { finish, distance: 0, waiting: 0, state: known.state & !COUNTED, ..known }
         } else {
             let hash = mix(u64::from(id) ^ self.salt.now().unwrap_or_default());
             let was_here = self.visitors.note(now, hash);
             let state = if was_here { USED } else { USED | NEW | birth(tick) };
-            Account { finish: inherited, id, at: tick, lag: 0, warned_until: tick as u16, waiting: 0, state }
+            Account {
+                finish: inherited,
+                id,
+                at: tick,
+                distance: 0,
+                warned_until: tick as u16,
+                waiting: 0,
+                state,
+            }
         };
         place
     }
@@ -289,14 +300,39 @@ impl Account {
         self.state & COUNTED != 0
     }
 
+    /// Returns whether the distance is that of a second finish, and no lag.
+    #[inline]
+    const fn has_second(&self) -> bool {
+        self.state & (NEW | SECOND) == SECOND
+    }
+
     /// Virtual times at which the next packet may start: behind those that wait, and if the flow had not been new.
     #[inline]
     pub(super) fn finishes(&mut self) -> (f64, f64) {
-        let own = self.finish - f64::from(self.lag) * LAG;
+        if self.has_second() {
+            return (self.finish, self.finish);
+        }
+        let own = self.finish - f64::from(self.distance) * UNIT;
         if self.waiting == 0 {
-            (self.finish, self.lag) = (own, 0);
+            (self.finish, self.distance) = (own, 0);
         }
         (self.finish, own)
+    }
+
+    /// Returns the finish that the flow would have if no unused share were kept for it.
+    #[inline]
+    pub(super) fn second_finish(&self) -> f64 {
+        if self.has_second() { self.finish + f64::from(self.distance) * UNIT } else { self.finish }
+    }
+
+    /// Sets the second finish, to the unit, unless the flow is new, or was when its waiting packets came. As long as both finishes
+    /// advance together, their distance is exact.
+    #[inline]
+    pub(super) fn set_second_finish(&mut self, second: f64) {
+        if self.state & NEW == 0 && !self.has_lag() {
+            self.state |= SECOND;
+            self.distance = ((second - self.finish) * (1.0 / UNIT)).round() as u16;
+        }
     }
 
     /// Returns whether the flow, which is new, is behind the floor, or has been since it came.
@@ -308,16 +344,19 @@ impl Account {
         self.state & BEHIND != 0
     }
 
-    /// Sets the finish, of which this much is not the flow's own, B.
+    /// Sets the finish, of which this much is not the flow's own, B. The second finish stays as far away.
     #[inline]
     pub(super) fn set_finish(&mut self, finish: f64, lag: f64) {
-        (self.finish, self.lag) = (finish, (lag * (1.0 / LAG)).ceil() as u16);
+        self.finish = finish;
+        if !self.has_second() {
+            self.distance = (lag * (1.0 / UNIT)).ceil() as u16;
+        }
     }
 
     /// Returns whether packets may wait whose place follows from the bytes of all new flows.
     #[inline]
     pub(super) const fn has_lag(&self) -> bool {
-        self.lag > 0
+        self.distance > 0 && !self.has_second()
     }
 
     /// Returns whether the flow was warned less than a round trip ago.

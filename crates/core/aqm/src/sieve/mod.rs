@@ -20,7 +20,11 @@
 //! **Hints.** A hint is a flow's own target: a lower one waits less and loses more. It changes nothing for others, and gives no flow a larger share.
 //!
 //! **Marks.** With ECN, packets that can be marked are marked instead of dropped while p'^2 is at most 25 % (`p_Cmax` of RFC 9332 appendix A.1).
-//! Scalable ones are marked also by a ramp on w, from 0.7 ms on, or 1.5 large packets at f, to twice that.
+//! Scalable ones are marked also by a ramp on w, from 1.3 ms on, or 1.5 large packets at f, to twice that. While other flows wait, a second ramp
+//! counts: on the w that the flow would have if no unused share were kept for it, over the next 10 ms, or 5 large packets. So a scalable
+//! sender is marked when its rate passes its share. A mark when the kept share is used up would come a round trip too late for
+//! its wait. A sender that has used less than an eighth of tau of an unused share is below its share, and is left alone: it may be in slow
+//! start.
 //!
 //! **New flows.** A flow that has just come is below any share, and a sender could use a new flow for every packet. So flows that were
 //! first seen less than `newcomer-age` ago share two accounts, one for those that have been at the floor by themselves, and one for those that
@@ -190,9 +194,15 @@ const TARGET: f64 = 1.0 / 3.0;
 /// The largest p' at which packets are marked instead of dropped: `p_Cmax` of RFC 9332 appendix A.1.
 const MARK_UNTIL: f64 = 0.25;
 /// The wait at which scalable senders are marked first, s.
-const RAMP: f64 = 0.0007;
+const RAMP: f64 = 0.0013;
 /// The same in large packets at the fair share.
 const RAMP_PACKETS: f64 = 1.5;
+/// The width of the second ramp, s: that on the wait without a kept share.
+const SECOND_RAMP: f64 = 0.01;
+/// The same in large packets at the fair share.
+const SECOND_RAMP_PACKETS: f64 = 5.0;
+/// The part of tau of which a flow must have used an unused share for the second ramp to count.
+const SPARED: f64 = 0.875;
 /// The part of the round trip in which p' grows to 1.
 const SLOPE: f64 = 2.0;
 /// The largest hint with its full delay.
@@ -283,6 +293,15 @@ impl<P: Copy> Discipline for Sieve<P> {
         new.forget();
         Ok(new)
     }
+}
+
+/// Virtual times at which a packet may start.
+#[derive(Clone, Copy, Debug)]
+struct Starts {
+    /// By its order.
+    own: f64,
+    /// The same if no unused share were kept for its flow; of packets of scalable senders.
+    second: f64,
 }
 
 /// State of the sender of a packet.
@@ -421,17 +440,45 @@ impl<P: Copy> Sieve<P> {
         p * p
     }
 
-    /// Decides on a packet whose flow's own packets make it wait for `wait`, s, where a byte waits for `per_byte` at the share f, s.
+    /// Returns the beginnings and the ends of the two ramps of a scalable sender, of which a byte waits for `per_byte`; s.
+    #[inline]
+    fn ramps(per_byte: f64) -> [(f64, f64); 2] {
+        let begin = RAMP.max(RAMP_PACKETS * MTU * per_byte);
+        [(begin, 2.0 * begin), (begin, begin + SECOND_RAMP.max(SECOND_RAMP_PACKETS * MTU * per_byte))]
+    }
+
+    /// Returns the start of a packet of a scalable sender if no unused share were kept for it. It is at most where the second ramp
+    /// ends: when the sender slows down, its marks soon end.
+    #[inline]
+    fn second_start(&mut self, sender: &Sender) -> f64 {
+        let [_, (_, end)] = Self::ramps(sender.flows / self.share);
+        self.flows.at(sender.place).second_finish().max(self.v).min(self.v + end * self.share)
+    }
+
+    /// Returns the probability of a mark by the ramps.
+    #[inline]
+    fn ramp(&mut self, sender: &Sender, starts: &Starts) -> f64 {
+        let [first, second] = Self::ramps(sender.flows / self.share);
+        let wait = |start: f64| (start - self.v) / self.share;
+        let on = |(begin, end): (f64, f64), start| (wait(start) - begin) / (end - begin);
+        // While no other flow waits, a mark would leave the link unused. A sender with most of an unused share is below its share.
+        let others_wait = self.backlog.packets > u32::from(self.flows.at(sender.place).waiting);
+        let counts = others_wait && wait(starts.own) > -SPARED * self.tau;
+        on(first, starts.own).max(if counts { on(second, starts.second) } else { 0.0 })
+    }
+
+    /// Decides on a packet whose own flow makes it start at `starts`.
     #[inline]
     fn judge(
         &mut self,
         now: Instant,
         arrival: &Arrival,
         sender: &Sender,
-        (wait, per_byte): (f64, f64),
+        starts: &Starts,
         random: &mut RandomStream,
     ) -> Verdict {
-        let per_byte = sender.flows * per_byte;
+        let per_share = 1.0 / self.share;
+        let (wait, per_byte) = ((starts.own - self.v).max(0.0) * per_share, sender.flows * per_share);
         // A guest's wait is that of an account that several flows share: it is not its own choice, and some flow of them is always warned.
         let hint = if sender.is_guest { 1.0 } else { f64::from(arrival.hint.level()).min(LEVELS) / LEVELS };
         let target = (hint * TARGET * self.rtt).max(f64::from(arrival.size) * per_byte);
@@ -443,8 +490,7 @@ impl<P: Copy> Sieve<P> {
             self.flows.at(sender.place).warn(now, self.params.rtt * 2);
         }
         if may_mark && arrival.scalable {
-            let ramp = RAMP.max(RAMP_PACKETS * MTU * per_byte);
-            is_hit |= random.chance(Probability::clamped((wait - ramp) / ramp));
+            is_hit |= random.chance(Probability::clamped(self.ramp(sender, starts)));
         }
         Verdict::from_hit(is_hit, may_mark)
     }
@@ -493,16 +539,17 @@ impl<P: Copy> Queue<P> for Sieve<P> {
             };
             start = start.max(together);
         }
-        let per_byte = 1.0 / self.share;
-        let wait = (start - self.v).max(0.0) * per_byte;
+        let is_scalable = self.ecn && arrival.scalable;
+        let starts =
+            Starts { own: start, second: if is_scalable { self.second_start(&sender) } else { start } };
         let fits = self.limit.admits(self.backlog, arrival.size);
         let is_last = !fits && self.calendar.last().is_none_or(|last| start >= last.start);
         let verdict = if is_last {
             Verdict::Drop(DropReason::Overflow)
         } else {
-            self.judge(now, &arrival, &sender, (wait, per_byte), random)
+            self.judge(now, &arrival, &sender, &starts, random)
         };
-        if wait > 0.0 {
+        if start > self.v {
             self.above.add(arrival.size);
         } else {
             self.below.add(arrival.size);
@@ -514,6 +561,9 @@ impl<P: Copy> Queue<P> for Sieve<P> {
         let charge = size * sender.flows;
         let account = self.flows.at(sender.place);
         account.set_finish(start + charge, start - own);
+        if is_scalable {
+            account.set_second_finish(starts.second + charge);
+        }
         let is_new = account.has_lag();
         let owner = self.note_waiting(&sender);
         if sender.is_new {

@@ -252,3 +252,64 @@ fn an_emptied_queue_is_a_new_one() {
     assert_eq!(bench.queue.share, 1e6);
     assert!(bench.queue.calendar.is_empty());
 }
+
+/// A link of 8 Mbit/s in front of which a scalable sender, flow 2, sends packets of 1000 B at parts of its rate, a second each, with or
+/// without 20 packets of flow 1 that always wait. Returns for each second the times of marks (ms of that second) and the longest
+/// wait of flow 2 (ms).
+fn seconds_of_a_scalable_sender(rates: &[f64], beside: bool) -> Vec<(Vec<u64>, u64)> {
+    let mut queue: Q =
+        Sieve::build(&SieveParams::default(), Limit::Packets(1000), true, Rate::from_mbps(8)).unwrap();
+    let mut random = cutline_units::Streams::new(1).stream("queue", "drop");
+    let arrival = |flow| Arrival { flow, ..Arrival::new(1000, largest()) };
+    let mut seconds = Vec::new();
+    let (mut credit, mut waiting) = (0.0, 0);
+    for (second, rate) in (0..).zip(rates) {
+        let (mut marks, mut longest) = (Vec::new(), 0);
+        for ms in 0..1000 {
+            // A packet leaves in each millisecond.
+            let now = Instant::ZERO + Duration::from_millis(1000 * second + ms);
+            while beside && waiting < 20 {
+                queue.enqueue(now, arrival(1), (1, 0), &mut random);
+                while queue.shed().is_some() {}
+                waiting += 1;
+            }
+            credit += rate;
+            if credit >= 1.0 {
+                credit -= 1.0;
+                let arrival = Arrival { ecn_capable: true, scalable: true, ..arrival(2) };
+                if queue.enqueue(now, arrival, (2, 0), &mut random) == Verdict::Mark {
+                    marks.push(ms);
+                }
+            }
+            if let Some(sent) = queue.dequeue(now) {
+                if sent.packet.0 == 1 {
+                    waiting = (queue.backlog().packets as usize).min(waiting - 1);
+                } else {
+                    longest = longest.max(now.saturating_since(sent.arrived).as_nanos() / 1_000_000);
+                }
+            }
+        }
+        seconds.push((marks, longest));
+    }
+    seconds
+}
+
+#[test]
+fn a_scalable_sender_is_marked_when_its_rate_passes_its_share_and_soon_no_longer() {
+    // Its share is a half. Half a share more is kept for it when it begins to send too much.
+    let seconds = seconds_of_a_scalable_sender(&[0.25, 0.25, 0.55, 0.45, 0.25], true);
+    let marks: Vec<usize> = seconds.iter().map(|(marks, _)| marks.len()).collect();
+    assert_eq!(marks[1], 0, "below its share, and no longer new: {marks:?}");
+    // It sends a tenth too much: an eighth of tau is used after 190 ms, all of it after a second and a half.
+    let (first, last) = (seconds[2].0[0], seconds[3].0.last());
+    assert!((150..400).contains(&first), "{first}");
+    assert!(last.is_none_or(|last| *last < 300), "{last:?}");
+    assert_eq!(marks[4], 0, "{marks:?}");
+    assert!(
+        seconds[1..].iter().all(|(_, longest)| *longest <= 3),
+        "it never waits behind its own packets: {seconds:?}"
+    );
+    // While no other flow waits, none is served later because of it.
+    let alone = seconds_of_a_scalable_sender(&[0.25, 0.95, 0.95], false);
+    assert!(alone.iter().all(|(marks, _)| marks.is_empty()), "{alone:?}");
+}
