@@ -19,6 +19,7 @@ mod qdisc;
 mod router;
 mod router_attacks;
 mod router_autorate;
+mod router_check;
 mod router_faults;
 mod router_reservations;
 mod router_service;

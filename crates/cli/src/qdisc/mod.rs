@@ -16,8 +16,10 @@ use cutline_qdisc_loader::{INSTANCES, ObjectLoader};
 use cutline_router::Overhead;
 use cutline_router_service::{QdiscList, too_small};
 use cutline_sys::ethtool;
+use cutline_sys::interface::has_ethernet_header;
 use cutline_text::Printable;
 use cutline_units::{Duration, Rate};
+use cutline_wire::ETHERNET;
 use std::path::PathBuf;
 
 /// Put TSQ or Sieve into the kernel, as the queueing discipline of an interface
@@ -218,7 +220,7 @@ impl AddArgs {
         if let Some(note) = note_on_segments(name, self.rate) {
             message::print(&note);
         }
-        if let Some(note) = too_small(settings.queue.limit) {
+        if let Some(note) = too_small(settings.queue.limit, full_frame(name)) {
             message::print(&format!("note: {note}"));
         }
         Ok(())
@@ -257,7 +259,7 @@ impl ChangeArgs {
             ChangeOutcome::WithNextPacket => "in use with the next packet",
         };
         output::print(&format!("{}: {}; {when}\n", Printable(name), in_a_line(&queues.show(name)?)))?;
-        if let Some(note) = change.limit.and_then(too_small) {
+        if let Some(note) = change.limit.and_then(|limit| too_small(limit, full_frame(name))) {
             message::print(&format!("note: {note}"));
         }
         Ok(())
@@ -346,6 +348,12 @@ impl PinArgs {
     fn queues(&self) -> KernelQueues {
         KernelQueues::new(&self.bpffs)
     }
+}
+
+/// The length of the largest packet of an interface as the kernel's queue counts it, bytes.
+fn full_frame(name: &str) -> u64 {
+    let header = if has_ethernet_header(name).unwrap_or(true) { ETHERNET as u64 } else { 0 };
+    cutline_sys::interface::mtu(name).map_or(0, |mtu| u64::from(mtu) + header)
 }
 
 /// Returns the interface of `dev INTERFACE`, or of `INTERFACE`.

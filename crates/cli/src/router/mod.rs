@@ -13,11 +13,11 @@ use crate::exit::Failure;
 use crate::queue_args::link_rate;
 use crate::{interrupt, output};
 use cutline_monitor::RouterView;
-use cutline_ports::{PortError, PortKind};
+use cutline_ports::{AnyPort, PortError, PortKind};
 use cutline_router::Overhead;
 use cutline_router_service::{
-    DirectionSpec, ProcessSpec, Restored, Router, RouterSpec, Schedule, ServiceError, configuration,
-    obstacles, summary, warnings,
+    DirectionSpec, ProcessSpec, Requirements, Restored, Router, RouterSpec, Schedule, ServiceError,
+    configuration, summary, warnings,
 };
 use cutline_sys::address::listening;
 use cutline_units::{Bytes, Duration, Rate};
@@ -185,16 +185,17 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
 
 impl Args {
     fn report(&self, spec: &RouterSpec) -> Result<(), Failure> {
+        let Requirements { obstacles, notices, .. } = Requirements::check(spec);
         if self.json {
             output::print_json(&configuration(spec))?;
         } else {
-            let lines = [vec![format!("routing {}", summary(spec))], warnings(spec)].concat();
+            let lines = [vec![format!("routing {}", summary(spec))], warnings(spec), notices].concat();
             output::print(&(lines.join("\n") + "\n"))?;
         }
-        let obstacles = obstacles(spec);
         if obstacles.is_empty() {
             return Ok(());
         }
+        let obstacles: Vec<String> = obstacles.iter().map(ToString::to_string).collect();
         Err(Failure::Failed(format!("the router cannot start now: {}", obstacles.join("\n"))))
     }
 
@@ -251,8 +252,9 @@ impl Routing {
         let Self { input: Some(input), output: Some(output), rate: Some(rate), .. } = self else {
             return Err(Failure::Usage("--in, --out and --rate are required, or --config".to_owned()));
         };
-        if input == output {
-            return Err(Failure::Usage(format!("--in and --out are both `{input}`")));
+        let interfaces = [input, output].map(|port| AnyPort::interface_of(port));
+        if interfaces[0] == interfaces[1] {
+            return Err(Failure::Usage(format!("--in and --out are both `{}`", interfaces[0])));
         }
         let (hints, remark) = self.code_points.tables()?;
         let (forward, reverse) = (self.queue.spec(*rate)?, self.reverse.spec(&self.queue, *rate)?);

@@ -16,7 +16,7 @@ use crate::common::{SECOND, session};
 use cutline_rsvp::engine::{Datagram, Event, InterfaceId};
 use cutline_rsvp::integrity::sign;
 use cutline_rsvp::message::{Body, Descriptor, Message, MessageType, ResvErr};
-use cutline_rsvp::object::{Acknowledgement, Hop, IdList, Ids, MessageId, Sender, Style};
+use cutline_rsvp::object::{Acknowledgement, Challenge, Hop, IdList, Ids, MessageId, Sender, Style};
 use cutline_units::Duration;
 
 /// Each message is refused where it does not belong, with keys and without, and counted; existing state stays.
@@ -190,6 +190,45 @@ fn refresh_reduction_is_with_the_neighbour_at_its_interface() {
         bed.assert_in_place("after many lifetimes");
         assert!(bed.sent_to(H2, MessageType::Srefresh) > 0);
         assert_eq!(bed.sent_to(M, MessageType::Srefresh), 0);
+    }
+}
+
+/// RFC 2747 section 4.3: a challenge is not signed. So it is answered, and nothing else in it is believed at an interface with keys: neither an
+/// acknowledgement in a neighbour's name, nor a number that is to be acknowledged.
+#[test]
+fn a_challenge_brings_nothing_but_its_question() {
+    for is_known in [false, true] {
+        let mut bed = Bed::new(ALL_BUT_M);
+        bed.world.run(SECOND * 100);
+        let h2 = bed.address(H2);
+        let to_h2 = bed.world.passed.iter().filter(|passed| (passed.from, passed.to) == (R, H2));
+        let ids = |datagram: &Datagram| Message::decode(&datagram.bytes).ok()?.id;
+        let known: Vec<MessageId> = to_h2.filter_map(|passed| ids(&passed.datagram)).collect();
+        assert!(!known.is_empty());
+        let before = bed.world.passed.len();
+        let acknowledged = known.iter().map(|id| Acknowledgement { is_known, epoch: id.epoch, id: id.id });
+        let mut message =
+            Message::new(64, Body::IntegrityChallenge(Challenge { key: 1, cookie: 0x1234_5678_9abc }));
+        message.reduces_refreshes = true;
+        message.acknowledgements = acknowledged.collect();
+        message.id = Some(MessageId { wants_ack: true, epoch: 7, id: 7 });
+        bed.arrives(2, h2, message.encode());
+        bed.world.run(Duration::from_millis(100));
+        let answers: Vec<Message> = bed.world.passed[before..]
+            .iter()
+            .filter(|passed| (passed.from, passed.to) == (R, H2))
+            .map(|passed| Message::decode(&passed.datagram.bytes).unwrap())
+            .collect();
+        let kinds: Vec<MessageType> = answers.iter().map(Message::kind).collect();
+        assert_eq!(
+            kinds,
+            [MessageType::IntegrityResponse],
+            "the question is answered, and nothing is sent again"
+        );
+        assert_eq!(answers[0].acknowledgements, [], "no number of it is acknowledged");
+        // A known one is still asked for when it is lost: it is refreshed as before.
+        bed.world.run(SECOND * 600);
+        bed.assert_in_place("after many lifetimes");
     }
 }
 

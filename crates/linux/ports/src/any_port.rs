@@ -4,7 +4,7 @@
 
 use crate::{InterfacePort, PacketPort, PortError, PortStats, TunPort, XdpPort};
 use cutline_router::Port;
-use cutline_sys::{Offloads, SysError, clock};
+use cutline_sys::{Offloads, SysError, clock, interface};
 use cutline_units::Instant;
 use rustix::fd::{AsFd, BorrowedFd};
 
@@ -75,19 +75,35 @@ impl AnyPort {
         Offloads::turn_off_after(interface, is_xdp, &mut |names| note(interface, names)).map(Some)
     }
 
-    /// Opens two ports to join: both carry frames, or both carry packets.
+    /// Checks that two ports can be joined, as far as that shows without opening them: both carry frames, or both carry packets,
+    /// and their interfaces have the settings that such ports need. With `fixes_offloads` offloads do not count, because they are
+    /// turned off first. A process that has an interface is no obstacle.
     ///
     /// # Errors
-    /// As [`AnyPort::open`]; when they are one interface; and when one carries frames and the other packets, which lack
-    /// the link addresses that frames need.
-    pub fn open_pair(names: [&str; 2]) -> Result<[Self; 2], PortError> {
+    /// When they are one interface; when one carries frames and the other packets, which lack the link addresses that frames need;
+    /// when an interface is missing; and when one is unsuitable.
+    pub fn check_pair(names: [&str; 2], fixes_offloads: bool) -> Result<(), PortError> {
         let [first, second] = names.map(interface_of);
-        if first == second {
+        // An interface may have several names.
+        if first == second || interface::index(first)? == interface::index(second)? {
             return Err(PortError::SameInterface { names: names.map(ToOwned::to_owned) });
         }
-        if names[0].starts_with(TUN) != names[1].starts_with(TUN) {
+        if Self::is_tun(names[0]) != Self::is_tun(names[1]) {
             return Err(PortError::Mismatch { names: names.map(ToOwned::to_owned) });
         }
+        names.into_iter().try_for_each(|port| match port.strip_prefix(XDP) {
+            Some(name) => XdpPort::check(name, fixes_offloads),
+            None if Self::is_tun(port) => TunPort::check(interface_of(port)),
+            None => Ok(()),
+        })
+    }
+
+    /// Opens two ports to join.
+    ///
+    /// # Errors
+    /// As [`AnyPort::check_pair`] and [`AnyPort::open`].
+    pub fn open_pair(names: [&str; 2]) -> Result<[Self; 2], PortError> {
+        Self::check_pair(names, false)?;
         Ok([Self::open(names[0])?, Self::open(names[1])?])
     }
 }

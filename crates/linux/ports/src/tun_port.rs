@@ -35,6 +35,15 @@ pub struct TunPort {
 const TURN: usize = 256;
 
 impl TunPort {
+    /// Checks that an interface is a TUN interface, without opening it.
+    ///
+    /// # Errors
+    /// When it is not, or there is no such interface.
+    pub fn check(name: &str) -> Result<(), PortError> {
+        interface::index(name)?;
+        if tun::is_tun(name) { Ok(()) } else { Err(PortError::NotTun { name: name.to_owned() }) }
+    }
+
     /// Opens the far end of a TUN interface that exists already, with routes, which outlive the router.
     ///
     /// # Errors

@@ -59,20 +59,30 @@ const TAG: u32 = 4;
 const AROUND: u32 = ETHERNET as u32 + 2 * TAG;
 
 impl XdpPort {
-    /// Opens a port on an interface.
+    /// Checks that an interface has the settings that a port on it needs, without opening it; with `fixes_offloads` its offloads do
+    /// not count, because they are turned off first.
     ///
     /// # Errors
-    /// When there is no such interface, its frames are too long, it takes VLAN tags out, another process uses it for XDP,
-    /// the process may not, or the kernel cannot.
-    pub fn open(name: &str) -> Result<Self, PortError> {
-        let index = interface::index(name)?;
+    /// When there is no such interface, its frames are too long, or it takes VLAN tags out.
+    pub fn check(name: &str, fixes_offloads: bool) -> Result<(), PortError> {
         let mtu = interface::mtu(name)?;
         if mtu + AROUND > MAX_RECEIVED {
             return Err(PortError::MtuTooLarge { name: name.to_owned(), mtu, most: MAX_RECEIVED - AROUND });
         }
-        if ethtool::get(name, Command::FLAGS).is_ok_and(|flags| flags & RX_VLAN != 0) {
+        if !fixes_offloads && ethtool::get(name, Command::FLAGS).is_ok_and(|flags| flags & RX_VLAN != 0) {
             return Err(PortError::VlanTagsRemoved { name: name.to_owned() });
         }
+        Ok(())
+    }
+
+    /// Opens a port on an interface.
+    ///
+    /// # Errors
+    /// As [`XdpPort::check`], and when another process uses it for XDP, the process may not, or the kernel cannot.
+    pub fn open(name: &str) -> Result<Self, PortError> {
+        Self::check(name, false)?;
+        let index = interface::index(name)?;
+        let mtu = interface::mtu(name)?;
         // A payload of its MTU behind a header with one tag.
         let interface = PortInterface::new(name, index, mtu + ETHERNET as u32 + TAG)?;
         Self::set_up(interface, index).map_err(|error| explained(name, error))

@@ -36,15 +36,38 @@ impl SocketFile {
     /// # Errors
     /// When another process listens there, when the file is no socket, or the process may not write to the folder.
     pub fn bind(path: &Path) -> Result<Self, SysError> {
-        let failed = |error: io::Error| {
-            SysError::new(format!("socket `{}` cannot be opened", Printable(path.display())), error)
-        };
+        let failed = |error: io::Error| cannot_be_opened(path, error);
         // Two processes that start at the same time would replace each other's socket.
         let lock = Lock::take(path).map_err(failed)?;
         clear(path).map_err(failed)?;
         let listener = listen(path).map_err(failed)?;
         let file = identity(&std::fs::symlink_metadata(path).map_err(failed)?);
         Ok(Self { listener, _lock: lock, path: path.to_owned(), file })
+    }
+
+    /// Checks that a socket could be bound to `path`, without a change. A process that serves it is no obstacle, because
+    /// configurations are checked while their service runs, and neither is a missing folder that [a unit makes](Self::is_made_at_start).
+    ///
+    /// # Errors
+    /// When there is no such folder, the path is too long, or the file is no socket.
+    pub fn check(path: &Path) -> Result<(), SysError> {
+        let checked = || {
+            SocketAddrUnix::new(path)?;
+            match folder_of(path).metadata() {
+                Ok(folder) if !folder.is_dir() => return Err(Errno::NOTDIR.into()),
+                Err(error) if !Self::is_made_at_start(path) => return Err(error),
+                Ok(_) | Err(_) => {}
+            }
+            found_socket(path).map(drop)
+        };
+        checked().map_err(|error: io::Error| cannot_be_opened(path, error))
+    }
+
+    /// Returns whether the folder of a socket is missing and below `/run`, where units make theirs as they start
+    /// (systemd.exec(5), `RuntimeDirectory`).
+    pub fn is_made_at_start(path: &Path) -> bool {
+        let is_below_run = ["/run/", "/var/run/"].iter().any(|run| path.starts_with(run));
+        is_below_run && !folder_of(path).exists()
     }
 
     /// The socket that listens.
@@ -100,11 +123,28 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
     Ok(socket.into())
 }
 
+fn cannot_be_opened(path: &Path, error: io::Error) -> SysError {
+    SysError::new(format!("socket `{}` cannot be opened", Printable(path.display())), error)
+}
+
+/// The folder of a socket's file. A name alone is in the present folder.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Returns whether there is a file, which must be a socket.
+fn found_socket(path: &Path) -> io::Result<bool> {
+    let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(false) };
+    if found.file_type().is_socket() {
+        return Ok(true);
+    }
+    Err(io::Error::other("the file there is not a socket"))
+}
+
 /// Removes the socket file of a process that has ended.
 fn clear(path: &Path) -> io::Result<()> {
-    let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(()) };
-    if !found.file_type().is_socket() {
-        return Err(io::Error::other("the file there is not a socket"));
+    if !found_socket(path)? {
+        return Ok(());
     }
     // A process that does not accept must not keep this one waiting.
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
@@ -231,5 +271,31 @@ mod tests {
         let error = SocketFile::bind(&path).unwrap_err().to_string();
         assert!(error.contains("its lock"), "{error}");
         std::fs::remove_file(&lock).unwrap();
+    }
+
+    /// A check finds what a start would, beside a process that has the socket.
+    #[test]
+    fn a_check_finds_the_obstacles_of_a_start_and_changes_nothing() {
+        let path = place("check");
+        SocketFile::check(&path).unwrap();
+        assert!(!path.exists());
+        let socket = SocketFile::bind(&path).unwrap();
+        SocketFile::check(&path).unwrap();
+        drop(socket);
+        std::fs::write(&path, "a file").unwrap();
+        let wrong = |path: &Path| {
+            let error = SocketFile::check(path).unwrap_err().to_string();
+            assert!(SocketFile::bind(path).is_err(), "the start agrees");
+            error
+        };
+        assert!(wrong(&path).ends_with("the file there is not a socket"));
+        assert!(wrong(&path.join("r.sock")).contains("Not a directory"));
+        std::fs::remove_file(&path).unwrap();
+        assert!(wrong(&path.join("r.sock")).contains("No such file"));
+        let long = std::env::temp_dir().join("x".repeat(120));
+        assert!(wrong(&long).contains("cannot be opened"));
+        SocketFile::check(Path::new("/run/cutline-no-such-unit/r.sock")).unwrap();
+        assert!(SocketFile::is_made_at_start(Path::new("/run/cutline-no-such-unit/r.sock")));
+        assert!(!SocketFile::is_made_at_start(Path::new("/nosuch/r.sock")));
     }
 }

@@ -65,14 +65,22 @@ pub fn set(name: &str, command: Command, value: u32) -> io::Result<()> {
     ioctl::ethtool(name, &mut [command.0, value])
 }
 
-/// Returns the driver's name (`ETHTOOL_GDRVINFO`).
+/// Returns the driver's name.
 pub fn driver(name: &str) -> Option<String> {
+    driver_and_bus(name).map(|[driver, _]| driver).filter(|name| !name.is_empty())
+}
+
+/// Returns the driver's name and the place of the interface on its bus (`ETHTOOL_GDRVINFO`).
+pub(crate) fn driver_and_bus(name: &str) -> Option<[String; 2]> {
     let mut info = [0; 49];
     info[0] = 0x03;
     ioctl::ethtool(name, &mut info).ok()?;
-    // 32 bytes of name behind the command.
-    let bytes = info[1..9].iter().flat_map(|word| word.to_ne_bytes());
-    String::from_utf8(bytes.take_while(|&byte| byte != 0).collect()).ok().filter(|name| !name.is_empty())
+    // Texts of 32 bytes behind the command: driver, two versions, bus.
+    let text = |at: usize| {
+        let bytes = info[at..at + 8].iter().flat_map(|word| word.to_ne_bytes());
+        String::from_utf8(bytes.take_while(|&byte| byte != 0).collect()).ok()
+    };
+    Some([text(1)?, text(25)?])
 }
 
 /// Returns speed and duplex (`ETHTOOL_GSET`).

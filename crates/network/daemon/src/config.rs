@@ -20,6 +20,7 @@
 //! ```
 
 use crate::error::DaemonError;
+use crate::interfaces::present;
 use crate::keys;
 use crate::monitor::MonitorSpec;
 use cutline_config::{Document, Errors, Problem, TableReader, ValueKind, kind, parameter};
@@ -32,7 +33,7 @@ use cutline_rsvp::admission::ShareParams;
 use cutline_rsvp::encapsulation::Encapsulation;
 use cutline_rsvp::engine::EngineParams;
 use cutline_rsvp::integrity::IntegrityConfig;
-use cutline_service::regular_file;
+use cutline_service::{SocketFile, regular_file};
 use cutline_sys::ip_socket::Version;
 use cutline_units::{Duration, Rate};
 use std::path::{Path, PathBuf};
@@ -172,6 +173,23 @@ impl DaemonConfig {
     /// When a file of keys cannot be used, the interfaces cannot be listed, or a rate is too low.
     pub fn check_interfaces(&self) -> Result<(), DaemonError> {
         self.interfaces.iter().try_for_each(|spec| spec.integrity().and_then(|_| spec.check_rate()))
+    }
+
+    /// Checks that the agent can start on this machine now: its socket can be bound, and the traffic of its interfaces is
+    /// not controlled by another program. An agent that runs already is no obstacle, and neither is an interface that is missing
+    /// or has no address yet: the agent waits for it.
+    ///
+    /// # Errors
+    /// When it cannot start.
+    pub fn check_machine(&self) -> Result<(), DaemonError> {
+        SocketFile::check(&self.socket)?;
+        let all = cutline_netlink::interfaces()?;
+        for spec in &self.interfaces {
+            if let Some((interface, options)) = present(spec, &all).zip(spec.control.options()) {
+                HtbShaper::check_vacant(interface, &options)?;
+            }
+        }
+        Ok(())
     }
 
     /// Returns the settings that cannot change while it runs and differ in `other`.

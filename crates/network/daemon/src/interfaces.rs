@@ -167,6 +167,11 @@ fn known(
     })?)
 }
 
+/// Returns the interface that a start would take over at this time: it exists and has an address.
+pub fn present<'i>(spec: &InterfaceSpec, all: &'i [Interface]) -> Option<&'i Interface> {
+    look(spec, all).ok().map(|(_, interface)| interface)
+}
+
 /// Looks for an interface, and an address of its version of IP.
 fn look<'i>(spec: &InterfaceSpec, all: &'i [Interface]) -> Result<(Seen, &'i Interface), String> {
     let interface = all.iter().find(|interface| interface.name == spec.name);

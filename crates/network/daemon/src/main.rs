@@ -26,7 +26,7 @@ struct Args {
     /// The configuration file
     #[arg(long, value_name = "FILE", default_value = "/etc/cutline/cutlined.toml")]
     config: PathBuf,
-    /// Check the file, and do nothing
+    /// Check the file and the requirements of this machine, and do nothing
     #[arg(long)]
     check: bool,
 }
@@ -71,7 +71,9 @@ fn serve(args: &Args, log: &Outlet<String>) -> Result<(), (u8, String)> {
         let wrong = |error: DaemonError| (WRONG_FILE, format!("error: {error}"));
         config.check_interfaces().map_err(wrong)?;
         config.manager.iter().try_for_each(check_manager).map_err(wrong)?;
-        return config.monitor.iter().try_for_each(MonitorSpec::check).map_err(wrong);
+        config.monitor.iter().try_for_each(MonitorSpec::check).map_err(wrong)?;
+        let failed = |error| (FAILED, format!("error: the agent cannot start now: {error}"));
+        return config.check_machine().map_err(failed);
     }
     run(config, args.config.clone(), log).map_err(|error| (FAILED, format!("error: {error}")))
 }

@@ -5,6 +5,7 @@
 use crate::common::{Net, announce, eventually, hear, reserve};
 use cutline_provision::DaemonClient;
 use cutline_provision::protocol::Reply;
+use cutline_sys::namespace::Namespace;
 use cutline_testbed::outputs::{full_pipe, terminated};
 use rustix::process::{Pid, Signal, kill_process};
 use std::process::{Command, Stdio};
@@ -104,4 +105,74 @@ fn a_rate_is_checked_against_the_packets_of_the_interface() {
     );
     let (code, said) = check("200 kbit/s");
     assert_eq!(code, Some(0), "{said}");
+}
+
+/// The start is refused where another program has set a discipline, or where the socket has no folder, and so does the check.
+#[test]
+fn a_check_finds_what_keeps_an_agent_from_starting() {
+    if !cutline_testbed::may_make_namespaces(COMMAND) {
+        return;
+    }
+    let host = Namespace::create("chk").unwrap();
+    let discipline = |name: &str| {
+        host.ip_batch(&format!("link add {name} type veth peer name {name}p\naddress add 10.7.1.1/24 dev {name}\nlink set {name} up")).unwrap();
+        let run = || {
+            let mut command = Command::new("tc");
+            command.args(["qdisc", "add", "dev", name, "root", "tbf"]);
+            command.args(["rate", "1mbit", "burst", "10k", "latency", "50ms"]).status().unwrap()
+        };
+        assert!(host.within(run).unwrap().success());
+    };
+    discipline("foreign0");
+    host.ip_batch(
+        "link add free0 type veth peer name free1\naddress add 10.7.2.1/24 dev free0\nlink set free0 up",
+    )
+    .unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let file = path("cutlined.toml");
+    let text = |name: &str, socket: &str, more: &str| {
+        format!("socket = '{socket}'\n[[interface]]\nname = '{name}'\nrate = '10 Mbit/s'\n{more}")
+    };
+    let run = |text: &str, more: &[&str]| {
+        std::fs::write(&file, text).unwrap();
+        let run = || {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_cutlined"));
+            command.args(["--config", &file]).args(more).output().unwrap()
+        };
+        let output = host.within(run).unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let foreign = text("foreign0", &path("c.sock"), "");
+    let lost = text("free0", &path("no-folder/c.sock"), "");
+    for (text, why) in [(&foreign, "tbf"), (&lost, "No such file or directory")] {
+        for more in [&["--check"][..], &[]] {
+            let (code, said) = run(text, more);
+            assert!(code == Some(1) && said.contains(why), "{more:?}: {code:?} {said}");
+        }
+    }
+    // An interface without an address is not taken over yet.
+    host.ip_batch("address flush dev foreign0").unwrap();
+    assert_eq!(run(&foreign, &["--check"]), (Some(0), String::new()));
+    host.ip_batch("address add 10.7.1.1/24 dev foreign0").unwrap();
+    // A discipline that may be replaced, or does not matter, and the folder that a unit makes.
+    for fine in [
+        text("free0", &path("c.sock"), ""),
+        text("foreign0", &path("c.sock"), "replace = true\n"),
+        text("foreign0", &path("c.sock"), "control = 'none'\n"),
+        text("nosuch0", "/run/cutline-nosuchunit/c.sock", ""),
+    ] {
+        assert_eq!(run(&fine, &["--check"]), (Some(0), String::new()), "{fine}");
+    }
+    // An agent that runs is no obstacle: its file is checked before it is reloaded.
+    let running = text("free0", &path("c.sock"), "");
+    std::fs::write(&file, &running).unwrap();
+    let start = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cutlined"));
+        command.args(["--config", &file]).stderr(std::process::Stdio::null()).spawn().unwrap()
+    };
+    let mut agent = host.within(start).unwrap();
+    eventually("it serves", || DaemonClient::connect(path("c.sock").as_ref()).is_ok());
+    assert_eq!(run(&running, &["--check"]), (Some(0), String::new()));
+    assert!(terminated(&mut agent).expect("SIGTERM ends it").success());
 }

@@ -248,7 +248,7 @@ fn a_check_warns_of_keys_on_some_interfaces_alone() {
     .unwrap();
     std::fs::set_permissions(&keys, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     let file = folder.path().join("c.toml");
-    let keyed = format!("[[interface]]\nname = 'eth0'\nrate = '1 Gbit/s'\nkeys = '{}'\n", keys.display());
+    let keyed = format!("[[interface]]\nname = 'nosuch0'\nrate = '1 Gbit/s'\nkeys = '{}'\n", keys.display());
     let check = |text: &str| {
         std::fs::write(&file, text).unwrap();
         let output = std::process::Command::new(env!("CARGO_BIN_EXE_cutlined"))
@@ -259,6 +259,6 @@ fn a_check_warns_of_keys_on_some_interfaces_alone() {
         (output.status.success(), String::from_utf8(output.stderr).unwrap())
     };
     assert_eq!(check(&keyed), (true, String::new()));
-    let (is_fine, said) = check(&format!("{keyed}[[interface]]\nname = 'eth1'\nrate = '1 Gbit/s'\n"));
-    assert!(is_fine && said.contains("warning: interface.keys: eth0 authenticate"), "{said}");
+    let (is_fine, said) = check(&format!("{keyed}[[interface]]\nname = 'nosuch1'\nrate = '1 Gbit/s'\n"));
+    assert!(is_fine && said.contains("warning: interface.keys: nosuch0 authenticate"), "{said}");
 }

@@ -12,7 +12,7 @@
 use crate::config::ManagedInterface;
 use cutline_allocation::status::{InterfaceClassesStatus, KernelClassStatus};
 use cutline_flow::{FlowSelector, TrafficSpec};
-use cutline_netlink::{ClassId, Counters, Error, HtbShaper, Interface, ShaperOptions, sweep};
+use cutline_netlink::{ClassId, Counters, Error, HtbShaper, Interface, ShaperOptions, TrafficMonitor, sweep};
 use cutline_sys::now;
 use cutline_units::{Bytes, Duration, Instant, Rate};
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,6 +51,10 @@ pub type WantedClasses = BTreeMap<String, [WantedClass; 2]>;
 #[derive(Debug, Default)]
 pub struct KernelClasses {
     interfaces: Vec<InterfaceClasses>,
+    /// Reports of changes by other programs; `None` as long as no interface has classes.
+    monitor: Option<TrafficMonitor>,
+    /// Numbers of the interfaces that other programs have changed since the last check.
+    touched: BTreeSet<u32>,
     /// True if flows have changed since the last update.
     is_stale: bool,
     /// Earliest time of the next update.
@@ -68,6 +72,10 @@ struct InterfaceClasses {
     rate: Rate,
     /// `None` until the discipline can be installed.
     shaper: Option<HtbShaper>,
+    /// The kernel's number of the interface, since the discipline was installed.
+    index: Option<u32>,
+    /// True if the discipline was installed since changes were last taken: the leftovers that were removed before are no other program's change.
+    is_new: bool,
     classes: [Option<InstalledClass>; 2],
     /// Reason why the classes are not as wanted.
     problem: Option<String>,
@@ -91,6 +99,15 @@ impl KernelClasses {
             let place = before.iter().position(|its| its.name == *name && its.rate == *rate);
             let own = place.map(|place| before.swap_remove(place));
             self.interfaces.push(own.unwrap_or_else(|| InterfaceClasses::new(name.clone(), *rate)));
+        }
+        if !self.interfaces.is_empty() && self.monitor.is_none() {
+            match TrafficMonitor::open() {
+                Ok(monitor) => self.monitor = Some(monitor),
+                Err(error) => {
+                    self.notices
+                        .push(format!("changes of classes by other programs are not noticed: {error}"));
+                }
+            }
         }
         self.touch();
     }
@@ -116,10 +133,13 @@ impl KernelClasses {
         if now < self.deadline() {
             return;
         }
+        self.take_changes();
         if now >= self.next_check {
             self.next_check = now.saturating_add(CHECK);
+            let touched = std::mem::take(&mut self.touched);
             for interface in &mut self.interfaces {
-                self.is_stale |= interface.check(now, &mut self.notices);
+                let is_whole = !interface.index.is_some_and(|index| touched.contains(&index));
+                self.is_stale |= interface.check(now, is_whole, &mut self.notices);
             }
         }
         if !std::mem::take(&mut self.is_stale) {
@@ -132,6 +152,22 @@ impl KernelClasses {
             let classes = wanted.remove(&interface.name).unwrap_or_default();
             if !interface.update(now, &classes, &mut self.notices) {
                 (self.is_stale, self.next_update) = (true, now);
+            }
+        }
+        self.take_changes();
+    }
+
+    /// Takes the reports of changes by other programs. Without a report, and when some were lost, a check still finds whether the
+    /// discipline is there.
+    fn take_changes(&mut self) {
+        let Some(monitor) = &mut self.monitor else { return };
+        let shapers = self.interfaces.iter().filter_map(|interface| interface.shaper.as_ref());
+        let ports: Vec<u32> = shapers.filter_map(|shaper| shaper.port().ok()).collect();
+        let Ok(touched) = monitor.take(|port| ports.contains(&port)) else { return };
+        self.touched.extend(touched.interfaces);
+        for interface in &mut self.interfaces {
+            if std::mem::take(&mut interface.is_new) {
+                interface.index.map(|index| self.touched.remove(&index));
             }
         }
     }
@@ -151,21 +187,19 @@ impl KernelClasses {
 
 impl InterfaceClasses {
     const fn new(name: String, rate: Rate) -> Self {
-        Self { name, rate, shaper: None, classes: [None, None], problem: None, retry: Instant::ZERO }
+        let (index, classes) = (None, [None, None]);
+        Self { name, rate, shaper: None, index, is_new: false, classes, problem: None, retry: Instant::ZERO }
     }
 
-    /// Checks that the classes are still there. Returns true if they have to be made again.
-    fn check(&mut self, now: Instant, notices: &mut Vec<String>) -> bool {
+    /// Checks that the classes are still there, and `is_whole`: no other program has changed them. Returns true if they have to be made again.
+    fn check(&mut self, now: Instant, is_whole: bool, notices: &mut Vec<String>) -> bool {
         if self.problem.is_some() {
             return now >= self.retry;
         }
-        match self.shaper.as_mut().map(|shaper| shaper.restore(true)) {
+        match self.shaper.as_mut().map(|shaper| shaper.restore(is_whole)) {
             None | Some(Ok(false)) => return false,
             Some(Ok(true)) => {
-                notices.push(format!(
-                    "classes of `{}`: another program has removed them; they are made again",
-                    self.name
-                ));
+                notices.push(self.made_again());
             }
             Some(Err(error)) => {
                 self.shaper = None;
@@ -174,6 +208,13 @@ impl InterfaceClasses {
         }
         self.classes = [None, None];
         true
+    }
+
+    fn made_again(&self) -> String {
+        format!(
+            "classes of `{}`: another program has removed or changed them; they are made again",
+            self.name
+        )
     }
 
     /// Notes a failure. It is reported once.
@@ -193,7 +234,20 @@ impl InterfaceClasses {
         if self.problem.is_some() && now < self.retry {
             return true;
         }
-        match self.make(wanted, now.saturating_add(TURN)) {
+        let until = now.saturating_add(TURN);
+        let mut made = self.make(wanted, until);
+        // Another program may have removed a class or a filter, which is reported later: all is made again from the beginning, once.
+        if made.is_err() && self.shaper.is_some() {
+            self.classes = [None, None];
+            // The report is done with as well then.
+            self.is_new = true;
+            let restored = self.shaper.as_mut().map_or(Ok(false), |shaper| shaper.restore(false));
+            if restored.is_ok() {
+                notices.push(self.made_again());
+            }
+            made = restored.and_then(|_| self.make(wanted, until));
+        }
+        match made {
             Ok(is_whole) => {
                 if self.problem.take().is_some() {
                     notices.push(format!("classes of `{}`: they are there", self.name));
@@ -201,6 +255,8 @@ impl InterfaceClasses {
                 is_whole
             }
             Err(error) => {
+                // The next attempt installs the discipline again.
+                (self.shaper, self.classes) = (None, [None, None]);
                 self.fail(now, &error, notices);
                 true
             }
@@ -215,6 +271,7 @@ impl InterfaceClasses {
             let interface = Interface::named(&self.name)?;
             // The remains of a process that was killed.
             sweep(&interface)?;
+            (self.index, self.is_new) = (Some(interface.index), true);
             self.shaper.insert(HtbShaper::install(&interface, self.rate, ShaperOptions::default())?)
         };
         let specs = specs(wanted, shaper.reservable());

@@ -141,9 +141,83 @@ fn classes_that_another_program_removes_are_made_again() {
             assert!(eventually(PATIENCE, is_made));
             assert!(sweep(&Interface::named("east").unwrap()).unwrap());
             let said = |what: &str| place.said.lock().unwrap().iter().any(|line| line.contains(what));
-            assert!(eventually(PATIENCE, || said("another program has removed them; they are made again")));
+            assert!(eventually(PATIENCE, || said("another program has removed or changed them")));
             assert!(eventually(PATIENCE, is_made));
             assert!(sweep(&Interface::named("east").unwrap()).unwrap(), "they are there again");
+        })
+        .unwrap();
+}
+
+/// Each way in which another program changes the content of the discipline: the filters go, a rate changes, a class goes. All of it is
+/// there again, and further flows have their classes.
+#[test]
+fn classes_that_another_program_changes_are_made_again() {
+    let Some([sender, _receiver]) = hosts("kx") else { return };
+    let place = place(100);
+    let tc = |arguments: &str| {
+        let all = format!("-n {} {arguments}", sender.name());
+        let output = Command::new("tc").args(all.split(' ')).output().unwrap();
+        assert!(output.status.success(), "{arguments}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    sender
+        .within(|| {
+            let _service = place.start();
+            let mut client = place.client();
+            client.admit(1, flow(SchedulingClass::RealTime, [4000, 5000], 10)).unwrap();
+            assert!(eventually(PATIENCE, || class(&place, "real-time").flows == 1));
+            let first = tc("class show dev east");
+            assert!(first.contains("class htb c071:10 "), "{first}");
+            // Classes are listed by a hash, and the kernel chooses the numbers of their fifos.
+            let sorted = |text: String| {
+                let without_fifo = |line: &str| {
+                    let (class, rest) = line.split_once(" leaf ").unwrap_or((line, ""));
+                    format!("{class} {}", rest.split_once(' ').map_or("", |(_number, rest)| rest))
+                };
+                let mut lines: Vec<String> = text.lines().map(without_fifo).collect();
+                lines.sort();
+                lines
+            };
+            let is_whole = || {
+                sorted(tc("class show dev east")) == sorted(first.clone())
+                    && tc("filter show dev east parent c071:").contains("flowid c071:10")
+            };
+            for commands in [
+                &["filter del dev east parent c071:"][..],
+                &["class change dev east parent c071:1 classid c071:10 htb rate 8kbit"],
+                &["filter del dev east parent c071:", "class del dev east classid c071:10"],
+            ] {
+                for command in commands {
+                    tc(command);
+                }
+                assert!(
+                    eventually(PATIENCE, is_whole),
+                    "{commands:?}: {} {:?} {:?}",
+                    tc("class show dev east"),
+                    classes(&place),
+                    place.said.lock().unwrap()
+                );
+            }
+            let said = || {
+                let said = place.said.lock().unwrap();
+                said.iter().filter(|line| line.contains("another program has")).count()
+            };
+            assert!(eventually(PATIENCE, || said() >= 2), "{:?}", place.said.lock().unwrap());
+            // A change of flows before the report is noticed, too, and none of its own changes is taken for another's.
+            tc("filter del dev east parent c071:");
+            tc("class del dev east classid c071:10");
+            client.admit(2, flow(SchedulingClass::RealTime, [4001, 5001], 10)).unwrap();
+            let both = || class(&place, "real-time").flows == 2;
+            assert!(eventually(PATIENCE, both), "{:?}", classes(&place));
+            let shown = || tc("filter show dev east parent c071:").matches("flowid c071:10").count();
+            assert!(eventually(PATIENCE, || shown() == 2), "{}", tc("filter show dev east parent c071:"));
+            assert_eq!(classes(&place).problem, None);
+            let before = said();
+            client.admit(3, flow(SchedulingClass::TimeShared, [4002, 5002], 10)).unwrap();
+            assert!(eventually(PATIENCE, || class(&place, "time-shared").flows == 1));
+            // Two checks, one a second.
+            std::thread::sleep(Duration::from_millis(2500));
+            assert_eq!(said(), before, "{:?}", place.said.lock().unwrap());
         })
         .unwrap();
 }

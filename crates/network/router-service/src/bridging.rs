@@ -7,7 +7,7 @@ use crate::error::ServiceError;
 use crate::spec::RouterSpec;
 use cutline_netlink::{InterfaceUse, uses};
 use cutline_ports::AnyPort;
-use cutline_sys::{SysError, interface};
+use cutline_sys::interface;
 use cutline_text::Printable;
 
 /// The uses that the host makes of the interfaces of a router, a line for each interface.
@@ -52,24 +52,4 @@ impl OtherUses {
             [&spec.input, &spec.output].map(|name| Printable(AnyPort::interface_of(name)).to_string());
         if self.0.is_empty() { Ok(()) } else { Err(ServiceError::InUse { uses: self.0, lan, wan }) }
     }
-}
-
-/// Returns everything on this machine now that would keep a router of this specification from starting, a text for each. A router that
-/// runs already does not count, because a file is checked before it is reloaded.
-pub fn obstacles(spec: &RouterSpec) -> Vec<String> {
-    let missing: Vec<String> = [&spec.input, &spec.output]
-        .into_iter()
-        .filter_map(|name| interface::index(AnyPort::interface_of(name)).err())
-        .map(|error| error.to_string())
-        .collect();
-    if !missing.is_empty() {
-        return missing;
-    }
-    let found = match OtherUses::find(spec) {
-        Ok(found) => found.refuse(spec),
-        Err(error) => {
-            Err(SysError::new("the interfaces cannot be examined", std::io::Error::other(error)).into())
-        }
-    };
-    found.err().map(|error| error.to_string()).into_iter().collect()
 }

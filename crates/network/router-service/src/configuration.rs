@@ -3,7 +3,10 @@
 use crate::spec::{DirectionSpec, ProcessSpec, RouterSpec};
 use cutline_aqm::{Limit, QueueSpec};
 use cutline_params::{ParameterValue as Setting, Parameters as _};
+use cutline_ports::AnyPort;
+use cutline_sys::interface;
 use cutline_units::{Bytes, Dscp, Duration, HintTable};
+use cutline_wire::ETHERNET;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -212,7 +215,7 @@ fn through(direction: &DirectionSpec) -> String {
 /// Waits of sparse traffic that are longer than this are worth a warning.
 const LONG_WAIT: Duration = Duration::from_millis(50);
 
-/// A full Ethernet frame, bytes.
+/// A full frame of an interface with the usual MTU, bytes.
 const FULL_FRAME: u64 = 1514;
 
 /// Returns warnings of queues that are allowed and hardly meant: a queue that makes sparse traffic without a hint wait long
@@ -229,18 +232,25 @@ pub fn warnings(spec: &RouterSpec) -> Vec<String> {
             in_words(&direction.queue)
         ))
     };
+    // The largest frame that passes both interfaces.
+    let full = full_frame(input).min(full_frame(output));
     let small = |(from, to, direction): (&String, &String, &DirectionSpec)| {
-        too_small(direction.queue.limit).map(|what| format!("{from} -> {to}: {what}"))
+        too_small(direction.queue.limit, full).map(|what| format!("{from} -> {to}: {what}"))
     };
     let found = directions.into_iter().filter_map(warning);
     found.chain(directions.into_iter().filter_map(small)).collect()
 }
 
-/// Returns a warning about a limit that is smaller than a full frame.
-pub fn too_small(limit: Limit) -> Option<String> {
+/// The length of the largest frame of a port's interface, without a tag, bytes: that of Ethernet if there is no such interface yet.
+fn full_frame(port: &str) -> u64 {
+    interface::mtu(AnyPort::interface_of(port)).map_or(FULL_FRAME, |mtu| u64::from(mtu) + ETHERNET as u64)
+}
+
+/// Returns a warning about a limit that is smaller than a full frame of this length, bytes.
+pub fn too_small(limit: Limit, full_frame: u64) -> Option<String> {
     match limit {
-        Limit::Bytes(most) if most < FULL_FRAME => Some(format!(
-            "the queue holds {most} B, and a full frame has {FULL_FRAME} B: it drops all of them"
+        Limit::Bytes(most) if most < full_frame => Some(format!(
+            "the queue holds {most} B, and a full frame has {full_frame} B: it drops all of them"
         )),
         _ => None,
     }

@@ -18,6 +18,7 @@
 use crate::spec::{AutorateSpec, DirectionSpec, ProcessSpec, RouterSpec};
 use cutline_aqm::QueueSpec;
 use cutline_config::{Document, Errors, Node, Problem, TableReader, Value, ValueKind, kind};
+use cutline_ports::AnyPort;
 use cutline_router::{Overhead, RESERVATION_LIMITS, ShaperParams};
 use cutline_service::regular_file;
 use cutline_sys::address::{ZonedIp, listening};
@@ -87,7 +88,9 @@ enum All {
 fn read(root: &TableReader<'_>) -> Option<RouterSpec> {
     let input = root.required("in", &kind::interface());
     let output = root.required("out", &kind::interface());
-    if input.is_some() && input == output {
+    let interface_of =
+        |port: &Option<String>| port.as_deref().map(|name| AnyPort::interface_of(name).to_owned());
+    if input.is_some() && interface_of(&input) == interface_of(&output) {
         root.refuse("out", "it is the same interface as \"in\"");
     }
     let common = Common {

@@ -25,7 +25,8 @@
 //!   interval     differences of them at two times
 //! kernel_queue   a queue in the kernel, as a document with the same statistics
 //! configuration  how it works, as a document
-//! bridging       uses of the interfaces that forbid a router between them
+//! requirements   requirements on this machine, for the start and for a check of the file
+//!   bridging     uses of the interfaces that forbid a router between them
 //! claims         an interface has one router at a time
 //! offload_notes  notes of disabled offloads, for the case that the process is killed
 //! privileges     dropping privileges, and the user to become
@@ -48,6 +49,7 @@ mod privileges;
 mod publication;
 mod reload;
 mod request;
+mod requirements;
 mod reservation_client;
 mod reservation_request;
 mod reservations;
@@ -59,7 +61,6 @@ mod spec;
 mod statistics;
 mod usual_socket;
 
-pub use bridging::obstacles;
 pub use claims::{Holder, holder};
 pub use client::{RouterClient, RouterReply};
 pub use configuration::{Configuration, configuration, summary, too_small, warnings};
@@ -69,6 +70,7 @@ pub use kernel_queue::{QdiscDocument, QdiscList};
 pub use metrics::{add_kernel_queue, add_statistics};
 pub use offload_notes::{Restored, folder, restore};
 pub use request::{RequestError, RouterRequest};
+pub use requirements::Requirements;
 pub use reservation_client::ReservationClient;
 pub use reservation_request::{
     ReservationAction, ReservationRequest, ReservationRequestError, RouterDirection,

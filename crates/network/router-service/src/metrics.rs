@@ -37,9 +37,18 @@ impl Endpoint {
     /// # Errors
     /// When the address is not one of this machine, or in use.
     pub fn bind(address: SocketAddr) -> Result<Self, SysError> {
-        TcpListener::bind(address)
-            .map(Self)
-            .map_err(|error| SysError::new(format!("metrics = {address}: cannot listen there"), error))
+        TcpListener::bind(address).map(Self).map_err(|error| no_listener(address, error))
+    }
+
+    /// Checks that the address is one of this machine. Its port may be in use, by a router that runs.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub fn check(address: SocketAddr) -> Result<(), SysError> {
+        // The system chooses the port. An IPv6 scope is kept.
+        let mut free = address;
+        free.set_port(0);
+        TcpListener::bind(free).map(drop).map_err(|error| no_listener(address, error))
     }
 
     /// Starts a thread that answers scrapers until the process ends.
@@ -65,6 +74,10 @@ impl Endpoint {
             .map_err(failed)
             .map(drop)
     }
+}
+
+fn no_listener(address: SocketAddr, error: io::Error) -> SysError {
+    SysError::new(format!("metrics = {address}: cannot listen there"), error)
 }
 
 fn answer(mut stream: TcpStream, snapshots: &StatsSnapshots) -> io::Result<()> {

@@ -1,7 +1,6 @@
 //! A router between two interfaces of this machine.
 
 use crate::autorate::OpenAutorate;
-use crate::bridging::OtherUses;
 use crate::claims::Claim;
 use crate::configuration::summary;
 use crate::error::ServiceError;
@@ -11,6 +10,7 @@ use crate::offload_notes::{self, Note, Restored, restore};
 use crate::privileges::{Keep, User, drop_privileges};
 use crate::publication;
 use crate::reload::{Reloader, params};
+use crate::requirements::Requirements;
 use crate::reservations::{Registrar, reservation_channel};
 use crate::service::{Listener, Service};
 use crate::session::reception;
@@ -102,15 +102,12 @@ impl Router {
     pub fn open(spec: RouterSpec) -> Result<Self, ServiceError> {
         let process = &spec.process;
         let seed = process.seed.map_or_else(random_seed, Ok)?;
-        let user = process.user.as_deref().map(User::find).transpose()?;
         let mut notices: Vec<String> = restore().into_iter().map(notice).collect();
-        match OtherUses::find(&spec) {
-            Ok(found) => found.refuse(&spec)?,
-            Err(cutline_netlink::Error::System(error @ SysError::NoInterface { .. })) => return Err(error.into()),
-            Err(error) => notices.push(format!(
-                "whether the host uses the interfaces itself is not known ({error}): if it does, do not bridge them; a unit needs AF_NETLINK"
-            )),
+        let Requirements { obstacles, notices: of_start, user } = Requirements::check(&spec);
+        if let Some(obstacle) = obstacles.into_iter().next() {
+            return Err(obstacle);
         }
+        notices.extend(of_start);
         let claims = claims(&spec)?;
         // Before the ports: changing them may restart a card, and AF_XDP requires them off.
         let offloads = offloads(&spec, &mut notices)?;
@@ -272,10 +269,7 @@ fn claims(spec: &RouterSpec) -> Result<Vec<Claim>, ServiceError> {
         let name = AnyPort::interface_of(name);
         Claim::take(name, interface::index(name)?)
     };
-    // Two ports on one interface are refused by the ports.
-    let names = [&spec.input, &spec.output];
-    let is_twice = AnyPort::interface_of(names[0]) == AnyPort::interface_of(names[1]);
-    names.into_iter().take(if is_twice { 1 } else { 2 }).map(claim).collect()
+    [&spec.input, &spec.output].into_iter().map(claim).collect()
 }
 
 fn offloads(spec: &RouterSpec, notices: &mut Vec<String>) -> Result<Vec<FixedOffloads>, SysError> {

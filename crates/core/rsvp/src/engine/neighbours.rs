@@ -93,7 +93,10 @@ impl Engine {
         mut message: Message,
     ) {
         message.reduces_refreshes = self.params.refresh_reduction;
-        if let Target::Neighbour(address) = target {
+        let is_unsigned = matches!(message.body, Body::IntegrityChallenge(_));
+        if let Target::Neighbour(address) = target
+            && !is_unsigned
+        {
             message.acknowledgements = self.take_acknowledgements((interface, address));
         }
         let Some(place) = self.interfaces.get(&interface) else { return };
@@ -114,7 +117,6 @@ impl Engine {
             return;
         }
         finish(&mut bytes);
-        let is_unsigned = matches!(message.body, Body::IntegrityChallenge(_));
         if let Some(guard) = place.guard.as_ref().filter(|_| !is_unsigned) {
             let Some((key, is_over)) = guard.config().signing_key(now, own) else {
                 self.stats.without_key += 1;

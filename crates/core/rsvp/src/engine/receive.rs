@@ -69,11 +69,15 @@ impl Engine {
             return;
         }
         *self.stats.received.entry(message.kind()).or_default() += 1;
+        if let Body::IntegrityChallenge(challenge) = message.body {
+            // It has no signature (RFC 2747 section 4.3), so nothing else in it is believed, and it is not acknowledged.
+            return self.on_challenge(now, arrival.interface, arrival.source, challenge);
+        }
         let Some(neighbour) = self.neighbour_of(&message.body, &origin) else {
             self.stats.misplaced += 1;
             return;
         };
-        let is_hop = !matches!(message.body, Body::ResvConf(_) | Body::IntegrityChallenge(_));
+        let is_hop = !matches!(message.body, Body::ResvConf(_));
         if is_hop && !self.owns(neighbour.1) {
             let has_udp = matches!(arrival.carrier, Carrier::Udp(_));
             if has_udp && let Some(place) = self.interfaces.get_mut(&arrival.interface) {
@@ -131,7 +135,7 @@ impl Engine {
         ttl: (u8, u8),
         message: Message,
     ) {
-        let (interface, id) = (arrival.interface, message.id);
+        let id = message.id;
         // Messages that install state are acknowledged where the state is installed, in the order of numbers.
         if !matches!(message.body, Body::Path(_) | Body::Resv(_)) {
             self.acknowledge(now, neighbour, id);
@@ -147,10 +151,11 @@ impl Engine {
             Body::ResvErr(error) => self.on_resv_error(now, &origin, &error),
             Body::ResvConf(_) => self.on_confirmation(now, Some(&origin), Message { ttl: ttl.0, ..message }),
             Body::Srefresh(lists) => self.on_summary(now, neighbour, arrival.destination, &lists),
-            Body::IntegrityChallenge(challenge) => {
-                self.on_challenge(now, interface, arrival.source, challenge);
-            }
-            Body::Ack | Body::IntegrityResponse(_) | Body::Bundle(_) | Body::Unread(..) => {}
+            Body::Ack
+            | Body::IntegrityChallenge(_)
+            | Body::IntegrityResponse(_)
+            | Body::Bundle(_)
+            | Body::Unread(..) => {}
         }
     }
 

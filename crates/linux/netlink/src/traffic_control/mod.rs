@@ -257,6 +257,15 @@ impl HtbShaper {
         Ok(())
     }
 
+    /// Checks that [`HtbShaper::install`] may take over an interface: another program has set no discipline there, or it may be
+    /// replaced. A shaper that is there already is no obstacle, because configurations are checked while their process runs.
+    ///
+    /// # Errors
+    /// When it may not, or the kernel cannot be queried.
+    pub fn check_vacant(interface: &Interface, options: &ShaperOptions) -> Result<(), Error> {
+        is_ours(&mut Channel::open()?, interface, options).map(drop)
+    }
+
     /// Takes over an interface whose link has this rate.
     ///
     /// # Errors
@@ -273,13 +282,8 @@ impl HtbShaper {
         options: ShaperOptions,
     ) -> Result<Self, Error> {
         Self::check_at(interface, rate, &options)?;
-        match root(&mut channel, interface)? {
-            Root::Default => {}
-            Root::Ours => return Err(Error::Installed { interface: interface.name.clone() }),
-            Root::Other { .. } if options.replace => {}
-            Root::Other { kind, handle } => {
-                return Err(Error::OtherQdisc { interface: interface.name.clone(), kind, handle });
-            }
+        if is_ours(&mut channel, interface, &options)? {
+            return Err(Error::Installed { interface: interface.name.clone() });
         }
         let flags = NLM_F_CREATE | if options.replace { NLM_F_REPLACE } else { NLM_F_EXCL };
         let attributes = [TcAttribute::Kind(htb::KIND.to_owned()), MARK.options()];
@@ -714,6 +718,21 @@ enum Root {
         kind: String,
         handle: u16,
     },
+}
+
+/// Returns whether a shaper is there already.
+///
+/// # Errors
+/// When another program has set a discipline that may not be replaced, or the kernel cannot be queried.
+fn is_ours(channel: &mut Channel, interface: &Interface, options: &ShaperOptions) -> Result<bool, Error> {
+    match root(channel, interface)? {
+        Root::Ours => Ok(true),
+        Root::Default => Ok(false),
+        Root::Other { .. } if options.replace => Ok(false),
+        Root::Other { kind, handle } => {
+            Err(Error::OtherQdisc { interface: interface.name.clone(), kind, handle })
+        }
+    }
 }
 
 fn root(channel: &mut Channel, interface: &Interface) -> Result<Root, Error> {

@@ -63,6 +63,18 @@ impl OpenAutorate {
         Ok(Self { sockets: probes::Sockets::open(&spec.reflectors)?, delay: spec.delay })
     }
 
+    /// Checks that there are routes to the reflectors. A process without the privilege to send echo requests cannot do so, and finds
+    /// nothing.
+    ///
+    /// # Errors
+    /// When there is no route to one.
+    pub fn check(spec: &AutorateSpec) -> Result<(), SysError> {
+        match Self::open(spec) {
+            Ok(_) | Err(SysError::NotPermitted { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Starts echo requests for a router with this specification.
     ///
     /// # Errors
