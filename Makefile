@@ -129,9 +129,13 @@ test-vm: setup
 	python3 validate/qdisc_vm.py
 
 attack: setup
-	CUTLINE_ATTACK_SECONDS=$(ATTACK_TIME) CUTLINE_ATTACK="$(ATTACK)" \
+	known=$$(mktemp); CUTLINE_ATTACK_KNOWN=$$known \
+		CUTLINE_ATTACK_SECONDS=$(ATTACK_TIME) CUTLINE_ATTACK="$(ATTACK)" \
 		CUTLINE_ATTACK_SEED=$(or $(ATTACK_SEED),$$(shuf -i 1-1000000000 -n 1)) \
-		$(CARGO) test --locked --no-fail-fast -p cutline-cli -p cutline-daemon --test attacks -- --nocapture
+		$(CARGO) test --locked --no-fail-fast -p cutline-cli -p cutline-daemon --test attacks -- --nocapture; \
+	status=$$?; \
+	if [ $$status = 0 ] && [ ! -s $$known ]; then echo 'no attack is called $(ATTACK)' >&2; status=1; fi; \
+	rm -f $$known; exit $$status
 
 properties: setup
 	@for round in $$(seq $(ROUNDS)); do \

@@ -4,6 +4,7 @@ use cutline_units::{RandomStream, Streams};
 use std::any::Any;
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// An attack on a `V`.
@@ -95,6 +96,10 @@ pub struct Plan {
     time: Duration,
     seed: u64,
     names: Vec<String>,
+    /// True if a name is that of an attack here, made or not.
+    is_known: bool,
+    /// The file that collects the names that programs of attacks know; `None` if this program is the only one.
+    known: Option<PathBuf>,
     lines: Vec<Line>,
 }
 
@@ -121,7 +126,9 @@ impl Plan {
         let names = value("CUTLINE_ATTACK").unwrap_or_default();
         println!("CUTLINE_ATTACK_SEED={seed}");
         let names = names.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
-        Self { time: Duration::from_secs_f64(seconds), seed, names, lines: Vec::new() }
+        let known = value("CUTLINE_ATTACK_KNOWN").map(PathBuf::from);
+        let time = Duration::from_secs_f64(seconds);
+        Self { time, seed, names, is_known: false, known, lines: Vec::new() }
     }
 
     /// Makes these attacks, as far as they are requested, on what `new` answers; `None` where this machine does not let us.
@@ -137,6 +144,7 @@ impl Plan {
             if !self.is_asked_for(victim, attack.name) {
                 continue;
             }
+            self.is_known = true;
             let Some(mut one) = attacked.take().or_else(&new) else { return };
             let mut assault = Assault {
                 time: self.time,
@@ -162,10 +170,11 @@ impl Plan {
         self.names.is_empty() || self.names.iter().any(has)
     }
 
-    /// Prints all outcomes.
+    /// Prints all outcomes. Where other programs have attacks, too, a name without an attack here is printed, and one that has some is
+    /// noted in the file that they share.
     ///
     /// # Panics
-    /// When there is a finding, or there was no such attack.
+    /// When there is a finding; and when there was no such attack, and this program is the only one.
     pub fn conclude(self) {
         println!("\n{}", Line::HEADING);
         self.lines.iter().for_each(|line| println!("{}", line.text()));
@@ -177,7 +186,14 @@ impl Plan {
             }
         }
         assert!(findings.is_empty(), "CUTLINE_ATTACK_SEED={}{findings}", self.seed);
-        assert!(!self.lines.is_empty() || self.names.is_empty(), "no attack is called {:?}", self.names);
+        let is_known = self.is_known || self.names.is_empty();
+        match &self.known {
+            Some(file) if is_known => {
+                std::fs::write(file, "known").expect("the file of known attacks can be written");
+            }
+            Some(_) => println!("no attack of this program is called {:?}", self.names),
+            None => assert!(is_known, "no attack is called {:?}", self.names),
+        }
     }
 }
 
@@ -203,4 +219,35 @@ impl Line {
 fn text_of(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().cloned();
     text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default()
+}
+
+/// Nothing can be attacked, as on a machine without the privileges.
+impl Victim for () {
+    type Promise = ();
+}
+
+const HARMLESS: [Attack<()>; 1] = [Attack::new("harmless", "does nothing", (), |(), _| {})];
+
+/// A program without an attack of this name is no failure if another program may have one.
+#[test]
+fn a_name_must_be_that_of_an_attack_of_one_program() {
+    let concluded = |name: &str, is_shared: bool| {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("known");
+        let mut plan = Plan {
+            time: Duration::ZERO,
+            seed: 1,
+            names: vec![name.to_owned()],
+            is_known: false,
+            known: is_shared.then(|| file.clone()),
+            lines: Vec::new(),
+        };
+        plan.attack("nothing", || None::<()>, &[&HARMLESS]);
+        let result = catch_unwind(AssertUnwindSafe(|| plan.conclude()));
+        (result.is_ok(), file.exists())
+    };
+    assert_eq!(concluded("harm", true), (true, true));
+    assert_eq!(concluded("typo", true), (true, false));
+    assert_eq!(concluded("harm", false), (true, false));
+    assert_eq!(concluded("typo", false), (false, false));
 }

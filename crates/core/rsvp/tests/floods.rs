@@ -210,8 +210,24 @@ fn authenticated_state_comes_before_that_of_strangers() {
     }
     let engine = &bed.world.nodes[R].engine;
     assert_eq!((engine.sizes().sessions, bed.is_there(confirmed, bed.strange(9000))), (10, true));
+    assert_eq!(bed.world.resv_errors(H2), []);
     assert!(bed.reserves(session(h2, 8008), 8008), "the confirmed one of the stranger ends last");
     assert!(!bed.is_there(confirmed, bed.strange(9000)));
+    // Its receiver hears why, and of which sender, before that is gone.
+    assert_eq!(bed.world.resv_errors(H2), [(code::PREEMPTED, 0)]);
+    let heard = bed.world.events.iter().filter(|(_, node, _)| *node == H2).map(|(_, _, event)| event);
+    let heard: Vec<&Event> = heard
+        .filter(|event| match event {
+            Event::ResvError { session, .. } | Event::PathEnded { session, .. } => *session == confirmed,
+            _ => false,
+        })
+        .collect();
+    let stranger = bed.strange(9000);
+    assert!(
+        matches!(&heard[..], [Event::ResvError { senders, .. }, Event::PathEnded { sender, .. }]
+            if (&senders[..], sender) == (&[stranger], &stranger)),
+        "{heard:?}"
+    );
     let full = bed.stats().full;
     bed.announces(session(h2, 60), bed.strange(60), bed.address(M));
     assert_eq!(bed.stats().full, full + 1, "nothing ends for a stranger");

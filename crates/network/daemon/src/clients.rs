@@ -12,12 +12,15 @@ use crate::requests::{ClientId, RequestId};
 use cutline_provision::protocol::{LONGEST_LINE, Reply, Request, VERSION};
 use cutline_service::{LineBuffer, write_pending};
 use cutline_sys::reactor::{EventFlags, Reactor};
+use rustix::net::sockopt::socket_peercred;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 
 /// The most clients at a time.
 pub const MOST_CLIENTS: usize = 4096;
+/// The most clients of a user other than root: one member of the group leaves room for others.
+pub const MOST_CLIENTS_OF_USER: usize = 512;
 /// The most requests of a client that are handled before it is another one's turn.
 pub const MOST_REQUESTS: usize = 16;
 /// The length at which a slice of a status ends, bytes.
@@ -50,6 +53,7 @@ pub struct StatusProgress {
 #[derive(Debug)]
 struct Connection {
     stream: UnixStream,
+    user: u32,
     incoming: LineBuffer,
     outgoing: Vec<u8>,
     status: Option<StatusProgress>,
@@ -94,8 +98,10 @@ impl Clients {
     pub fn accept(&mut self, listener: &UnixListener, reactor: &Reactor) {
         for _ in 0..MOST_ACCEPTED {
             let Ok((stream, _)) = listener.accept() else { return };
-            if self.connections.len() >= MOST_CLIENTS {
-                let message = format!("client limit reached ({MOST_CLIENTS}): try again later");
+            let Ok(peer) = socket_peercred(&stream) else { continue };
+            let user = peer.uid.as_raw();
+            if let Some(limit) = self.limit_reached(user) {
+                let message = format!("client limit reached ({limit}): try again later");
                 drop(stream.set_nonblocking(true));
                 drop((&stream).write_all(Reply::Error { message }.line().as_bytes()));
                 self.refused += 1;
@@ -114,6 +120,7 @@ impl Clients {
             }
             let connection = Connection {
                 stream,
+                user,
                 incoming: LineBuffer::new(LONGEST_LINE),
                 outgoing: Vec::new(),
                 status: None,
@@ -125,6 +132,15 @@ impl Clients {
             };
             self.connections.insert(id, connection);
         }
+    }
+
+    /// Returns the limit that a further client of a user would exceed, in words.
+    fn limit_reached(&self, user: u32) -> Option<String> {
+        if self.connections.len() >= MOST_CLIENTS {
+            return Some(MOST_CLIENTS.to_string());
+        }
+        let of_user = || self.connections.values().filter(|its| its.user == user).count();
+        (user != 0 && of_user() >= MOST_CLIENTS_OF_USER).then(|| format!("{MOST_CLIENTS_OF_USER} of a user"))
     }
 
     /// Returns the number of clients.

@@ -6,7 +6,10 @@ use crate::common::{A, B, Net, announce, bucket, eventually, flow, hear, reserve
 use cutline_provision::protocol::{Reply, Request, Senders};
 use cutline_provision::{DaemonClient, Flow, Reason, Transport};
 use cutline_units::Duration;
+use rustix::process::Uid;
+use rustix::thread::set_thread_res_uid;
 use std::io::{BufRead as _, BufReader, ErrorKind, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 
 const COMMAND: &str = "sudo -E cargo test -p cutline-daemon clients::";
@@ -192,4 +195,38 @@ fn a_client_that_never_stops_takes_turns() {
     assert_eq!(written, 6000);
     drop(busy);
     eventually("nothing is left of it", || net.status("a").sessions.is_empty());
+}
+
+/// A member of the group that connects without end leaves room for others: for other users, and for root.
+#[test]
+fn a_user_has_a_part_of_the_connections() {
+    const LIMIT: usize = 512;
+    let Some(mut net) = Net::new("clu", COMMAND) else { return };
+    std::fs::set_permissions(net.folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    net.start("a");
+    // The users' threads keep their group, which is the socket's.
+    let connect = |user: u32, count: usize| -> Vec<UnixStream> {
+        let path = net.socket("a");
+        let become_user = move || {
+            let user = Uid::from_raw(user);
+            set_thread_res_uid(user, user, user).unwrap();
+            (0..count).map(|_| UnixStream::connect(&path).unwrap()).collect()
+        };
+        std::thread::spawn(become_user).join().unwrap()
+    };
+    let greedy = connect(65_534, LIMIT);
+    eventually("they are connected", || net.status("a").clients as usize > LIMIT);
+    for (user, is_refused) in [(65_534, true), (65_533, false), (0, false)] {
+        let mut client = connect(user, 1).remove(0);
+        client.write_all(Request::Hello { version: 1 }.line().as_bytes()).unwrap();
+        client.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut line = String::new();
+        BufReader::new(&client).read_line(&mut line).unwrap();
+        let wanted = if is_refused { "client limit reached (512 of a user)" } else { "welcome" };
+        assert!(line.contains(wanted), "{user}: {line}");
+    }
+    assert_eq!(net.status("a").refused_clients, 1);
+    drop(greedy);
+    eventually("they are gone", || net.status("a").clients <= 3);
+    assert_eq!(connect(65_534, 1).len(), 1);
 }

@@ -1,7 +1,7 @@
 //! Connections of clients: lines in, lines out; a slow one delays no other.
 //!
 //! A client is read only while nothing waits for it, and in turn with the others. Notices come at any time; a client
-//! that leaves too many unread is disconnected, and its flows end. The lines of a user in a second are limited: of a
+//! that leaves too many unread is disconnected, and its flows end. If all together leave too many, the one with the most is. The lines of a user in a second are limited: of a
 //! user that sends more, no client is read for the rest of the second.
 
 use cutline_allocation::protocol::{AllocationReply, AllocationRequest, LONGEST_LINE};
@@ -29,6 +29,8 @@ const MOST_REQUESTS: usize = 16;
 const MOST_LINES: u32 = 20_000;
 /// The most bytes that wait for a client that does not read.
 const MOST_WAITING: usize = 1 << 20;
+/// The most bytes that wait for all clients together, beside statuses.
+const MOST_WAITING_ALL: usize = 64 << 20;
 /// The most bytes of a status that wait for all clients together.
 const MOST_STATUS: usize = 64 << 20;
 /// The most connections that are accepted before anything else is done.
@@ -266,16 +268,19 @@ impl Connections {
     /// leave too much unread.
     pub fn flush(&mut self, reactor: &Reactor) -> Vec<ConnectionId> {
         let mut ended = Vec::new();
+        let mut is_waiting = false;
         for id in std::mem::take(&mut self.touched) {
             let Some(connection) = self.all.get_mut(&id) else { continue };
             if !connection.flush() || connection.is_leaving && connection.outgoing.is_empty() {
                 ended.push(id);
                 continue;
             }
-            if connection.outgoing.len() - connection.status_bytes > MOST_WAITING {
+            let waiting = connection.waiting();
+            if waiting > MOST_WAITING {
                 ended.push(id);
                 continue;
             }
+            is_waiting |= waiting > 0;
             self.enqueue(id);
             let Some(connection) = self.all.get_mut(&id) else { continue };
             let wanted = connection.wanted();
@@ -286,7 +291,26 @@ impl Connections {
                 }
             }
         }
+        // The sum grows with the clients above only.
+        if is_waiting {
+            self.end_largest(&mut ended);
+        }
         ended
+    }
+
+    /// Ends the clients that leave the most unread, until the rest is within the bound of all together.
+    fn end_largest(&self, ended: &mut Vec<ConnectionId>) {
+        let stay = self.all.iter().filter(|(id, _)| !ended.contains(id));
+        let mut waiting: Vec<(usize, ConnectionId)> = stay.map(|(id, its)| (its.waiting(), *id)).collect();
+        let mut all: usize = waiting.iter().map(|(bytes, _)| bytes).sum();
+        if all <= MOST_WAITING_ALL {
+            return;
+        }
+        waiting.sort_unstable();
+        while let Some((bytes, id)) = waiting.pop().filter(|_| all > MOST_WAITING_ALL) {
+            all -= bytes;
+            ended.push(id);
+        }
     }
 
     /// Disconnects a client. Returns its session, if no other connection has it.
@@ -304,6 +328,11 @@ impl Connections {
 impl Connection {
     fn reads(&self) -> bool {
         self.outgoing.is_empty() && !self.is_leaving && !self.is_queued
+    }
+
+    /// Returns how many bytes wait beside a status.
+    const fn waiting(&self) -> usize {
+        self.outgoing.len().saturating_sub(self.status_bytes)
     }
 
     fn wanted(&mut self) -> EventFlags {
@@ -345,5 +374,49 @@ impl Connection {
             self.outgoing.shrink_to(LONGEST_LINE);
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Clients that read nothing and leave a little less than each may: those with the most are disconnected, and the rest stays below
+    /// the bound of all.
+    #[test]
+    fn clients_that_do_not_read_hold_little_memory_together() {
+        const CLIENTS: usize = 140;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m.sock");
+        let listener = UnixListener::bind(&path).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let reactor = Reactor::new().unwrap();
+        let mut connections = Connections::new(0);
+        let silent: Vec<UnixStream> = (0..CLIENTS)
+            .map(|_| {
+                let client = UnixStream::connect(&path).unwrap();
+                connections.accept(&listener, &reactor, |_, _| Some(UserPolicy::default()));
+                client
+            })
+            .collect();
+        assert_eq!(connections.len(), CLIENTS);
+        let ids: Vec<ConnectionId> = connections.all.keys().copied().collect();
+        let (few, many) = ids.split_at(CLIENTS / 10);
+        let mut ended = Vec::new();
+        for (group, bytes) in [(few, 400 << 10), (many, 950 << 10)] {
+            for id in group {
+                connections.send(*id, &AllocationReply::Error { message: "x".repeat(bytes) });
+                for gone in connections.flush(&reactor) {
+                    connections.remove(gone);
+                    ended.push(gone);
+                }
+                let waiting: usize = connections.all.values().map(Connection::waiting).sum();
+                assert!(waiting <= MOST_WAITING_ALL, "{waiting}");
+            }
+        }
+        assert!(ended.len() > CLIENTS / 10, "{} were disconnected", ended.len());
+        assert!(ended.iter().all(|gone| many.contains(gone)), "those that leave less stay");
+        assert_eq!(connections.len() + ended.len(), CLIENTS);
+        drop(silent);
     }
 }

@@ -7,8 +7,8 @@
 //! Where there is no room, the oldest unconfirmed path ends: of the neighbour if that has too much, of the interface if that has too much, of the
 //! interface that has the most if a session or the node is full. State at interfaces with keys is ended for a newcomer at one only, and comes
 //! after that at interfaces without keys, whose confirmed paths end for an authenticated newcomer if there is nothing else. Paths that
-//! applications here announce are never ended. The previous hop of a path that ends is notified by a `PathErr` message with code 12, the next hops as a
-//! `PathTear` message. If nothing can end, the newcomer is refused with code 23.
+//! applications here announce are never ended. The previous hop of a path that ends is notified by a `PathErr` message with code 12, the next hops by a
+//! `PathTear` message, and those of a reservation that ends with it by a `ResvErr` message with code 12 before. If nothing can end, the newcomer is refused with code 23.
 
 use super::Engine;
 use super::keys::{NeighbourKey, PathKey, SessionId};
@@ -16,8 +16,8 @@ use super::origin::Origin;
 use super::outputs::Event;
 use super::params::InterfaceId;
 use super::state::{NextHop, SessionState};
-use crate::message::Path;
-use crate::object::{ErrorSpec, Selector, Sender, Session, code};
+use crate::message::{Descriptor, Path};
+use crate::object::{ErrorSpec, Selector, Sender, Session, Style, code};
 use cutline_units::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -328,10 +328,29 @@ impl Engine {
                 let told = (s.session, key.0, psb.tspec);
                 this.send_path_error(now, interface, hop.address, told, (code::PREEMPTED, 0));
             }
+            // Before the end of the path: an error about a session without a path is not believed.
+            this.report_preempted(now, s, key);
             this.tear_downstream(now, s, key);
             this.remove_path(s, key);
         });
         true
+    }
+
+    /// Notifies the owners of reservations that end with a path: those for its sender that nothing else routes to them.
+    fn report_preempted(&mut self, now: Instant, s: &SessionState, key: PathKey) {
+        let Some(psb) = s.paths.get(&key) else { return };
+        for rsb in &s.reservations {
+            let interface = rsb.next_hop.interface();
+            let is_wild = rsb.style == Style::WildcardFilter;
+            let is_its = is_wild || rsb.filters.contains_key(&key.0);
+            let routed = s.routed_to(interface).filter(|(sender, _)| is_wild || **sender == key.0).count();
+            if is_its && psb.leads_to(interface) && routed == 1 {
+                let filters = if is_wild { Vec::new() } else { vec![key.0] };
+                let flow = Descriptor { flowspec: Some(rsb.flowspec), filters };
+                let (owner, failure) = ((rsb.next_hop, rsb.handle), (code::PREEMPTED, 0));
+                self.report_failure(now, s, owner, rsb.style, failure, false, Some(flow));
+            }
+        }
     }
 
     /// Makes the ledgers follow a session whose reservations or paths have changed.
