@@ -15,8 +15,8 @@
 //! Frames of reserved flows that conform to their token bucket do not go into the queue. They wait in a class that is served first
 //! (`reserved.rs`).
 //!
-//! A change of the rate takes effect from the next frame on, and the queue keeps its frames. The frame that is on the link
-//! ends as planned, except that it does not occupy the link for longer than the longest frame would at the new rate, or for
+//! A change of the rate takes effect at once, and the queue keeps its frames. The rest of the frame that is on the link goes
+//! at the new rate (ADR 53), and does not occupy the link for longer than the longest frame would at that rate, or for
 //! [`ShaperParams::burst`] if that is longer. When the queue itself is
 //! replaced, the old queue *retires*: it receives no more frames, and is served until it is empty. Only then is the new
 //! queue served. So every frame is judged once, by the queue that was in use when it arrived, and no frame from before
