@@ -16,7 +16,7 @@ use cutline_monitor::RouterView;
 use cutline_ports::{AnyPort, PortError, PortKind};
 use cutline_router::Overhead;
 use cutline_router_service::{
-    DirectionSpec, ProcessSpec, Requirements, Restored, Router, RouterSpec, Schedule, ServiceError,
+    DirectionSpec, ProcessSpec, Restored, Router, RouterSpec, Schedule, ServiceError, StartRequirements,
     configuration, summary, warnings,
 };
 use cutline_sys::address::listening;
@@ -185,7 +185,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
 
 impl Args {
     fn report(&self, spec: &RouterSpec) -> Result<(), Failure> {
-        let Requirements { obstacles, notices, .. } = Requirements::check(spec);
+        let StartRequirements { obstacles, notices, .. } = StartRequirements::check(spec);
         if self.json {
             output::print_json(&configuration(spec))?;
         } else {

@@ -70,7 +70,7 @@ pub use kernel_queue::{QdiscDocument, QdiscList};
 pub use metrics::{add_kernel_queue, add_statistics};
 pub use offload_notes::{Restored, folder, restore};
 pub use request::{RequestError, RouterRequest};
-pub use requirements::Requirements;
+pub use requirements::StartRequirements;
 pub use reservation_client::ReservationClient;
 pub use reservation_request::{
     ReservationAction, ReservationRequest, ReservationRequestError, RouterDirection,

@@ -17,7 +17,7 @@ use cutline_text::Printable;
 
 /// Findings about a router's requirements on this machine now.
 #[derive(Debug, Default)]
-pub struct Requirements {
+pub struct StartRequirements {
     /// The obstacles that would keep the router from starting.
     pub obstacles: Vec<ServiceError>,
     /// Notices for the user, a line each, that are no obstacles.
@@ -26,7 +26,7 @@ pub struct Requirements {
     pub(crate) user: Option<User>,
 }
 
-impl Requirements {
+impl StartRequirements {
     /// Checks the requirements of a router.
     pub fn check(spec: &RouterSpec) -> Self {
         let (mut found, process) = (Self::default(), &spec.process);

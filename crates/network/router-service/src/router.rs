@@ -10,7 +10,7 @@ use crate::offload_notes::{self, Note, Restored, restore};
 use crate::privileges::{Keep, User, drop_privileges};
 use crate::publication;
 use crate::reload::{Reloader, params};
-use crate::requirements::Requirements;
+use crate::requirements::StartRequirements;
 use crate::reservations::{Registrar, reservation_channel};
 use crate::service::{Listener, Service};
 use crate::session::reception;
@@ -103,7 +103,7 @@ impl Router {
         let process = &spec.process;
         let seed = process.seed.map_or_else(random_seed, Ok)?;
         let mut notices: Vec<String> = restore().into_iter().map(notice).collect();
-        let Requirements { obstacles, notices: of_start, user } = Requirements::check(&spec);
+        let StartRequirements { obstacles, notices: of_start, user } = StartRequirements::check(&spec);
         if let Some(obstacle) = obstacles.into_iter().next() {
             return Err(obstacle);
         }
