@@ -13,7 +13,7 @@ use crate::exit::Failure;
 use crate::queue_args::link_rate;
 use crate::{interrupt, output};
 use cutline_monitor::RouterView;
-use cutline_ports::{AnyPort, PortError, PortKind};
+use cutline_ports::{PortError, PortKind};
 use cutline_router::Overhead;
 use cutline_router_service::{
     DirectionSpec, ProcessSpec, Restored, Router, RouterSpec, Schedule, ServiceError, StartRequirements,
@@ -252,9 +252,8 @@ impl Routing {
         let Self { input: Some(input), output: Some(output), rate: Some(rate), .. } = self else {
             return Err(Failure::Usage("--in, --out and --rate are required, or --config".to_owned()));
         };
-        let interfaces = [input, output].map(|port| AnyPort::interface_of(port));
-        if interfaces[0] == interfaces[1] {
-            return Err(Failure::Usage(format!("--in and --out are both `{}`", interfaces[0])));
+        if input == output {
+            return Err(Failure::Usage(format!("--in and --out are both `{input}`")));
         }
         let (hints, remark) = self.code_points.tables()?;
         let (forward, reverse) = (self.queue.spec(*rate)?, self.reverse.spec(&self.queue, *rate)?);
