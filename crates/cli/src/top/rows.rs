@@ -1,8 +1,6 @@
 //! Rows of the tables: values of a document and, for rates of links, of the one before it.
 
-use cutline_flow::TrafficSpec;
-use cutline_monitor::{HostDocument, HostLink, LinkKey, SocketEntry};
-use cutline_provision::status::Status;
+use cutline_monitor::{HostDocument, HostLink, HostReservation, LinkKey, SocketEntry};
 use cutline_publish::{DirectionRow, unit_of};
 use cutline_router::Loss;
 use cutline_router_service::{Direction, DirectionInterval, FlowStatistics, HostStatistics};
@@ -167,8 +165,23 @@ impl Tab {
 impl Tab {
     /// Returns what a table lacks, and why; `None` if it is complete.
     pub fn note(self, document: &HostDocument) -> Option<String> {
-        let problem = document.kernel_queues_problem.as_ref().filter(|_| self == Self::Links)?;
-        Some(format!("queues in the kernel are not shown: {problem}"))
+        match self {
+            Self::Links => {
+                let problem = document.kernel_queues_problem.as_ref()?;
+                Some(format!("queues in the kernel are not shown: {problem}"))
+            }
+            Self::Reservations => {
+                let state = document.reservations.as_ref()?;
+                let (sessions, local) = (state.unlisted_sessions, state.unlisted_local);
+                let all = "`cutline reservations` lists them";
+                (sessions + local > 0).then(|| {
+                    format!(
+                        "{sessions} more sessions and {local} more local reservations are not shown: {all}"
+                    )
+                })
+            }
+            _ => None,
+        }
     }
 }
 
@@ -181,7 +194,8 @@ pub fn rows(tab: Tab, now: &HostDocument, before: Option<&HostDocument>) -> Vec<
         Tab::Flows => listed(now, |direction| &direction.flows, flow),
         Tab::Hosts => listed(now, |direction| &direction.hosts, host),
         Tab::Reservations => {
-            now.reservations.as_ref().map_or_else(Vec::new, |state| reservations(&state.status))
+            let all = now.reservations.iter().flat_map(|state| state.reservations());
+            all.map(|it| reservation(&it)).collect()
         }
     }
 }
@@ -423,35 +437,32 @@ fn host(direction: &Direction, it: &HostStatistics) -> Row {
     }
 }
 
-/// Returns the reservations of sessions, and those of this host alone.
-fn reservations(status: &Status) -> Vec<Row> {
-    let of_sessions = status.sessions.iter().flat_map(|session| {
-        session.reservations.iter().map(move |reservation| {
-            let senders: Vec<String> = reservation.senders.iter().map(SocketAddr::to_string).collect();
-            let senders = if senders.is_empty() { "all".to_owned() } else { senders.join(", ") };
-            let next = reservation.next.map_or_else(|| "this host".to_owned(), |next| next.to_string());
-            let words = [
-                format!("{} {}", protocol(session.protocol), session.destination),
-                senders,
-                reservation.interface.clone().unwrap_or_else(|| "-".to_owned()),
-                next,
-                reservation.style.clone(),
-            ];
-            reservation_row(words, &reservation.bucket)
-        })
-    });
-    let local = status.local.iter().map(|local| {
-        let flow = local.flow;
-        let words = [
-            format!("{} {}", flow.transport, flow.destination),
-            flow.source.to_string(),
-            local.interface.clone().unwrap_or_else(|| "-".to_owned()),
-            "-".to_owned(),
-            "local".to_owned(),
-        ];
-        reservation_row(words, &local.bucket)
-    });
-    of_sessions.chain(local).collect()
+fn reservation(of: &HostReservation<'_>) -> Row {
+    let senders: Vec<String> = of.senders.iter().map(SocketAddr::to_string).collect();
+    let next = of.next.map(|next| next.to_string());
+    // A session without a next hop ends at an application of this host.
+    let next = next.unwrap_or_else(|| if of.style.is_some() { "this host" } else { "-" }.to_owned());
+    let is_in_effect = of.style.is_some() || of.interface.is_some();
+    let words = [
+        format!("{} {}", protocol(of.protocol), of.destination),
+        if senders.is_empty() { "all".to_owned() } else { senders.join(", ") },
+        of.interface.unwrap_or(if is_in_effect { "-" } else { "none: not in effect" }).to_owned(),
+        next,
+        of.style.unwrap_or("local").to_owned(),
+    ];
+    let (bps, depth) = (of.bucket.rate.as_bps() as f64, of.bucket.bucket.get() as f64);
+    let state = if is_in_effect { "reserved" } else { "not in effect, as no interface has it" };
+    let facts = vec![format!("{state}: {} with a bucket of {depth:.0} B", rate(bps))];
+    Row {
+        key: words.join(" "),
+        cells: words
+            .into_iter()
+            .map(Cell::word)
+            .chain([Cell::rate(Some(bps)), Cell::count(Some(depth))])
+            .collect(),
+        point: [is_in_effect.then_some(bps), None, None],
+        facts,
+    }
 }
 
 /// Returns the name of a protocol above IP.
@@ -460,21 +471,6 @@ fn protocol(number: u8) -> String {
         6 => "tcp".to_owned(),
         17 => "udp".to_owned(),
         number => format!("protocol {number}"),
-    }
-}
-
-fn reservation_row(words: [String; 5], bucket: &TrafficSpec) -> Row {
-    let (bps, depth) = (bucket.rate.as_bps() as f64, bucket.bucket.get() as f64);
-    let facts = vec![format!("reserved: {} with a bucket of {depth:.0} B", rate(bps))];
-    Row {
-        key: words.join(" "),
-        cells: words
-            .into_iter()
-            .map(Cell::word)
-            .chain([Cell::rate(Some(bps)), Cell::count(Some(depth))])
-            .collect(),
-        point: [Some(bps), None, None],
-        facts,
     }
 }
 
@@ -494,10 +490,44 @@ fn program(entry: &cutline_monitor::ProgramEntry) -> Row {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cutline_flow::TrafficSpec;
     use cutline_monitor::{KernelQueueEntry, ReservationState, RouterEntry};
-    use cutline_provision::status::{ReservationStatus, SessionStatus};
+    use cutline_provision::status::{LocalStatus, ReservationStatus, SessionStatus, Status};
+    use cutline_provision::{Flow, Transport};
     use cutline_router_service::{QdiscDocument, Statistics};
     use cutline_units::{Bytes, Rate};
+
+    const BUCKET: TrafficSpec = TrafficSpec {
+        rate: Rate::from_kbps(64),
+        bucket: Bytes::new(1500),
+        peak: TrafficSpec::UNKNOWN_PEAK,
+        min_policed: Bytes::new(40),
+        max_packet: Bytes::new(200),
+    };
+
+    #[test]
+    fn reservations_of_the_host_alone_are_listed_and_those_without_a_route_are_not_in_effect() {
+        let local = |interface: Option<&str>| LocalStatus {
+            flow: Flow {
+                transport: Transport::Udp,
+                source: "10.0.1.2:5000".parse().unwrap(),
+                destination: "10.0.2.2:5001".parse().unwrap(),
+            },
+            bucket: BUCKET,
+            interface: interface.map(str::to_owned),
+        };
+        let status = Status { local: vec![local(Some("eth0")), local(None)], ..Status::default() };
+        let state = ReservationState { status, unlisted_sessions: 3, unlisted_local: 4 };
+        let document = HostDocument { reservations: Some(state.into()), ..HostDocument::default() };
+        let found = rows(Tab::Reservations, &document, None);
+        let texts = |row: &Row| row.cells.iter().map(|cell| cell.text.clone()).collect::<Vec<_>>();
+        let words = ["udp 10.0.2.2:5001", "10.0.1.2:5000", "eth0", "-", "local", "64.0 kbit/s", "1500"];
+        assert_eq!(texts(&found[0]), words);
+        assert_eq!(found[0].facts, ["reserved: 64.0 kbit/s with a bucket of 1500 B"]);
+        assert_eq!((found[1].cells[2].text.as_str(), found[1].point[0]), ("none: not in effect", None));
+        let note = Tab::Reservations.note(&document).unwrap();
+        assert!(note.starts_with("3 more sessions and 4 more local reservations are not shown"), "{note}");
+    }
 
     #[test]
     fn a_link_has_the_rates_of_the_last_second() {
@@ -551,19 +581,12 @@ mod tests {
         });
         router.forward.hosts.push(HostStatistics::default());
         document.routers.push(RouterEntry { router: router.into(), ..RouterEntry::default() });
-        let bucket = TrafficSpec {
-            rate: Rate::from_kbps(64),
-            bucket: Bytes::new(1500),
-            peak: TrafficSpec::UNKNOWN_PEAK,
-            min_policed: Bytes::new(40),
-            max_packet: Bytes::new(200),
-        };
         let reservation = ReservationStatus {
             interface: Some("eth0".to_owned()),
             next: None,
             style: "WF".to_owned(),
             senders: Vec::new(),
-            bucket,
+            bucket: BUCKET,
         };
         let session = SessionStatus {
             number: 1,
@@ -573,7 +596,7 @@ mod tests {
             reservations: vec![reservation],
         };
         let status = Status { sessions: vec![session], ..Status::default() };
-        document.reservations = Some(ReservationState { status, unlisted_sessions: 0 }.into());
+        document.reservations = Some(ReservationState { status, ..ReservationState::default() }.into());
         for tab in Tab::ALL {
             let found = rows(tab, &document, Some(&document));
             assert!(!found.is_empty());

@@ -42,6 +42,8 @@ record! {
     #[derive(Deserialize)]
     pub struct ReservationState {
         unlisted_sessions: u64, gauge("sessions"), "Sessions that are not listed, because there are too many.";
+        #[serde(default)]
+        unlisted_local: u64, gauge("reservations"), "Reservations at this host alone (`local`) that are not listed, because there are too many.";
         status: Status, part, "The status of `cutlined`.";
     }
 

@@ -8,6 +8,7 @@
 //! registry   rows of processes: their owners and limits; queues in the kernel; no IO
 //! kernel_queues  reading of the queues in the kernel
 //! links      directions of routers and queues in the kernel, in one order
+//! reservations  those of sessions and those of the host alone, in one order
 //! history    a point each second, in fixed memory; no IO
 //! host       both, shared by the threads of the monitor
 //! document   the document of a host
@@ -33,6 +34,7 @@ mod links;
 mod listing;
 mod metrics;
 mod registry;
+mod reservations;
 mod service;
 mod shared;
 mod view;
@@ -56,6 +58,7 @@ pub use registry::{
     Process, PublicationLimits, PublishedLine, PublishedLineError, PublishedRow, PublisherId, RowOwner,
     RowRegistry, Viewer,
 };
+pub use reservations::HostReservation;
 pub use service::{HostMonitor, MonitorOptions, token};
 pub use view::RouterView;
 pub use web::{OfflineServer, WebOptions, WebServer};

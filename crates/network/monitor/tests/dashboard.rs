@@ -1,8 +1,9 @@
 //! The metrics before those who read them: the dashboard for Grafana, and promtool.
 
-use cutline_monitor::{HostDocument, KernelQueueEntry, RouterEntry, SocketEntry, metrics};
+use cutline_monitor::{HostDocument, KernelQueueEntry, ProgramEntry, RouterEntry, SocketEntry, metrics};
 use cutline_openmetrics::TextFormat;
-use cutline_publish::{SocketRow, SpreadRow};
+use cutline_publish::testing::receiving_socket;
+use cutline_publish::{ProgramRow, ViolationRow};
 use cutline_records::BucketCounts;
 use cutline_router_service::{Direction, PacketCount, QdiscDocument, SieveStatistics, Statistics};
 use cutline_testbed::skip;
@@ -17,7 +18,8 @@ fn fill(link: &mut Direction) {
     link.waits_us = BucketCounts { bounds: vec![1.0], counts: vec![0, 0], sum: 0.0 };
 }
 
-/// A host with a router and a queue in the kernel, which are Sieve, and a socket of which everything is known.
+/// A host with a router and a queue in the kernel, which are Sieve, a socket of which everything is known, with a violation under way, and
+/// a program under `cutline exec`.
 fn document() -> HostDocument {
     let mut router = Statistics::default();
     fill(&mut router.forward);
@@ -25,15 +27,31 @@ fn document() -> HostDocument {
     fill(&mut queue.statistics);
     let queue = KernelQueueEntry { queue: queue.into(), ..KernelQueueEntry::default() };
     let router = RouterEntry { router: router.into(), ..RouterEntry::default() };
-    let mut socket = SocketRow::default();
-    let receive = &mut socket.receive;
-    (receive.throughput_bps, receive.loss_percent) = (Some(1), Some(0.0));
-    receive.last_delay = Some(SpreadRow::default());
-    let socket = SocketEntry { socket: socket.into(), ..SocketEntry::default() };
+    let violation = ViolationRow {
+        measure: "delay".to_owned(),
+        limit: 400.0,
+        measured: 512.0,
+        origin: "network".to_owned(),
+        for_s: 3.0,
+    };
+    let mut socket = receiving_socket(7, 60);
+    socket.receive.violations = vec![violation];
+    // What it sends is known, too.
+    socket.send = socket.receive.clone();
+    let socket = SocketEntry { program: "video".to_owned(), socket: socket.into(), ..SocketEntry::default() };
+    let program = ProgramRow {
+        program: "ffplay".to_owned(),
+        method: "preload".to_owned(),
+        hint: Some(6),
+        rate_bps: Some(4_000_000),
+        ..ProgramRow::default()
+    };
+    let program = ProgramEntry { row: program.into(), ..ProgramEntry::default() };
     HostDocument {
         routers: vec![router],
         kernel_queues: vec![queue],
         sockets: vec![socket],
+        programs: vec![program],
         ..HostDocument::default()
     }
 }
@@ -67,6 +85,16 @@ fn promtool_finds_no_fault_with_the_metrics() {
         .spawn();
     let Ok(mut promtool) = promtool else { return skip("promtool is not there", "make validate-page") };
     let text = metrics(document(), TextFormat::Prometheus);
+    for family in [
+        "cutline_socket_limit_",
+        "cutline_socket_violation_",
+        "cutline_socket_delay_seconds_bucket",
+        "cutline_socket_last_jitter_",
+        "cutline_exec_messages_total",
+        "cutline_qdisc_sieve_",
+    ] {
+        assert!(text.lines().any(|line| line.starts_with(family)), "no {family} in\n{text}");
+    }
     promtool.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
     let output = promtool.wait_with_output().unwrap();
     let faults = String::from_utf8_lossy(&output.stderr);

@@ -1,14 +1,20 @@
 //! The page in a browser: headless Chromium draws it, and its drawing is examined.
 
-use crate::common::Monitor;
 use crate::common::browser::{AXE, Browser};
-use cutline_monitor::{KernelQueueEntry, KernelQueueReading, RouterView};
+use crate::common::{Monitor, TOKEN};
+use cutline_flow::TrafficSpec;
+use cutline_monitor::{KernelQueueEntry, KernelQueueReading, ReservationState, RouterView};
+use cutline_provision::status::{LocalStatus, ReservationStatus, SessionStatus, Status};
+use cutline_provision::{Flow, Transport};
 use cutline_publish::{
     DirectionRow, LimitRow, ProgramRow, Publisher, RowKind, SocketRow, SpreadRow, ViolationRow,
 };
-use cutline_router_service::{FlowStatistics, HostStatistics, PacketCount, QdiscDocument, Statistics};
+use cutline_router_service::{
+    FlowStatistics, HostStatistics, PacketCount, QdiscDocument, SieveStatistics, Statistics,
+};
 use cutline_testbed::skip;
-use serde_json::json;
+use cutline_units::{Bytes, Rate};
+use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -88,6 +94,7 @@ fn kernel_queues() -> impl Fn() -> KernelQueueReading + Send + Sync + 'static {
         queue.interface.push_str("eth0");
         queue.statistics.name.push_str("eth0");
         queue.statistics.queue.push_str("sieve");
+        queue.statistics.sieve = Some(SieveStatistics::default());
         queue.statistics.rate_bps = 20_000_000;
         queue.statistics.sent.bytes = second * 1_000_000;
         queue.statistics.dropped.entry("early".to_owned()).or_default().packets = 41;
@@ -123,6 +130,9 @@ fn router(second: u64) -> Statistics {
     router.forward.queue.push_str("sieve");
     router.reverse.name.push_str("wan0 -> lan0");
     router.reverse.queue.push_str("sieve");
+    for direction in [&mut router.forward, &mut router.reverse] {
+        direction.sieve = Some(SieveStatistics { fair_share_bps: 5_000_000, ..SieveStatistics::default() });
+    }
     router.reverse.rate_bps = 40_000_000;
     router.forward.rate_bps = 10_000_000;
     router.forward.sent.bytes = second * 1_200_000;
@@ -272,6 +282,125 @@ fn a_router_without_a_monitor_has_a_page() {
     browser.picture("router.png");
 }
 
+/// Statistics of a router with queues that know no fair share: drop-tail, and PIE, which drops early.
+fn router_without_sieve(second: u64) -> Statistics {
+    let mut router = router(second);
+    router.forward.dropped.clear();
+    router.forward.dropped.entry("overflow".to_owned()).or_default().packets = second * 7;
+    router.reverse.sent.bytes = second * 5_000_000;
+    router.reverse.waits_us = router.forward.waits_us.clone();
+    router.reverse.dropped.entry("early".to_owned()).or_default().packets = second * 9;
+    for (direction, queue) in [(&mut router.forward, "drop-tail"), (&mut router.reverse, "pie")] {
+        (direction.queue, direction.sieve) = (queue.to_owned(), None);
+    }
+    router
+}
+
+#[test]
+fn the_fair_share_is_said_of_a_queue_that_has_one_alone() {
+    let Some(mut browser) = browser() else { return };
+    for (statistics, words, charts) in [
+        (
+            router as fn(u64) -> Statistics,
+            [
+                "Packets of flows above the fair share wait, 99 of 100",
+                "more than the fair share are told to slow down",
+            ],
+            8,
+        ),
+        (
+            router_without_sieve,
+            [
+                "9.60 Mbit/s of 10.0 Mbit/s. Packets wait, 99 of 100",
+                "dropped early by the queue, before it was full.",
+            ],
+            6,
+        ),
+    ] {
+        let view = RouterView::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let at = view.address();
+        let second = AtomicU64::new(0);
+        view.serve(move || Some(statistics(second.fetch_add(1, Ordering::Relaxed) + 1))).unwrap();
+        browser.open(&format!("http://{at}/"), [1200, 900]);
+        words.into_iter().for_each(|text| browser.wait_for_text(text));
+        assert_eq!(browser.evaluate("document.querySelectorAll('.chart').length"), json!(charts));
+        // Two seconds of each chart are drawn: none is empty.
+        browser.wait_for(
+            "[...document.querySelectorAll('.charts')].every((all) => all.querySelector('path') !== null)",
+        );
+        let text = browser.text().to_lowercase();
+        assert_eq!(text.contains("fair share"), charts == 8, "{text}");
+        assert_eq!(browser.accessibility_faults(), [] as [&str; 0]);
+        browser.picture(&format!("queues-{charts}.png"));
+    }
+}
+
+/// Reservations of `cutlined` for a session, and at the host alone: one in effect, and one without a route.
+fn reservations() -> ReservationState {
+    let bucket = TrafficSpec {
+        rate: Rate::from_kbps(64),
+        bucket: Bytes::new(1500),
+        peak: TrafficSpec::UNKNOWN_PEAK,
+        min_policed: Bytes::new(40),
+        max_packet: Bytes::new(200),
+    };
+    let local = |port: u16, interface: Option<&str>| LocalStatus {
+        flow: Flow {
+            transport: Transport::Udp,
+            source: "10.0.1.2:5000".parse().unwrap(),
+            destination: SocketAddr::from(([10, 0, 2, 2], port)),
+        },
+        bucket,
+        interface: interface.map(str::to_owned),
+    };
+    let local = vec![local(5001, Some("eth1")), local(5002, None)];
+    ReservationState {
+        unlisted_sessions: 0,
+        unlisted_local: 0,
+        status: Status { local, ..Status::default() },
+    }
+}
+
+#[test]
+fn reservations_of_sessions_and_of_the_host_alone_are_listed() {
+    let Some(mut browser) = browser() else { return };
+    let monitor = Monitor::start();
+    let at = monitor.serve();
+    let rows = "[...document.querySelectorAll('#reservations tbody tr')].map((row) => row.innerText.split(/\\s*\\t\\s*/))";
+    let mut state = reservations();
+    monitor.host.set_reservations(state.clone());
+    browser.open(&format!("http://{at}/?token={TOKEN}"), [1200, 900]);
+    browser.wait_for(&format!("{rows}.length === 2"));
+    let local = [
+        ["10.0.2.2:5001", "10.0.1.2:5000", "eth1", "-", "local", "64.0 kbit/s", "1500 B"],
+        ["10.0.2.2:5002", "10.0.1.2:5000", "none: not in effect", "-", "local", "64.0 kbit/s", "1500 B"],
+    ];
+    assert_eq!(browser.evaluate(rows), json!(local));
+    assert!(!browser.text().contains("Nothing is reserved."));
+    let bucket = state.status.local[0].bucket;
+    state.status.sessions = vec![SessionStatus {
+        number: 1,
+        protocol: 17,
+        destination: "192.0.2.1:5004".parse().unwrap(),
+        senders: Vec::new(),
+        reservations: vec![ReservationStatus {
+            interface: None,
+            next: None,
+            style: "WF".to_owned(),
+            senders: Vec::new(),
+            bucket,
+        }],
+    }];
+    (state.unlisted_sessions, state.unlisted_local) = (41, 7);
+    monitor.host.set_reservations(state);
+    browser.wait_for(&format!("{rows}.length === 3"));
+    let session = ["192.0.2.1:5004", "all", "this host", "-", "WF", "64.0 kbit/s", "1500 B"];
+    assert_eq!(browser.evaluate(rows), json!([session, local[0], local[1]]));
+    browser.wait_for_text("41 more sessions and 7 more local reservations are not listed");
+    assert_eq!(browser.accessibility_faults(), [] as [&str; 0]);
+    browser.picture("reservations.png");
+}
+
 #[test]
 fn links_sockets_and_reasons_are_drawn_and_move_with_keys() {
     let Some(mut browser) = browser() else { return };
@@ -365,6 +494,45 @@ const WIDE_SPACES: &str = "{
     document.adoptedStyleSheets = [sheet];
 }";
 
+/// Moves a pointer over one chart: all charts show the values of its second, until it leaves.
+fn point_at_a_chart(browser: &mut Browser) {
+    browser.evaluate("document.activeElement.blur()");
+    let cursors = "document.querySelectorAll('.cursor').length";
+    browser.wait_for(&format!("{cursors} === 0"));
+    let charts = "[...document.querySelectorAll('.chart svg')]";
+    // One and a half seconds before the last point; nothing is scrolled then.
+    let place = browser.evaluate(&format!(
+        "{{
+            const svg = {charts}[1];
+            svg.scrollIntoView({{ block: 'center' }});
+            const box = svg.getBoundingClientRect();
+            const share = 1 - 1.5 / (view.minutes * 60);
+            const x = LEFT + share * (WIDTH - LEFT - RIGHT);
+            [box.left + x / WIDTH * box.width, box.top + box.height / 2]
+        }}"
+    ));
+    let [x, y] = [0, 1].map(|at| place[at].as_f64().unwrap());
+    browser.point([x, y]);
+    browser.wait_for(&format!("{cursors} === {charts}.length"));
+    let times = format!("{charts}.map((svg) => /, at (.*)$/.exec(svg.ariaValueText)?.[1])");
+    let seen = browser.evaluate(&format!("[...new Set({times})]"));
+    assert!(matches!(seen.as_array().unwrap().as_slice(), [Value::String(_)]), "one time: {seen}");
+    // The legend has the values of that second, and so has the line in the drawing.
+    let shown = browser.evaluate(
+        "(() => {
+            const [data] = series.values();
+            const svg = document.querySelectorAll('.chart svg')[1];
+            const at = Number(svg.ariaValueNow);
+            const place = data.at.findLastIndex((time) => time <= view.cursor + 0.5);
+            const sent = rate(data.values[data.columns.indexOf('sent_bps')][place]);
+            return [svg.parentElement.querySelector('.legend b').textContent === sent, Math.abs(at - data.at[place]) <= 1.5];
+        })()",
+    );
+    assert_eq!(shown, json!([true, true]));
+    browser.point([1.0, 1.0]);
+    browser.wait_for(&format!("{cursors} === 0"));
+}
+
 fn examine(browser: &mut Browser, at: SocketAddr) {
     // A link to a socket of this process.
     browser.open(&format!("http://{at}/#socket={}/7", std::process::id()), [1200, 1600]);
@@ -424,6 +592,7 @@ fn examine(browser: &mut Browser, at: SocketAddr) {
     browser.press("Home");
     let earliest = "Number(document.querySelector('.chart svg').ariaValueNow) === Math.round([...series.values()][0].at[0])";
     browser.wait_for(earliest);
+    point_at_a_chart(browser);
     // A pause keeps the picture.
     browser.evaluate("document.getElementById('pause').click()");
     browser.wait_for_text("paused");

@@ -1,8 +1,10 @@
 //! The rows of a host at one time, in the order of SNMP.
 
 use crate::object::label;
+use cutline_flow::TrafficSpec;
 use cutline_monitor::{
-    HostTotals, KernelQueueEntry, MonitoredHost, Process, PublishedRow, ReservationState, RowOwner, Viewer,
+    HostReservation, HostTotals, KernelQueueEntry, MonitoredHost, Process, PublishedRow, ReservationState,
+    RowOwner, Viewer,
 };
 use cutline_provision::status::{InterfaceStatus, ReservationStatus, SenderStatus, SessionStatus};
 use cutline_publish::{DirectionRow, LimitRow, ProgramRow, SocketRow, ViolationRow};
@@ -13,6 +15,7 @@ use cutline_router_service::{
 };
 use cutline_sys::now;
 use cutline_units::Instant;
+use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
 /// Index of a row: the arcs that follow a column's name.
@@ -101,7 +104,7 @@ pub struct Snapshot {
     sessions: OnceLock<Vec<(Index, SessionInstance)>>,
     senders: OnceLock<Vec<(Index, SenderInstance)>>,
     session_reservations: OnceLock<Vec<(Index, ReservationInstance)>>,
-    flows: OnceLock<Vec<(Index, ReservationInstance)>>,
+    flows: OnceLock<Vec<(Index, InstalledInstance)>>,
 }
 
 /// An interface of `cutlined`.
@@ -134,6 +137,37 @@ pub struct ReservationInstance {
     at: usize,
 }
 
+/// A reservation that is installed at an interface of this host.
+#[derive(Clone, Copy, Debug)]
+pub struct InstalledInstance {
+    /// The number of the protocol, such as 17 for UDP.
+    pub protocol: u8,
+    /// Destination of the packets.
+    pub destination: SocketAddr,
+    /// The first of their sources; `None` for all.
+    pub sender: Option<SocketAddr>,
+    /// Number of the interface; `None` while it is absent.
+    pub interface: Option<u32>,
+    /// True for a session of RSVP; false for a reservation at this host alone.
+    pub is_of_session: bool,
+    /// Reserved token bucket.
+    pub bucket: TrafficSpec,
+}
+
+impl InstalledInstance {
+    /// Returns a reservation; `None` if no interface has it.
+    fn new(state: &ReservationState, of: &HostReservation<'_>) -> Option<Self> {
+        Some(Self {
+            interface: state.interface_number(of.interface?),
+            protocol: of.protocol,
+            destination: of.destination,
+            sender: of.senders.first().copied(),
+            is_of_session: of.style.is_some(),
+            bucket: of.bucket,
+        })
+    }
+}
+
 impl LinkInstance {
     /// Returns the status of the interface.
     pub fn row(&self) -> &InterfaceStatus {
@@ -149,7 +183,7 @@ impl SessionInstance {
 
     /// Returns the number of the interface with this name, in the kernel.
     pub fn interface(&self, name: Option<&String>) -> Option<u32> {
-        self.state.status.interfaces.iter().find(|interface| Some(&interface.name) == name)?.index
+        self.state.interface_number(name?)
     }
 }
 
@@ -529,11 +563,11 @@ impl Snapshot {
     }
 
     /// Returns the reservations that are installed at an interface of this host, numbered from 1 on.
-    pub fn flows(&self) -> &[(Index, ReservationInstance)] {
+    pub fn flows(&self) -> &[(Index, InstalledInstance)] {
         self.flows.get_or_init(|| {
-            let rows = self.session_reservations().iter().map(|(_, row)| row);
-            let installed = rows.filter(|row| row.row().interface.is_some());
-            (1..).zip(installed).map(|(number, row)| (vec![number], row.clone())).collect()
+            let Some(state) = &self.reservations else { return Vec::new() };
+            let installed = state.reservations().filter_map(|it| InstalledInstance::new(state, &it));
+            (1..).zip(installed).map(|(number, row)| (vec![number], row)).collect()
         })
     }
 }

@@ -3,7 +3,10 @@
 use crate::common::{COMMUNITY, Host};
 use cutline_flow::TrafficSpec;
 use cutline_monitor::ReservationState;
-use cutline_provision::status::{InterfaceStatus, ReservationStatus, SenderStatus, SessionStatus, Status};
+use cutline_provision::status::{
+    InterfaceStatus, LocalStatus, ReservationStatus, SenderStatus, SessionStatus, Status,
+};
+use cutline_provision::{Flow, Transport};
 use cutline_testbed::net_snmp;
 use cutline_units::{Bytes, Rate};
 
@@ -55,7 +58,18 @@ fn status() -> Status {
         reservations: vec![reservation],
     };
     let interfaces = vec![interface("right", 12, 64_000), interface("left", 11, 0)];
-    Status { interfaces, sessions: vec![session], ..Status::default() }
+    // Reservations at this host alone: one in effect, and one without a route.
+    let local = |port: u16, interface: Option<&str>| LocalStatus {
+        flow: Flow {
+            transport: Transport::Udp,
+            source: "10.0.2.1:5000".parse().unwrap(),
+            destination: ([10, 0, 3, 3], port).into(),
+        },
+        bucket: BUCKET,
+        interface: interface.map(str::to_owned),
+    };
+    let local = vec![local(5002, None), local(5003, Some("left"))];
+    Status { interfaces, sessions: vec![session], local, ..Status::default() }
 }
 
 #[test]
@@ -63,7 +77,7 @@ fn reservations_are_in_the_standard_modules() {
     let host = Host::start();
     let mut status = status();
     status.counters.malformed = 7;
-    host.monitored.set_reservations(ReservationState { status, unlisted_sessions: 0 });
+    host.monitored.set_reservations(ReservationState { status, ..ReservationState::default() });
     let (service, _) = host.serve(&host.open_options());
     let at = service.address().unwrap().to_string();
     let walk = |name: &str| net_snmp("snmpbulkwalk", &["-v2c", "-c", COMMUNITY, &at, name]).text;
@@ -100,15 +114,26 @@ fn reservations_are_in_the_standard_modules() {
         ".52.1.2.1.4.1 = Hex-STRING: 0A 00 02 02",
         ".52.1.2.1.12.1 = INTEGER: 12",
         ".52.1.2.1.14.1 = INTEGER: 64000",
+        // RSVP owns the first flow, this host alone the second one.
+        ".52.1.2.1.3.1 = INTEGER: 2",
+        ".52.1.2.1.3.2 = INTEGER: 1",
+        ".52.1.2.1.4.2 = Hex-STRING: 0A 00 03 03",
+        ".52.1.2.1.5.2 = Hex-STRING: 0A 00 02 01",
+        ".52.1.2.1.8.2 = INTEGER: 17",
+        ".52.1.2.1.12.2 = INTEGER: 11",
+        ".52.1.2.1.15.2 = INTEGER: 1500",
     ] {
         assert!(
             intsrv.lines().any(|found| found.trim_end() == format!(".1.3.6.1.2.1{line}")),
             "no {line} in\n{intsrv}"
         );
     }
+    assert!(!intsrv.contains(".52.1.2.1.3.3 "), "one that is not in effect: {intsrv}");
     // Who may see queues alone sees no reservations.
     let closed = Host::start();
-    closed.monitored.set_reservations(ReservationState { status: self::status(), unlisted_sessions: 0 });
+    closed
+        .monitored
+        .set_reservations(ReservationState { status: self::status(), ..ReservationState::default() });
     let (service, _) = closed.serve(&closed.options(""));
     let at = service.address().unwrap().to_string();
     let answer = net_snmp("snmpbulkwalk", &["-v2c", "-c", "public", &at, ".1.3.6.1.2.1.51"]).text;

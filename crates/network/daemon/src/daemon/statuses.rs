@@ -34,15 +34,17 @@ impl Daemon {
         }
     }
 
-    /// Returns the status for the monitor: of the sessions, the first ones.
+    /// Returns the status for the monitor: of the sessions and of the reservations of this host alone, the first ones.
     pub(super) fn monitored_status(&mut self) -> ReservationState {
         let mut status = self.short_status();
         let sessions = self.node.engine.sessions_after(0).take(MOST_MONITORED);
         status.sessions = sessions.map(|(number, view)| self.session_status(number, &view)).collect();
-        let local = self.applications.requests.shaped_after(None).take(MOST_MONITORED);
-        status.local = local.map(|(_, shaped)| self.local_status(shaped)).collect();
+        let mut local = self.applications.requests.shaped_after(None);
+        let listed = local.by_ref().take(MOST_MONITORED);
+        status.local = listed.map(|(_, shaped)| self.local_status(shaped)).collect();
+        let unlisted_local = local.count() as u64;
         let unlisted_sessions = self.node.engine.session_count().saturating_sub(status.sessions.len()) as u64;
-        ReservationState { status, unlisted_sessions }
+        ReservationState { status, unlisted_sessions, unlisted_local }
     }
 
     /// Returns the beginning of a status as a line: all but the lists that may be long, which come in slices.

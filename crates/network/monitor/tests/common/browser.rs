@@ -144,6 +144,11 @@ impl Browser {
         self.wait_for(&format!("document.body?.innerText.includes({}) ?? false", json!(text)));
     }
 
+    /// Moves the pointer to a place in the window.
+    pub fn point(&mut self, [x, y]: [f64; 2]) {
+        self.call("Input.dispatchMouseEvent", &json!({ "type": "mouseMoved", "x": x, "y": y }));
+    }
+
     /// Presses and releases a key.
     pub fn press(&mut self, key: &str) {
         // Tab moves the focus only with its number.

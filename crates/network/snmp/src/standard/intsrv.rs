@@ -3,13 +3,15 @@
 use super::rsvp::definition;
 use super::{ACTIVE, CONTROLLED_LOAD, column, integer, octets, port, prefix_length, session_type};
 use crate::object::{gauge, truth};
-use crate::snapshot::{LinkInstance, ReservationInstance, Snapshot};
+use crate::snapshot::{InstalledInstance, LinkInstance, Snapshot};
 use crate::table::{Module, Table};
 use async_snmp::Value;
 
 /// Name of the module.
 pub const ROOT: &[u32] = &[1, 3, 6, 1, 2, 1, 52];
 
+/// Owner of a flow: neither RSVP nor management, but this host alone.
+const BY_OTHER: i32 = 1;
 /// Owner of a flow: RSVP.
 const BY_RSVP: i32 = 2;
 
@@ -36,47 +38,43 @@ fn interfaces() -> Table<LinkInstance> {
     }
 }
 
-/// Returns the flows: reservations of the protocol that are installed at an interface of this host.
-fn flows() -> Table<ReservationInstance> {
-    let destination = |row: &ReservationInstance| row.session.row().destination;
-    let sender = |row: &ReservationInstance| row.row().senders.first().copied();
+/// Returns the flows: reservations that are installed at an interface of this host, those of sessions first.
+fn flows() -> Table<InstalledInstance> {
+    let destination = |row: &InstalledInstance| row.destination;
+    let sender = |row: &InstalledInstance| row.sender;
     Table {
         definition: definition(2, "intSrvFlow"),
         columns: vec![
             column(2, "intSrvFlowType", move |row| Some(session_type(destination(row).ip()))),
-            column(3, "intSrvFlowOwner", |_: &ReservationInstance| Some(Value::Integer(BY_RSVP))),
+            column(3, "intSrvFlowOwner", |row: &InstalledInstance| {
+                Some(Value::Integer(if row.is_of_session { BY_RSVP } else { BY_OTHER }))
+            }),
             column(4, "intSrvFlowDestAddr", move |row| Some(octets(destination(row).ip()))),
             column(5, "intSrvFlowSenderAddr", move |row| sender(row).map(|sender| octets(sender.ip()))),
             column(6, "intSrvFlowDestAddrLength", move |row| Some(prefix_length(destination(row).ip()))),
             column(7, "intSrvFlowSenderAddrLength", move |row| {
                 sender(row).map(|sender| prefix_length(sender.ip()))
             }),
-            column(8, "intSrvFlowProtocol", |row: &ReservationInstance| {
-                Some(integer(row.session.row().protocol.into()))
-            }),
+            column(8, "intSrvFlowProtocol", |row: &InstalledInstance| Some(integer(row.protocol.into()))),
             column(9, "intSrvFlowDestPort", move |row| Some(port(destination(row).port()))),
             column(10, "intSrvFlowPort", move |row| {
                 Some(port(sender(row).map_or(0, |sender| sender.port())))
             }),
-            column(12, "intSrvFlowInterface", |row: &ReservationInstance| {
-                row.session.interface(row.row().interface.as_ref()).map(|index| integer(index.into()))
+            column(12, "intSrvFlowInterface", |row: &InstalledInstance| {
+                row.interface.map(|index| integer(index.into()))
             }),
-            column(14, "intSrvFlowRate", |row: &ReservationInstance| {
-                Some(integer(row.row().bucket.rate.as_bps()))
+            column(14, "intSrvFlowRate", |row: &InstalledInstance| Some(integer(row.bucket.rate.as_bps()))),
+            column(15, "intSrvFlowBurst", |row: &InstalledInstance| Some(integer(row.bucket.bucket.get()))),
+            column(18, "intSrvFlowMinTU", |row: &InstalledInstance| {
+                Some(integer(row.bucket.min_policed.get()))
             }),
-            column(15, "intSrvFlowBurst", |row: &ReservationInstance| {
-                Some(integer(row.row().bucket.bucket.get()))
-            }),
-            column(18, "intSrvFlowMinTU", |row: &ReservationInstance| {
-                Some(integer(row.row().bucket.min_policed.get()))
-            }),
-            column(19, "intSrvFlowMaxTU", |row: &ReservationInstance| {
-                Some(integer(row.row().bucket.max_packet.get()))
+            column(19, "intSrvFlowMaxTU", |row: &InstalledInstance| {
+                Some(integer(row.bucket.max_packet.get()))
             }),
             // Packets that exceed the bucket become best effort.
-            column(22, "intSrvFlowDiscard", |_: &ReservationInstance| Some(truth(false))),
-            column(23, "intSrvFlowService", |_: &ReservationInstance| Some(Value::Integer(CONTROLLED_LOAD))),
-            column(25, "intSrvFlowStatus", |_: &ReservationInstance| Some(Value::Integer(ACTIVE))),
+            column(22, "intSrvFlowDiscard", |_: &InstalledInstance| Some(truth(false))),
+            column(23, "intSrvFlowService", |_: &InstalledInstance| Some(Value::Integer(CONTROLLED_LOAD))),
+            column(25, "intSrvFlowStatus", |_: &InstalledInstance| Some(Value::Integer(ACTIVE))),
         ],
         rows: Snapshot::flows,
     }

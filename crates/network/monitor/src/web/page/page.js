@@ -264,15 +264,22 @@ async function loadHistory() {
 // --- links ------------------------------------------------------------------------------------------------------------------
 
 const REASONS = {
-  early: "dropped early by the queue. Flows that send more than the fair share are told to slow down, so that the queue stays short",
+  early: "dropped early by the queue, before it was full. Their senders are told to slow down, so that the queue stays short",
   overflow: "dropped because the queue was full. More arrives than the link can carry, or the limit of the queue is low",
   oversize: "dropped because they are longer than the outgoing interface takes",
   runt: "dropped because they are too short to be a frame",
   unsent: "not taken by the outgoing interface. It is or was down, or its own queue is full",
   memory: "dropped because there was no memory for them",
 };
+// Sieve alone knows the fair share of a flow.
+const REASONS_OF_SIEVE = {
+  ...REASONS,
+  early: "dropped early by the queue. Flows that send more than the fair share are told to slow down, so that the queue stays short",
+};
 
 let shown = "";
+
+const isSieve = (direction) => Boolean(direction.sieve);
 
 // The links of the host: the directions of its routers, and its queues in the kernel.
 function links() {
@@ -308,7 +315,7 @@ function noLinks() {
     make("p", {}, command("sudo cutline qdisc add dev eth0 --rate 19Mbit")));
 }
 
-function linkCard({ key, isKernel }) {
+function linkCard({ key, direction, isKernel }) {
   const source = () => series.get(key) ?? { columns: [], at: [], values: [] };
   const line = (column, title) => ({ column, title });
   const waits = new Chart("Waiting time in the queue",
@@ -318,19 +325,22 @@ function linkCard({ key, isKernel }) {
   const lost = new Chart("Dropped and marked packets", [line("dropped_early_per_s", "early"),
     line("dropped_overflow_per_s", "queue full"), line("dropped_other_per_s", "other"), line("marked_per_s", "marked (ECN)")],
   perSecond, source);
-  const shares = new Chart("Traffic of flows below and above the fair share",
-    [line("below_fair_share_bps", "below: does not wait behind others"), line("above_fair_share_bps", "above: waits for its own flow")],
-    rate, source);
+  const all = [waits, carried, lost];
+  if (isSieve(direction)) {
+    all.push(new Chart("Traffic of flows below and above the fair share",
+      [line("below_fair_share_bps", "below: does not wait behind others"), line("above_fair_share_bps", "above: waits for its own flow")],
+      rate, source));
+  }
   // The charts of all links have the same titles.
   const name = `name-${key}`;
-  for (const chart of [waits, carried, lost, shares]) chart.svg.setAttribute("aria-describedby", name);
+  for (const chart of all) chart.svg.setAttribute("aria-describedby", name);
   // Only a router lists flows and hosts.
   const lists = isKernel ? [] : [
     make("h4", {}, "Flows that send most: what they wait, get and lose"), scrolled("Flows", "flows"),
     make("h4", {}, "Hosts"), scrolled("Hosts", "hosts")];
   return make("article", { class: "card", id: `link-${key}` },
     make("h3", { class: "name", id: name }), make("p", { class: "dim about" }),
-    make("div", { class: "charts" }, waits.node, carried.node, lost.node, shares.node),
+    make("div", { class: "charts" }, ...all.map((chart) => chart.node)),
     make("h4", {}, "Why packets wait or are dropped"), make("ul", { class: "facts why" }),
     ...lists,
     make("h4", {}, "Packets by delay hint"), scrolled("Packets by delay hint", "hints"));
@@ -384,13 +394,14 @@ function reasons(key, direction) {
   const found = [];
   const sent = last("sent_bps"), wait = last("wait_p99_ms");
   if (known(sent) && sent > 0.95 * direction.rate_bps) {
-    found.push(`The link is full: ${rate(sent)} of ${rate(direction.rate_bps)}. Packets of flows above the fair share wait, `
+    const waiting = isSieve(direction) ? "Packets of flows above the fair share" : "Packets";
+    found.push(`The link is full: ${rate(sent)} of ${rate(direction.rate_bps)}. ${waiting} wait, `
       + `${known(wait) ? `99 of 100 at most ${ms(wait)}` : "in the queue"}.`);
   } else if (known(sent)) {
     found.push(`The link has room: ${rate(sent)} of ${rate(direction.rate_bps)}. Packets hardly wait here.`);
   }
   const rates = { early: last("dropped_early_per_s"), overflow: last("dropped_overflow_per_s") };
-  for (const [reason, words] of Object.entries(REASONS)) {
+  for (const [reason, words] of Object.entries(isSieve(direction) ? REASONS_OF_SIEVE : REASONS)) {
     const count = direction.dropped[reason]?.packets ?? 0;
     if (!count) continue;
     const now = known(rates[reason]) ? `${digits(rates[reason])} packets a second now, ` : "";
@@ -576,18 +587,29 @@ function renderPrograms() {
 
 // --- reservations -----------------------------------------------------------------------------------------------------------
 
+// The reservations of the host: those for sessions of RSVP, and those at this host alone (the service `local`).
+function reservations(status) {
+  const ofSessions = status.sessions.flatMap((session) => session.reservations.map((it) => [session.destination,
+    it.senders.length ? it.senders.join(", ") : "all", it.interface ?? "this host", it.next ?? "-", it.style, it.bucket]));
+  const local = status.local.map((it) => [it.flow.destination, it.flow.source, it.interface ?? "none: not in effect", "-", "local", it.bucket]);
+  return [...ofSessions, ...local];
+}
+
 function renderReservations() {
   const place = document.getElementById("reservations");
-  const status = view.document.reservations?.status;
-  const rows = (status?.sessions ?? []).flatMap((session) => session.reservations.map((it) => [session.destination,
-    it.senders.length ? it.senders.join(", ") : "all", it.interface ?? "this host", it.next ?? "-", it.style,
-    rate(it.bucket.rate_bps), `${it.bucket.bucket_bytes} B`]));
+  const { status, unlisted_sessions: sessions, unlisted_local: local } = view.document.reservations ?? {};
+  const rows = (status ? reservations(status) : []).map((row) => {
+    const bucket = row.pop();
+    return [...row, rate(bucket.rate_bps), `${bucket.bucket_bytes} B`];
+  });
   const head = ["destination", "senders", "interface", "next hop", "style", "rate", "bucket"];
   const links = (status?.interfaces ?? []).map((it) => make("p", { class: it.problem ? "bad" : "dim" },
     `${it.name}: ${rate(it.reserved_bps)} of ${rate(it.reservable_bps)} reserved.${it.problem ? ` ${it.problem}` : ""}`));
-  update(place, scrolled("Reservations", "card", rows.length ? table(head, rows, (column) => column >= 5)
-    : make("p", {}, status ? "Nothing is reserved." : "No reservations are shown: cutlined shows them with a table [monitor] in its file, to "
-      + "root and to readers with the token."), ...links));
+  const nothing = status ? "Nothing is reserved." : "No reservations are shown: cutlined shows them with a table [monitor] in its file, to "
+    + "root and to readers with the token.";
+  update(place, scrolled("Reservations", "card", rows.length ? table(head, rows, (column) => column >= 5) : make("p", {}, nothing), ...links,
+    sessions || local ? make("p", { class: "dim" }, `${sessions} more sessions and ${local} more local reservations are not listed; `
+      + "cutline reservations lists them.") : null));
 }
 
 // --- life -------------------------------------------------------------------------------------------------------------------
