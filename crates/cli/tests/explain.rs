@@ -261,8 +261,8 @@ fn planted_faults_are_named() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// No cause is named where there is no fault: the call alone, beside a transfer, beside datagrams that leave a quarter of the link,
-/// beside two transfers through another queue, and beside a video, datagrams and transfers together.
+/// No cause is named where there is no fault, in seven situations: the call alone, beside a transfer, beside datagrams that leave a
+/// quarter of the link, beside two transfers through another queue, beside a transfer and datagrams, beside a video, and beside all three.
 #[test]
 #[ignore = "five minutes: make validate-explain"]
 fn clean_runs_have_no_cause() {

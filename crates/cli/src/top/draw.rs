@@ -22,13 +22,13 @@ const HELP: &str = "\
 Tab, 1 to 6    links, QoS sockets, programs, reservations, flows, hosts
 up, down, j, k select a row; PgUp, PgDn, Home, End as well
 left, right    other columns, where not all fit
-Enter          history of the selected flow or link; Esc goes back
+Enter          history of the selected row; Esc goes back
 s              sort by the next column; r reverses the order
 /              filter: rows that contain the text; Enter ends it, Esc clears it
 p, space       pause: the picture stays, the history grows
 q, Ctrl-C      quit
 
-Waiting times of links are those of the last second. Delays of sockets: p50 is the median since the
+Waiting times of links are those of the last second, those of flows of about the last two. Delays of sockets: p50 is the median since the
 beginning, p99 the quantile of the last interval that is compared with the limit. A value in red needs attention.
 docs/guide/monitor.md describes every value.";
 
@@ -248,32 +248,31 @@ fn draw_history(frame: &mut Frame<'_>, area: Rect, state: &State, row: &Row) {
     let facts: Vec<Line<'_>> = facts.into_iter().map(Line::raw).collect();
     let facts = Paragraph::new(facts).wrap(Wrap { trim: false });
     let for_facts = lines.min(area.height.saturating_sub(2 * LEAST_CHART)).max(lines.min(area.height / 3));
-    let has_both = area.height >= 2 * LEAST_CHART;
+    let [first, second, third] = state.tab.charts();
+    let has_both = area.height >= 2 * LEAST_CHART && second.is_some();
     let for_facts = if area.height >= 3 * LEAST_CHART { for_facts } else { 0 };
     let for_second = if has_both { Constraint::Fill(1) } else { Constraint::Length(0) };
     let [top, middle, bottom] =
         Layout::vertical([Constraint::Length(for_facts), Constraint::Fill(1), for_second]).areas(area);
     frame.render_widget(facts.block(Block::bordered().title(title)), top);
-    chart(frame, middle, "throughput", &points, 0, rate);
+    chart(frame, middle, first, &points, 0, rate);
     let ms = |value| format!("{} ms", digits(value));
-    let has_loss = points.iter().any(|point| point[2].is_some()) && bottom.width >= 60;
+    let has_loss = third.is_some() && points.iter().any(|point| point[2].is_some()) && bottom.width >= 60;
     let halves = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).areas(bottom);
     let [left, right] = if has_loss { halves } else { [bottom, Rect::ZERO] };
-    chart(frame, left, "delay, 99th percentile", &points, 1, ms);
-    chart(frame, right, "loss", &points, 2, |value| format!("{} %", digits(value)));
+    chart(frame, left, second, &points, 1, ms);
+    chart(frame, right, third, &points, 2, |value| format!("{} %", digits(value)));
 }
 
 fn chart(
     frame: &mut Frame<'_>,
     area: Rect,
-    title: &str,
+    title: Option<&str>,
     points: &[[Option<f64>; 3]],
     of: usize,
     format: impl Fn(f64) -> String,
 ) {
-    if area.is_empty() {
-        return;
-    }
+    let Some(title) = title.filter(|_| !area.is_empty()) else { return };
     let shown = points.len().min(180);
     let recent = &points[points.len() - shown..];
     let known = recent
@@ -296,8 +295,11 @@ fn chart(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cutline_monitor::{HostDocument, RouterEntry, SocketEntry};
+    use crate::top::rows::tests::BUCKET;
+    use cutline_monitor::{HostDocument, ProgramEntry, ReservationState, RouterEntry, SocketEntry};
+    use cutline_provision::status::{ReservationStatus, SessionStatus, Status};
     use cutline_publish::SocketRow;
+    use cutline_router_service::{FlowStatistics, HostStatistics, Statistics};
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
     use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -343,6 +345,58 @@ mod tests {
         );
         press(&mut state, KeyCode::Char('?'));
         assert!(picture(&mut state).contains("filter: rows that contain the text"));
+    }
+
+    /// The title of a chart fits its values: the waits of a flow are no delays, and a reserved rate is no throughput.
+    #[test]
+    fn charts_of_each_table_have_titles_of_their_own() {
+        let mut router = Statistics::default();
+        router.forward.flows.push(FlowStatistics { wait_p99_ms: Some(7.0), ..FlowStatistics::default() });
+        router.forward.hosts.push(HostStatistics { mean_wait_ms: 5.0, ..HostStatistics::default() });
+        let session = SessionStatus {
+            number: 1,
+            protocol: 17,
+            destination: "192.0.2.1:5000".parse().unwrap(),
+            senders: Vec::new(),
+            reservations: vec![ReservationStatus {
+                interface: Some("eth0".to_owned()),
+                next: None,
+                style: "WF".to_owned(),
+                senders: Vec::new(),
+                bucket: BUCKET,
+            }],
+        };
+        let status = Status { sessions: vec![session], ..Status::default() };
+        let reservations = ReservationState { status, ..ReservationState::default() };
+        let document = HostDocument {
+            routers: vec![RouterEntry { router: router.into(), ..RouterEntry::default() }],
+            programs: vec![ProgramEntry::default()],
+            sockets: vec![SocketEntry::default()],
+            reservations: Some(reservations.into()),
+            ..HostDocument::default()
+        };
+        for (number, titles) in [
+            ('1', &["sent: -", "wait, 99th percentile: -"][..]),
+            ('2', &["throughput: -", "delay, 99th percentile: -"]),
+            ('3', &["payload sent: -"]),
+            ('4', &["reserved rate: 64.0 kbit/s"]),
+            ('5', &["arriving: 0 bit/s", "wait, 99th percentile: 7.00 ms"]),
+            (
+                '6',
+                &["arriving: 0 bit/s", "mean wait since its flows were listed: 5.00 ms", "dropped since its"],
+            ),
+        ] {
+            let mut state = State::new(document.clone());
+            press(&mut state, KeyCode::Char(number));
+            press(&mut state, KeyCode::Enter);
+            let history = picture(&mut state);
+            for title in titles {
+                assert!(history.contains(title), "{number}: no {title} in\n{history}");
+            }
+            for wrong in ["throughput", "delay,"] {
+                assert_eq!(history.contains(wrong), number == '2', "{number}: {wrong} in\n{history}");
+            }
+        }
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Rows of the tables: values of a document and, for rates of links, of the one before it.
 
-use cutline_monitor::{HostDocument, HostLink, HostReservation, LinkKey, SocketEntry};
+use cutline_monitor::{
+    HostDocument, HostLink, HostReservation, LinkFlowInterval, LinkKey, ProgramEntry, SocketEntry,
+};
 use cutline_publish::{DirectionRow, unit_of};
 use cutline_router::Loss;
 use cutline_router_service::{Direction, DirectionInterval, FlowStatistics, HostStatistics};
@@ -38,7 +40,7 @@ pub struct Cell {
 pub struct Row {
     pub key: String,
     pub cells: Vec<Cell>,
-    /// Throughput (bit/s), delay (ms) and loss (%) of this second.
+    /// A rate (bit/s), a time (ms) and a share of losses (%), as [`Tab::charts`] names them.
     pub point: [Option<f64>; 3],
     /// Facts that the history shows, a sentence each.
     pub facts: Vec<String>,
@@ -91,7 +93,7 @@ const RESERVATIONS: [Column; 7] = [
     number("bucket B"),
 ];
 
-const FLOWS: [Column; 10] = [
+const FLOWS: [Column; 11] = [
     word("link"),
     word("source"),
     word("destination"),
@@ -99,7 +101,8 @@ const FLOWS: [Column; 10] = [
     number("hint"),
     number("rate"),
     number("% of rate"),
-    number("mean wait ms"),
+    number("p50 ms"),
+    number("p99 ms"),
     number("dropped %"),
     number("marked %"),
 ];
@@ -163,6 +166,23 @@ impl Tab {
 }
 
 impl Tab {
+    /// Returns the titles of the charts of a row's history: of a rate, of a time and of a share of losses; `None` where the rows have none.
+    pub const fn charts(self) -> [Option<&'static str>; 3] {
+        match self {
+            Self::Links => [Some("sent"), Some("wait, 99th percentile"), None],
+            Self::Sockets => [Some("throughput"), Some("delay, 99th percentile"), Some("loss")],
+            Self::Programs => [Some("payload sent"), None, None],
+            Self::Reservations => [Some("reserved rate"), None, None],
+            Self::Flows => [Some("arriving"), Some("wait, 99th percentile"), Some("dropped")],
+            // A host has no counters of its own: its flows come and go.
+            Self::Hosts => [
+                Some("arriving"),
+                Some("mean wait since its flows were listed"),
+                Some("dropped since its flows were listed"),
+            ],
+        }
+    }
+
     /// Returns what a table lacks, and why; `None` if it is complete.
     pub fn note(self, document: &HostDocument) -> Option<String> {
         match self {
@@ -190,9 +210,9 @@ pub fn rows(tab: Tab, now: &HostDocument, before: Option<&HostDocument>) -> Vec<
     match tab {
         Tab::Links => links(now, before),
         Tab::Sockets => now.sockets.iter().map(socket).collect(),
-        Tab::Programs => now.programs.iter().map(program).collect(),
-        Tab::Flows => listed(now, |direction| &direction.flows, flow),
-        Tab::Hosts => listed(now, |direction| &direction.hosts, host),
+        Tab::Programs => programs(now, before),
+        Tab::Flows => flows(now, before),
+        Tab::Hosts => hosts(now),
         Tab::Reservations => {
             let all = now.reservations.iter().flat_map(|state| state.reservations());
             all.map(|it| reservation(&it)).collect()
@@ -252,9 +272,14 @@ pub fn rate(bps: f64) -> String {
     }
 }
 
+/// Returns a link in an earlier document.
+fn earlier<'d>(of: &HostLink<'_>, before: Option<&'d HostDocument>) -> Option<HostLink<'d>> {
+    before?.links().find(|it| it.key == of.key)
+}
+
 fn links(now: &HostDocument, before: Option<&HostDocument>) -> Vec<Row> {
     let rows = now.links().map(|of| {
-        let earlier = before.and_then(|before| before.links().find(|it| it.key == of.key));
+        let earlier = earlier(&of, before);
         let interval = earlier.and_then(|earlier| of.since(&earlier));
         link(&of, interval.as_ref())
     });
@@ -367,14 +392,25 @@ fn direction_facts(title: &str, direction: &DirectionRow) -> Vec<String> {
     std::iter::once(counted).chain(violated).collect()
 }
 
-/// Returns the rows of a list of each link.
-fn listed<T>(
-    document: &HostDocument,
-    list: fn(&Direction) -> &Vec<T>,
-    row: fn(&Direction, &T) -> Row,
-) -> Vec<Row> {
-    let directions = document.links().map(|link| link.direction);
-    directions.flat_map(|direction| list(direction).iter().map(move |item| row(direction, item))).collect()
+fn flows(now: &HostDocument, before: Option<&HostDocument>) -> Vec<Row> {
+    let rows = now.links().flat_map(|of| {
+        // The counters of a link that was started again have restarted.
+        let earlier = earlier(&of, before).filter(|earlier| of.since(earlier).is_some());
+        let of_flow = move |it: &FlowStatistics| {
+            flow(
+                of.direction,
+                it,
+                earlier.as_ref().map(|earlier| LinkFlowInterval::new(earlier.direction, it)),
+            )
+        };
+        of.direction.flows.iter().map(of_flow).collect::<Vec<_>>()
+    });
+    rows.collect()
+}
+
+fn hosts(now: &HostDocument) -> Vec<Row> {
+    let directions = now.links().map(|link| link.direction);
+    directions.flat_map(|direction| direction.hosts.iter().map(move |it| host(direction, it))).collect()
 }
 
 /// Returns a share in per cent; `None` of nothing.
@@ -382,7 +418,7 @@ fn percent(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| 100.0 * part as f64 / whole as f64)
 }
 
-fn flow(direction: &Direction, it: &FlowStatistics) -> Row {
+fn flow(direction: &Direction, it: &FlowStatistics, interval: Option<LinkFlowInterval<'_>>) -> Row {
     let end = |address: &str, port: Option<u16>| match port {
         Some(port) if address.contains(':') => format!("[{address}]:{port}"),
         Some(port) => format!("{address}:{port}"),
@@ -394,10 +430,13 @@ fn flow(direction: &Direction, it: &FlowStatistics) -> Row {
         end(&it.destination, it.destination_port),
         protocol(it.protocol),
     ];
-    let dropped = percent(it.dropped.packets, it.received.packets);
+    let share = |of: fn(&LinkFlowInterval<'_>) -> u64| {
+        interval.as_ref().and_then(|interval| percent(of(interval), interval.received.packets))
+    };
+    let dropped = share(|interval| interval.dropped);
     let bps = it.recent_bps as f64;
     let facts = vec![format!(
-        "waits {} ms on average and {} ms at most; {} of {} frames dropped",
+        "since it was listed: waits {} ms on average and {} ms at most; {} of {} frames dropped",
         digits(it.mean_wait_ms),
         digits(it.longest_wait_ms),
         it.dropped.packets,
@@ -407,14 +446,15 @@ fn flow(direction: &Direction, it: &FlowStatistics) -> Row {
         Cell::count(Some(f64::from(it.hint))),
         Cell::rate(Some(bps)),
         Cell::number(percent(it.recent_bps, direction.rate_bps)),
-        Cell::number(Some(it.mean_wait_ms)),
+        Cell::number(it.wait_p50_ms),
+        Cell::number(it.wait_p99_ms),
         Cell::number(dropped),
-        Cell::number(percent(it.marked.packets, it.received.packets)),
+        Cell::number(share(|interval| interval.marked)),
     ];
     Row {
         key: words.join(" "),
         cells: words.into_iter().map(Cell::word).chain(numbers).collect(),
-        point: [Some(bps), Some(it.mean_wait_ms), dropped],
+        point: [Some(bps), it.wait_p99_ms, dropped],
         facts,
     }
 }
@@ -474,7 +514,20 @@ fn protocol(number: u8) -> String {
     }
 }
 
-fn program(entry: &cutline_monitor::ProgramEntry) -> Row {
+fn programs(now: &HostDocument, before: Option<&HostDocument>) -> Vec<Row> {
+    let rows = now.programs.iter().map(|entry| {
+        let before = before.filter(|before| now.elapsed_s > before.elapsed_s);
+        let sent_bps = before.and_then(|before| {
+            let was = before.programs.iter().find(|was| was.pid == entry.pid)?;
+            let bytes = entry.row.bytes.checked_sub(was.row.bytes).filter(|_| entry.row.is_counted)?;
+            Some(8.0 * bytes as f64 / (now.elapsed_s - before.elapsed_s))
+        });
+        program(entry, sent_bps)
+    });
+    rows.collect()
+}
+
+fn program(entry: &ProgramEntry, sent_bps: Option<f64>) -> Row {
     let row = &entry.row;
     let cells = vec![
         Cell::word(format!("{} ({})", row.program, entry.pid)),
@@ -484,20 +537,23 @@ fn program(entry: &cutline_monitor::ProgramEntry) -> Row {
         Cell::count(Some(row.messages as f64)),
         Cell::count(Some(row.bytes as f64)),
     ];
-    Row { key: entry.pid.to_string(), cells, point: [None; 3], facts: Vec::new() }
+    let facts = if row.is_counted { Vec::new() } else { vec!["its messages are not counted".to_owned()] };
+    Row { key: entry.pid.to_string(), cells, point: [sent_bps, None, None], facts }
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use cutline_flow::TrafficSpec;
     use cutline_monitor::{KernelQueueEntry, ReservationState, RouterEntry};
     use cutline_provision::status::{LocalStatus, ReservationStatus, SessionStatus, Status};
     use cutline_provision::{Flow, Transport};
-    use cutline_router_service::{QdiscDocument, Statistics};
+    use cutline_publish::ProgramRow;
+    use cutline_router_service::{PacketCount, QdiscDocument, Statistics};
     use cutline_units::{Bytes, Rate};
 
-    const BUCKET: TrafficSpec = TrafficSpec {
+    /// The token bucket of a call.
+    pub const BUCKET: TrafficSpec = TrafficSpec {
         rate: Rate::from_kbps(64),
         bucket: Bytes::new(1500),
         peak: TrafficSpec::UNKNOWN_PEAK,
@@ -549,6 +605,41 @@ mod tests {
     }
 
     #[test]
+    fn a_flow_has_the_shares_of_the_last_second_and_recent_waits() {
+        let document = |seconds: u64, dropped: u64| {
+            let mut router = Statistics { elapsed_s: seconds as f64, ..Statistics::default() };
+            router.forward.flows.push(FlowStatistics {
+                source: "10.0.0.1".to_owned(),
+                received: PacketCount { packets: 100 * seconds, bytes: 0 },
+                dropped: PacketCount { packets: dropped, bytes: 0 },
+                marked: PacketCount { packets: 3 * seconds, bytes: 0 },
+                mean_wait_ms: 40.0,
+                wait_p50_ms: Some(2.0),
+                wait_p99_ms: Some(7.0),
+                ..FlowStatistics::default()
+            });
+            let program = ProgramRow { bytes: 1000 * seconds, is_counted: true, ..ProgramRow::default() };
+            HostDocument {
+                elapsed_s: seconds as f64,
+                routers: vec![RouterEntry { pid: 5, uid: 0, router: router.into() }],
+                programs: vec![ProgramEntry { row: program.into(), ..ProgramEntry::default() }],
+                ..HostDocument::default()
+            }
+        };
+        // Before the last second it lost half of its frames, in it a tenth.
+        let (before, now) = (document(2, 100), document(3, 110));
+        let found = rows(Tab::Flows, &now, Some(&before));
+        let texts: Vec<&str> = found[0].cells[7..].iter().map(|cell| cell.text.as_str()).collect();
+        assert_eq!(texts, ["2.00", "7.00", "10.0", "3.00"]);
+        assert_eq!(found[0].point, [Some(0.0), Some(7.0), Some(10.0)]);
+        assert!(found[0].facts[0].starts_with("since it was listed: waits 40.0 ms"), "{:?}", found[0].facts);
+        assert_eq!(rows(Tab::Flows, &now, None)[0].point[2], None);
+        // A router that was started again counts from zero.
+        assert_eq!(rows(Tab::Flows, &before, Some(&now))[0].point[2], None);
+        assert_eq!(rows(Tab::Programs, &now, Some(&before))[0].point, [Some(8000.0), None, None]);
+    }
+
+    #[test]
     fn a_queue_in_the_kernel_is_a_link() {
         let document = |seconds: u64| {
             let mut queue = QdiscDocument { elapsed_s: seconds as f64, ..QdiscDocument::default() };
@@ -572,7 +663,7 @@ mod tests {
     fn every_row_has_a_cell_for_each_column() {
         let mut document = HostDocument::default();
         document.sockets.push(SocketEntry::default());
-        document.programs.push(cutline_monitor::ProgramEntry::default());
+        document.programs.push(ProgramEntry::default());
         let mut router = Statistics::default();
         router.forward.flows.push(FlowStatistics {
             source: "::1".to_owned(),

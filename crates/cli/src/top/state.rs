@@ -29,6 +29,8 @@ pub enum View {
 pub struct State {
     pub document: HostDocument,
     before: Option<HostDocument>,
+    /// The last document, if the picture is paused at an earlier one.
+    unseen: Option<HostDocument>,
     pub tab: Tab,
     /// Column by which rows are sorted; `None` for the monitor's order.
     pub sort: Option<usize>,
@@ -53,6 +55,7 @@ impl State {
         let mut state = Self {
             document: HostDocument::default(),
             before: None,
+            unseen: None,
             tab: Tab::Links,
             sort: None,
             descending: true,
@@ -77,7 +80,8 @@ impl State {
     pub fn take(&mut self, document: HostDocument) {
         self.problem = None;
         for (number, tab) in Tab::ALL.into_iter().enumerate() {
-            let found = rows(tab, &document, Some(&self.document));
+            let last = self.unseen.as_ref().unwrap_or(&self.document);
+            let found = rows(tab, &document, Some(last));
             self.history.retain(|(of, key), _| *of != number || found.iter().any(|row| row.key == *key));
             for row in found {
                 let points = self.history.entry((number, row.key)).or_default();
@@ -87,8 +91,11 @@ impl State {
                 points.push_back(row.point);
             }
         }
-        if !self.is_paused {
-            self.before = Some(std::mem::replace(&mut self.document, document));
+        if self.is_paused {
+            self.unseen = Some(document);
+        } else {
+            let last = std::mem::replace(&mut self.document, document);
+            self.before = Some(self.unseen.take().unwrap_or(last));
         }
     }
 
@@ -226,8 +233,9 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cutline_monitor::SocketEntry;
+    use cutline_monitor::{RouterEntry, SocketEntry};
     use cutline_publish::SocketRow;
+    use cutline_router_service::Statistics;
 
     fn document(seconds: u64) -> HostDocument {
         let entry = |pid: u32, program: &str, bps: u64| {
@@ -294,6 +302,26 @@ mod tests {
         assert_eq!(selected(&mut state).unwrap(), "backup (3)");
         state.take(HostDocument::default());
         assert_eq!(selected(&mut state), None);
+    }
+
+    /// Rates are those of each second, also while the picture stays at an earlier one, and after it.
+    #[test]
+    fn a_pause_does_not_average_the_history() {
+        let at = |seconds: u64, bytes: u64| {
+            let mut router = Statistics { elapsed_s: seconds as f64, ..Statistics::default() };
+            router.forward.sent.bytes = bytes;
+            let routers = vec![RouterEntry { pid: 5, uid: 0, router: router.into() }];
+            HostDocument { routers, ..HostDocument::default() }
+        };
+        let mut state = State::new(at(1, 1000));
+        press(&mut state, "p");
+        state.take(at(2, 2000));
+        state.take(at(3, 5000));
+        press(&mut state, "p");
+        state.take(at(4, 7000));
+        let sent: Vec<_> = state.history_of("5/false").into_iter().filter_map(|point| point[0]).collect();
+        assert_eq!(sent, [8000.0, 24_000.0, 16_000.0]);
+        assert_eq!(state.rows()[0].point[0], Some(16_000.0));
     }
 
     #[test]

@@ -111,10 +111,16 @@ impl WaitCounts {
 
     #[inline]
     fn add(&mut self, waited: Duration) {
+        self.counts[Self::bucket_of(waited)] += 1;
+        self.sum += waited;
+    }
+
+    /// Returns the bucket of a waiting time.
+    #[inline]
+    pub(crate) fn bucket_of(waited: Duration) -> usize {
         let us = waited.as_nanos() / 1000;
         let bucket = (u64::BITS - us.leading_zeros()) as usize;
-        self.counts[bucket.min(Self::BUCKETS - 1)] += 1;
-        self.sum += waited;
+        bucket.min(Self::BUCKETS - 1)
     }
 }
 

@@ -6,10 +6,11 @@
 //! few of its frames. No attack on the hash is feasible: it is salted ([`cutline_wire::FlowKeys`]).
 //!
 //! A frame costs one look at the keys of a set, which fit into the first cache (2.5 kB in all), and a line of the cache with the counters
-//! of its flow. It remembers the [`Place`] of its flow, so that its departure needs the second alone. Nothing is allocated after the start.
+//! of its flow. It remembers the [`Place`] of its flow, so that its departure needs the counters alone, and one of the buckets of its waits
+//! behind them. These are halved each second as well. Nothing is allocated after the start.
 
 use crate::flow_filter::selector;
-use crate::stats::HintCounters;
+use crate::stats::{HintCounters, WaitCounts};
 use cutline_aqm::Count;
 use cutline_flow::FlowSelector;
 use cutline_units::{Dscp, Duration, Hint, Instant};
@@ -21,6 +22,8 @@ const SETS: usize = 64;
 /// Flows in a set.
 const WAYS: usize = 4;
 const SECOND: u64 = 1_000_000_000;
+/// Weight of a frame in its bucket of waits, so that those of a slow flow are not forgotten in the next second: it is halved six times.
+const WEIGHT: u32 = 64;
 
 /// Counters of a flow since it was listed.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,6 +42,9 @@ pub struct FlowCounters {
     pub queue: HintCounters,
     /// Rate at which it arrives, bit/s: an average over about two seconds.
     pub recent_bps: u64,
+    /// Weights of the frames that left the queue, by the buckets of [`WaitCounts`]. They are halved each second: those of the last two
+    /// seconds have most of the weight.
+    pub recent_waits: [u32; WaitCounts::BUCKETS],
 }
 
 /// Keys of a set: all that is read for a frame of another flow.
@@ -78,6 +84,7 @@ struct Entry {
     dropped: Count,
     marked: Count,
     flow: FlowSelector,
+    recent_waits: [u32; WaitCounts::BUCKETS],
 }
 
 /// Counters of the flows of a direction that send most.
@@ -91,19 +98,13 @@ pub struct TopFlows {
 }
 
 impl Set {
-    #[inline]
-    fn age(&mut self, second: u32) {
-        if second != self.second {
-            self.halve(second);
-        }
-    }
-
-    #[cold]
-    fn halve(&mut self, second: u32) {
+    /// Halves the bytes once for each second since the last time. Returns the number of times.
+    fn halve(&mut self, second: u32) -> u32 {
         let shift = second.saturating_sub(self.second).min(31);
         self.recent.iter_mut().for_each(|bytes| *bytes >>= shift);
         self.unlisted >>= shift;
         self.second = second;
+        shift
     }
 
     /// Returns the place of a flow; 0 is the hash of no flow.
@@ -136,10 +137,11 @@ impl TopFlows {
             self.begin_second(now);
         }
         let number = set_of(flow);
-        let set = &mut self.sets[number];
-        set.age(self.second);
+        if self.sets[number].second != self.second {
+            self.age(number);
+        }
         let length = frame.len() as u32;
-        let way = match set.way_of(flow) {
+        let way = match self.sets[number].way_of(flow) {
             Some(way) => way,
             None => match self.list(number, flow, ip, frame) {
                 Some(way) => way,
@@ -159,6 +161,15 @@ impl TopFlows {
     fn begin_second(&mut self, now: Instant) {
         let second = now.as_nanos() / SECOND;
         (self.second, self.ends) = (second as u32, Instant::from_nanos((second + 1).saturating_mul(SECOND)));
+    }
+
+    /// Halves the recent bytes and waits of a set, once for each second since the last time.
+    #[cold]
+    fn age(&mut self, number: usize) {
+        let shift = self.sets[number].halve(self.second);
+        for entry in &mut self.entries[number * WAYS..][..WAYS] {
+            entry.recent_waits.iter_mut().for_each(|weight| *weight >>= shift);
+        }
     }
 
     /// Lists a flow in the way of its set's smallest one, if flows that are not listed have sent more than that. Returns the way.
@@ -182,6 +193,8 @@ impl TopFlows {
             entry.departed.add(length as u32);
             entry.waited += waited;
             entry.longest_wait = entry.longest_wait.max(waited);
+            let weight = &mut entry.recent_waits[WaitCounts::bucket_of(waited)];
+            *weight = weight.saturating_add(WEIGHT);
         }
     }
 
@@ -224,7 +237,7 @@ impl TopFlows {
         let seconds = 1.0 + part as f64 / SECOND as f64;
         let aged = self.sets.iter().map(move |set| {
             let mut set = *set;
-            set.age(second);
+            set.halve(second);
             set
         });
         let recent = aged.flat_map(|set| set.recent);
@@ -249,14 +262,27 @@ impl Entry {
             dropped: Count::default(),
             marked: Count::default(),
             flow,
+            recent_waits: [0; WaitCounts::BUCKETS],
         }
     }
 
     /// Returns its counters, without a rate.
     const fn counters(&self) -> FlowCounters {
-        let &Self { dscp, hint, received, departed, waited, longest_wait, dropped, marked, flow, .. } = self;
+        let &Self {
+            dscp,
+            hint,
+            received,
+            departed,
+            waited,
+            longest_wait,
+            dropped,
+            marked,
+            flow,
+            recent_waits,
+            ..
+        } = self;
         let queue = HintCounters { departed, dropped, waited, longest_wait };
-        FlowCounters { flow, dscp, hint, received, marked, queue, recent_bps: 0 }
+        FlowCounters { flow, dscp, hint, received, marked, queue, recent_bps: 0, recent_waits }
     }
 }
 
@@ -323,6 +349,36 @@ mod tests {
             assert!((780_000..840_000).contains(&recent), "{recent}");
         }
         assert_eq!(counts.active(Instant::from_nanos(60 * SECOND)).count(), 0, "it has ended");
+    }
+
+    /// A flow that waited for long waits little from now on: its recent waits say so after some seconds, all of its waits do not.
+    #[test]
+    fn recent_waits_are_those_of_the_last_seconds() {
+        let mut counts = TopFlows::default();
+        let share = |counts: &TopFlows, now, wait| {
+            let flow = counts.active(now).next().unwrap();
+            let all: u32 = flow.recent_waits.iter().sum();
+            f64::from(flow.recent_waits[WaitCounts::bucket_of(wait)]) / f64::from(all)
+        };
+        let (long, short) = (Duration::from_millis(100), Duration::from_millis(1));
+        for (seconds, wait) in [(0..5, long), (5..9, short)] {
+            for step in seconds.start * 10..seconds.end * 10 {
+                let now = Instant::from_nanos(step * SECOND / 10);
+                let flow = arrive(&mut counts, now, &frame(1, 1000));
+                counts.depart(flow, 1014, wait);
+            }
+        }
+        let now = Instant::from_nanos(9 * SECOND - 1);
+        // Of frames of four seconds, weights 1, 1/2, 1/4 and 1/8 are of short waits; long ones have 1/16 and less.
+        let of_short = share(&counts, now, short);
+        assert!((of_short - 1.875 / (1.875 + 0.121)).abs() < 0.01, "{of_short}");
+        assert!(share(&counts, now, long) < 0.065);
+        // A frame each two seconds is not forgotten before the next one comes.
+        for second in (20..30).step_by(2) {
+            let flow = arrive(&mut counts, Instant::from_nanos(second * SECOND), &frame(1, 1000));
+            counts.depart(flow, 1014, short);
+        }
+        assert!(share(&counts, Instant::from_nanos(29 * SECOND), short) > 0.99);
     }
 
     #[test]

@@ -311,6 +311,7 @@ mod tests {
             demand: Some(demand),
             send: provision::Standing::Reserved(bucket(90)),
             receive: provision::Standing::Failed(refused()),
+            is_lost: false,
         }
     }
 

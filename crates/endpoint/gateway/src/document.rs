@@ -271,7 +271,7 @@ mod tests {
     fn found(standings: [Standing; 2], events: Vec<ReservationEvent>) -> [(Option<u64>, Option<String>); 2] {
         let [send, receive] = standings;
         let mut document = ConnectionDocument::default();
-        let status = ReservationStatus { service: "rsvp", demand: None, send, receive };
+        let status = ReservationStatus { service: "rsvp", demand: None, send, receive, is_lost: false };
         document.reserved(Some(&status), events);
         [document.sent, document.received].map(|of| (of.reserved_bps, of.refusal))
     }

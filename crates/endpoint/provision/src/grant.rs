@@ -58,6 +58,8 @@ pub struct Grant {
     asked: [Option<TrafficSpec>; 2],
     /// The states of both directions.
     standings: [Standing; 2],
+    /// True for a direction that has been reserved.
+    held: [bool; 2],
     events: VecDeque<GrantEvent>,
 }
 
@@ -76,6 +78,7 @@ impl Grant {
             client: None,
             asked: [None; 2],
             standings: Default::default(),
+            held: [false; 2],
             events: VecDeque::new(),
         }
     }
@@ -87,7 +90,7 @@ impl Grant {
         asked: [Option<TrafficSpec>; 2],
     ) -> Self {
         let standings = asked.map(|asked| asked.map_or(Standing::NotAsked, |_| Standing::Pending));
-        Self { service, client: Some(client), asked, standings, events: VecDeque::new() }
+        Self { service, client: Some(client), asked, standings, held: [false; 2], events: VecDeque::new() }
     }
 
     /// The name of the service.
@@ -98,6 +101,12 @@ impl Grant {
     /// Returns the state of a direction, as far as [`Grant::event`] has read.
     pub const fn direction(&self, direction: Direction) -> &Standing {
         &self.standings[direction as usize]
+    }
+
+    /// Returns whether a direction was reserved and has failed since.
+    pub const fn is_lost(&self, direction: Direction) -> bool {
+        let direction = direction as usize;
+        self.held[direction] && matches!(self.standings[direction], Standing::Failed(_))
     }
 
     /// Returns whether everything that was requested is reserved.
@@ -152,6 +161,9 @@ impl Grant {
             match client.reply(wait) {
                 Ok(Some(reply)) => {
                     take(&self.asked, &mut self.standings, &mut self.events, &reply);
+                    for (held, standing) in self.held.iter_mut().zip(&self.standings) {
+                        *held |= matches!(standing, Standing::Reserved(_));
+                    }
                     let surplus = self.events.len().saturating_sub(MOST_EVENTS);
                     self.events.drain(..surplus);
                 }
@@ -232,9 +244,13 @@ fn take(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::VERSION;
     use cutline_flow::TrafficSpec;
     use cutline_units::Bytes;
     use cutline_units::Rate;
+    use std::io::{Read as _, Write as _};
+    use std::net::Shutdown;
+    use std::os::unix::net::UnixListener;
 
     #[test]
     fn a_refusal_says_why_where_and_what_would_be_granted() {
@@ -248,6 +264,58 @@ mod tests {
         assert_eq!(refusal.available(), Some(Rate::from_kbps(400)));
         let text = serde_json::to_string(&refusal).unwrap();
         assert_eq!(serde_json::from_str::<Refusal>(&text).unwrap(), refusal);
+    }
+
+    /// An agent that welcomes a client and sends these replies, and then ends the connection.
+    fn agent(folder: &std::path::Path, replies: Vec<Reply>) -> DaemonClient {
+        let path = folder.join("agent.sock");
+        let listener = UnixListener::bind(&path).unwrap();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let welcome = Reply::Welcome { version: VERSION };
+            for reply in std::iter::once(welcome).chain(replies) {
+                stream.write_all(reply.line().as_bytes()).unwrap();
+            }
+            // The client may still write.
+            stream.shutdown(Shutdown::Write).unwrap();
+            let _ended = stream.read_to_end(&mut Vec::new());
+        });
+        DaemonClient::connect(&path).unwrap()
+    }
+
+    #[test]
+    fn a_direction_is_lost_if_it_was_reserved_and_refused_if_it_was_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let bucket = TrafficSpec {
+            rate: Rate::from_kbps(100),
+            bucket: Bytes::new(2000),
+            peak: TrafficSpec::UNKNOWN_PEAK,
+            min_policed: Bytes::new(64),
+            max_packet: Bytes::new(1500),
+        };
+        let refusal = Refusal::new(Reason::Bandwidth);
+        let replies = vec![
+            Reply::Failed { id: RECEIVE, refusal: refusal.clone(), in_place: false },
+            Reply::Reserved { id: SEND, bucket: Some(bucket) },
+        ];
+        let mut grant = Grant::asked("rsvp", agent(folder.path(), replies), [Some(bucket); 2]);
+        let both = [Direction::Send, Direction::Receive];
+        let mut next = || {
+            let until = now().saturating_add(Duration::from_secs(60));
+            loop {
+                if let Some(event) = grant.events.pop_front() {
+                    return (event, both.map(|direction| grant.is_lost(direction)));
+                }
+                assert!(now() < until, "no event");
+                grant.read(Duration::from_secs(1));
+            }
+        };
+        let events = [(); 4].map(|()| next());
+        assert_eq!(events[0].0, GrantEvent::Lost(Direction::Receive, refusal));
+        assert_eq!(events[1].0, GrantEvent::Granted(Direction::Send, bucket));
+        // The agent has gone, and its reservations with it.
+        assert!(matches!(events[2].0, GrantEvent::Lost(Direction::Send, _)), "{events:?}");
+        assert_eq!(events[3].1, [true, false]);
     }
 
     #[test]

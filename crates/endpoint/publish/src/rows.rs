@@ -54,7 +54,7 @@ record! {
         target_rate: Option<f64>, gauge("messages/s"), "Rate at which the application should send; null if no limit is in effect.";
         send_queue_bytes: u64, gauge("B"), "Data in the socket's send queue.";
         waits: u64, counter("waits"), "Number of times that sending had to wait: for room in the send queue, or for the agreed rate.";
-        reservation: String, label, "State of the reservation: `none`, `waiting`, `reserved`, `refused` or `ended`.", shown("reservation");
+        reservation: String, label, "State of the reservation: `none`, `waiting`, `reserved`, `refused`, or `ended` if it was held and is lost.", shown("reservation");
         #[serde(skip_serializing_if = "Option::is_none")]
         reserved_bps: Option<u64>, gauge("bit/s"), "Rate that the network has reserved for the traffic sent; null without a reservation.";
         #[serde(skip_serializing_if = "Option::is_none")]

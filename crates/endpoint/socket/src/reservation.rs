@@ -48,6 +48,8 @@ pub struct ReservationStatus {
     pub send: Standing,
     /// State of the direction in which it receives.
     pub receive: Standing,
+    /// True if a direction was reserved and has failed since.
+    pub is_lost: bool,
 }
 
 /// Options of a reservation.
@@ -213,6 +215,9 @@ impl Reserver {
             demand: state.demand,
             send: standing(Direction::Send),
             receive: standing(Direction::Receive),
+            is_lost: state.grant.as_ref().is_some_and(|grant| {
+                [Direction::Send, Direction::Receive].into_iter().any(|direction| grant.is_lost(direction))
+            }),
         }
     }
 }

@@ -46,7 +46,8 @@ pub use document::{
     HostDocument, HostTotals, KernelQueueEntry, ProgramEntry, ReservationState, RouterEntry, SocketEntry,
 };
 pub use explain::{
-    DeliveryCause, DeliveryFinding, Explanation, HostEvidence, InterfaceEvidence, Strength, explain,
+    DeliveryCause, DeliveryFinding, Explanation, HostEvidence, InterfaceEvidence, LinkFlowInterval, Strength,
+    explain,
 };
 pub use history::{DIRECTION_COLUMNS, History, SECONDS, SOCKET_COLUMNS, SeriesDocument};
 pub use host::MonitoredHost;

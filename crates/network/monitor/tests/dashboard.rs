@@ -36,7 +36,7 @@ fn document() -> HostDocument {
     };
     let mut socket = receiving_socket(7, 60);
     socket.receive.violations = vec![violation];
-    // What it sends is known, too.
+    // Its sent messages are known, too.
     socket.send = socket.receive.clone();
     let socket = SocketEntry { program: "video".to_owned(), socket: socket.into(), ..SocketEntry::default() };
     let program = ProgramRow {

@@ -149,6 +149,8 @@ fn router(second: u64) -> Statistics {
         received: PacketCount { packets: 100, bytes: 150_000 },
         dropped: PacketCount { packets: 5, bytes: 7500 },
         mean_wait_ms: 12.5,
+        wait_p50_ms: Some(11.1),
+        wait_p99_ms: Some(22.2),
         ..FlowStatistics::default()
     });
     router.forward.hosts.push(HostStatistics {
@@ -547,6 +549,8 @@ fn examine(browser: &mut Browser, at: SocketAddr) {
         "99th percentile: 2.00 ms",
         "10.0.0.2:5000",
         "[2001:db8::1]:443",
+        "11.1 ms",
+        "22.2 ms",
         // The share of the link, and the dropped packets.
         "40.0 %",
         "5.00 %",

@@ -95,6 +95,10 @@ record! {
         marked: PacketCount, counter("packets, B"), "Frames marked with congestion experienced (ECN).";
         mean_wait_ms: f64, gauge("ms"), "Mean waiting time of the frames that left the queue.";
         longest_wait_ms: f64, gauge("ms"), "The longest of these waits.";
+        #[serde(default)]
+        wait_p50_ms: Option<f64>, gauge("ms"), "Median waiting time of the frames that left the queue in about the last two seconds, by buckets whose bounds double; null if none has.";
+        #[serde(default)]
+        wait_p99_ms: Option<f64>, gauge("ms"), "The 99th percentile of these waits.";
     }
 
     /// A host of a direction: the sum of its flows in the router's table.
@@ -549,7 +553,13 @@ impl Interface {
 }
 
 impl From<FlowCounters> for FlowStatistics {
-    fn from(FlowCounters { flow, dscp, hint, received, marked, queue, recent_bps }: FlowCounters) -> Self {
+    fn from(counters: FlowCounters) -> Self {
+        let FlowCounters { flow, dscp, hint, received, marked, queue, recent_bps, recent_waits } = counters;
+        let recent = BucketCounts {
+            bounds: WaitCounts::bounds().map(|bound| bound.as_millis_f64()).collect(),
+            counts: recent_waits.map(u64::from).to_vec(),
+            sum: 0.0,
+        };
         Self {
             source: flow.source.map(|source| source.to_string()).unwrap_or_default(),
             source_port: flow.source_port,
@@ -565,6 +575,8 @@ impl From<FlowCounters> for FlowStatistics {
             marked: marked.into(),
             mean_wait_ms: queue.mean_wait().as_millis_f64(),
             longest_wait_ms: queue.longest_wait.as_millis_f64(),
+            wait_p50_ms: recent.quantile(0.5),
+            wait_p99_ms: recent.quantile(0.99),
         }
     }
 }

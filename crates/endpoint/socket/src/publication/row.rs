@@ -191,7 +191,9 @@ fn reserved(status: Option<&ReservationStatus>) -> (&'static str, Option<u64>, O
         Reserved::Failed(refusal) => Some(refusal.to_string()),
         _ => None,
     });
-    let state = if refusal.is_some() {
+    let state = if status.is_lost {
+        "ended"
+    } else if refusal.is_some() {
         "refused"
     } else if both.iter().any(|standing| matches!(standing, Reserved::Pending)) {
         "waiting"
@@ -210,6 +212,27 @@ fn ms(time: Duration) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cutline_provision::{Reason, Refusal};
+
+    #[test]
+    fn a_reservation_that_was_held_has_ended_and_one_that_was_not_is_refused() {
+        let failed = |reason| Reserved::Failed(Refusal::new(reason));
+        let state = |send: Reserved, is_lost| {
+            let status = ReservationStatus {
+                service: "rsvp",
+                demand: None,
+                send,
+                receive: Reserved::NotAsked,
+                is_lost,
+            };
+            let (state, rate, refusal) = reserved(Some(&status));
+            (state, rate, refusal.is_some())
+        };
+        assert_eq!(state(Reserved::NotAsked, false), ("none", None, false));
+        assert_eq!(state(Reserved::Pending, false), ("waiting", None, false));
+        assert_eq!(state(failed(Reason::Bandwidth), false), ("refused", None, true));
+        assert_eq!(state(failed(Reason::Ended), true), ("ended", None, true));
+    }
 
     #[test]
     fn every_delay_is_in_one_bucket() {

@@ -1,6 +1,6 @@
 //! Causes of the bad delivery of a socket: its own rows, and the rows of the host's links about its packets.
 
-use super::interval::{Delivered, FEW_LOSSES, FlowInterval, Interval, LinkInterval};
+use super::interval::{Delivered, FEW_LOSSES, Interval, LinkFlowInterval, LinkInterval};
 use super::queues::{BUSY, too_long};
 use super::wording::{measured, ms, name, percent, rate, socket};
 use super::{DeliveryCause, DeliveryFinding, Strength};
@@ -196,7 +196,7 @@ fn network(
 fn delay(
     delivered: &Delivered<'_>,
     interval: &Interval<'_>,
-    passed: Option<(&LinkInterval<'_>, &FlowInterval<'_>)>,
+    passed: Option<(&LinkInterval<'_>, &LinkFlowInterval<'_>)>,
 ) -> Option<DeliveryFinding> {
     let measured = delivered.row.last_delay.as_ref()?.mean_ms;
     let who = socket(delivered.entry);
@@ -233,7 +233,7 @@ fn delay(
 /// Returns the place of the queues that a direction of a socket passes, or may pass, in a sentence.
 fn place_of(
     delivered: &Delivered<'_>,
-    passed: Option<(&LinkInterval<'_>, &FlowInterval<'_>)>,
+    passed: Option<(&LinkInterval<'_>, &LinkFlowInterval<'_>)>,
     interval: &Interval<'_>,
 ) -> &'static str {
     if let Some((way, _)) = passed {
@@ -250,7 +250,7 @@ fn place_of(
 /// Returns the finding that packets wait or are lost outside of the links of this host.
 fn elsewhere(
     delivered: &Delivered<'_>,
-    passed: Option<(&LinkInterval<'_>, &FlowInterval<'_>)>,
+    passed: Option<(&LinkInterval<'_>, &LinkFlowInterval<'_>)>,
     interval: &Interval<'_>,
     what: &str,
     field: String,
@@ -299,7 +299,7 @@ fn elsewhere(
 fn loss(
     delivered: &Delivered<'_>,
     interval: &Interval<'_>,
-    passed: Option<(&LinkInterval<'_>, &FlowInterval<'_>)>,
+    passed: Option<(&LinkInterval<'_>, &LinkFlowInterval<'_>)>,
 ) -> Option<DeliveryFinding> {
     let (lost, who) = (delivered.lost, socket(delivered.entry));
     let field = format!("{}.lost_messages", delivered.path);

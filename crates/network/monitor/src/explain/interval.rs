@@ -41,7 +41,7 @@ pub struct LinkInterval<'e> {
     pub dropped: u64,
     /// Mean wait in the queue, ms; `None` if no frame has left.
     pub mean_wait_ms: Option<f64>,
-    pub flows: Vec<FlowInterval<'e>>,
+    pub flows: Vec<LinkFlowInterval<'e>>,
 }
 
 /// Counters of an interface in an interval, packets.
@@ -53,12 +53,19 @@ pub struct Counted {
 }
 
 /// A flow of a router in an interval.
-pub struct FlowInterval<'e> {
+#[derive(Clone, Copy, Debug)]
+pub struct LinkFlowInterval<'e> {
+    /// State at the end.
     pub after: &'e FlowStatistics,
     /// State at the beginning; `None` if it was not listed then.
     pub before: Option<&'e FlowStatistics>,
+    /// Frames that arrived.
     pub received: PacketCount,
+    /// Frames that the queue dropped.
     pub dropped: u64,
+    /// Frames that were marked with congestion experienced.
+    pub marked: u64,
+    /// Mean wait of the frames that left the queue; `None` if none has.
     pub mean_wait_ms: Option<f64>,
 }
 
@@ -113,7 +120,7 @@ impl<'e> Interval<'e> {
     }
 
     /// Returns the direction of a router that a direction of a socket passes, with the flow there.
-    pub fn way_of(&self, delivered: &Delivered<'e>) -> Option<(&LinkInterval<'e>, &FlowInterval<'e>)> {
+    pub fn way_of(&self, delivered: &Delivered<'e>) -> Option<(&LinkInterval<'e>, &LinkFlowInterval<'e>)> {
         self.ways.iter().find_map(|way| Some((way, way.flow_of(delivered)?)))
     }
 
@@ -147,7 +154,7 @@ fn ways<'e>(place: usize, before: &'e RouterEntry, after: &'e RouterEntry) -> Op
                     .after()
                     .flows
                     .iter()
-                    .map(|flow| FlowInterval::new(direction.before(), flow))
+                    .map(|flow| LinkFlowInterval::new(direction.before(), flow))
                     .collect(),
                 ..LinkInterval::new(format!("routers[{place}].router.{way}"), direction)
             }
@@ -208,7 +215,7 @@ impl<'e> LinkInterval<'e> {
     }
 
     /// Returns the flow of a direction of a socket.
-    pub fn flow_of(&self, delivered: &Delivered<'_>) -> Option<&FlowInterval<'e>> {
+    pub fn flow_of(&self, delivered: &Delivered<'_>) -> Option<&LinkFlowInterval<'e>> {
         let socket = &delivered.entry.socket;
         let ends = [parsed(&socket.local)?, parsed(&socket.peer)?];
         let [from, to] = if delivered.is_send { ends } else { [ends[1], ends[0]] };
@@ -236,8 +243,9 @@ fn parsed(text: &str) -> Option<SocketAddr> {
     Some(SocketAddr::new(address.ip().to_canonical(), address.port()))
 }
 
-impl<'e> FlowInterval<'e> {
-    fn new(before: &'e Direction, after: &'e FlowStatistics) -> Self {
+impl<'e> LinkFlowInterval<'e> {
+    /// Compares a flow of a link with the link's state at the beginning.
+    pub fn new(before: &'e Direction, after: &'e FlowStatistics) -> Self {
         let key = |flow: &'e FlowStatistics| {
             (&flow.source, flow.source_port, &flow.destination, flow.destination_port, flow.protocol)
         };
@@ -255,6 +263,7 @@ impl<'e> FlowInterval<'e> {
             before: was,
             received,
             dropped: of(|flow| flow.dropped.packets),
+            marked: of(|flow| flow.marked.packets),
             mean_wait_ms: (departed > 0).then(|| waited / departed as f64),
         }
     }

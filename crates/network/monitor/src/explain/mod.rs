@@ -38,6 +38,8 @@ mod queues;
 mod tests;
 mod wording;
 
+pub use interval::LinkFlowInterval;
+
 use crate::document::HostDocument;
 use interval::Interval;
 use schemars::JsonSchema;

@@ -1,6 +1,6 @@
 //! Causes that the counters of a link and its interfaces show, whether or not a socket suffers.
 
-use super::interval::{Delivered, FlowInterval, Interval, LinkInterval};
+use super::interval::{Delivered, Interval, LinkFlowInterval, LinkInterval};
 use super::wording::{ms, name, percent, rate};
 use super::{DeliveryCause, DeliveryFinding, Strength};
 use cutline_records::total;
@@ -158,10 +158,10 @@ fn slow_link(way: &LinkInterval<'_>, interval: &Interval<'_>) -> Option<Delivery
 }
 
 fn unresponsive_flow(way: &LinkInterval<'_>) -> Option<DeliveryFinding> {
-    let share = |flow: &FlowInterval<'_>| {
+    let share = |flow: &LinkFlowInterval<'_>| {
         flow.received.bytes as f64 / way.direction.counted(|of| of.received).bytes.max(1) as f64
     };
-    let is_it = |flow: &&FlowInterval<'_>| {
+    let is_it = |flow: &&LinkFlowInterval<'_>| {
         flow.received.packets >= FEW_PACKETS
             && share(flow) >= LARGE_FLOW
             && flow.loss() >= UNRESPONSIVE_LOSS
@@ -191,7 +191,7 @@ fn unresponsive_flow(way: &LinkInterval<'_>) -> Option<DeliveryFinding> {
 }
 
 /// Returns whether a flow has not reduced its rate in the interval. One that was not listed at the beginning is not known.
-fn is_steady(flow: &FlowInterval<'_>, way: &LinkInterval<'_>) -> bool {
+fn is_steady(flow: &LinkFlowInterval<'_>, way: &LinkInterval<'_>) -> bool {
     let Some(before) = flow.before else { return false };
     let mean_bps = flow.received.bytes as f64 * 8.0 / way.direction.seconds();
     flow.after.recent_bps as f64 >= STEADY * mean_bps.max(before.recent_bps as f64)
@@ -199,7 +199,7 @@ fn is_steady(flow: &FlowInterval<'_>, way: &LinkInterval<'_>) -> bool {
 
 /// Returns whether a flow has far more packets under way than a responsive one would have with its loss, after the time that TCP needs to
 /// respond.
-fn exceeds_window(flow: &FlowInterval<'_>, way: &LinkInterval<'_>) -> bool {
+fn exceeds_window(flow: &LinkFlowInterval<'_>, way: &LinkInterval<'_>) -> bool {
     let wait_s = flow.mean_wait_ms.unwrap_or_default() / 1e3;
     if flow.after.protocol == TCP && way.direction.seconds() < TCP_RESPONSE * wait_s {
         return false;
@@ -216,7 +216,7 @@ fn exceeds_window(flow: &FlowInterval<'_>, way: &LinkInterval<'_>) -> bool {
 }
 
 /// Returns the name of a flow: its protocol, addresses and ports.
-fn flow_name(flow: &FlowInterval<'_>) -> String {
+fn flow_name(flow: &LinkFlowInterval<'_>) -> String {
     let of = flow.after;
     let protocol = match of.protocol {
         6 => "TCP".to_owned(),

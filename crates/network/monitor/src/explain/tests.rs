@@ -243,7 +243,7 @@ fn a_healthy_host_has_no_cause() {
 #[test]
 fn a_lost_or_refused_reservation() {
     let lost = explained(Some(&Traffic::default()), |row, is_end| {
-        row.reservation = if is_end { "refused" } else { "reserved" }.into();
+        row.reservation = if is_end { "ended" } else { "reserved" }.into();
         row.reserved_bps = (!is_end).then_some(640_000);
         row.refusal = is_end.then(|| "it has ended".to_owned());
     });
@@ -252,8 +252,10 @@ fn a_lost_or_refused_reservation() {
         DeliveryCause::ReservationLost,
         &["was lost", "640 kbit/s", "it has ended", "`call`"],
     );
-    let refused = explained(None, |row, _| row.reservation = "refused".into());
-    assert_cause(&refused, DeliveryCause::ReservationLost, &["as best effort"]);
+    for state in ["refused", "ended"] {
+        let refused = explained(None, |row, _| row.reservation = state.into());
+        assert_cause(&refused, DeliveryCause::ReservationLost, &["as best effort"]);
+    }
 }
 
 #[test]

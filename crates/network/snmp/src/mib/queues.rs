@@ -246,6 +246,8 @@ pub fn flows() -> Table<QueueItem> {
         (17, "marked.bytes", Usual),
         (18, "mean_wait_ms", Usual),
         (19, "longest_wait_ms", Usual),
+        (20, "wait_p50_ms", Usual),
+        (21, "wait_p99_ms", Usual),
     ];
     Table {
         definition: Definition {

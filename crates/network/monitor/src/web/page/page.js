@@ -350,9 +350,9 @@ const share = (part, whole) => (whole ? percent((100 * part) / whole) : "-");
 const end = (address, port) => (!known(port) ? address : address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`);
 
 function flowTable(direction) {
-  const head = ["from", "to", "rate", "share of link", "mean wait", "longest wait", "dropped", "marked", "hint"];
+  const head = ["from", "to", "rate", "share of link", "wait p50", "wait p99", "mean wait", "longest wait", "dropped", "marked", "hint"];
   const rows = (direction.flows ?? []).map((it) => [end(it.source, it.source_port), end(it.destination, it.destination_port),
-    rate(it.recent_bps), share(it.recent_bps, direction.rate_bps), ms(it.mean_wait_ms), ms(it.longest_wait_ms),
+    rate(it.recent_bps), share(it.recent_bps, direction.rate_bps), ms(it.wait_p50_ms), ms(it.wait_p99_ms), ms(it.mean_wait_ms), ms(it.longest_wait_ms),
     share(it.dropped.packets, it.received.packets), share(it.marked.packets, it.received.packets), it.hint]);
   return rows.length ? table(head, rows, (column) => column >= 2)
     : make("p", { class: "dim" }, "No flow is listed: none has sent in the last seconds, or this reader may not see them.");
