@@ -1,8 +1,10 @@
-//! SNMP beside the program whose sockets it shows: a gateway that records the values of its own sockets, during a violation.
+//! SNMP beside the program whose sockets it shows: a gateway that records the values of its own sockets, during a violation, and a router
+//! that has statistics of its own. Managers are programs of net-snmp: `snmpget` by SNMPv2c and SNMPv3, `snmpwalk`, `snmpbulkwalk`,
+//! `snmptable` and `snmptrapd`.
 //!
 //! Needs root; without it the test says so and passes.
 
-use crate::common::call::{Bed, PATIENCE, PLAN, Plan};
+use crate::common::call::{Bed, PATIENCE, PLAN, Plan, command};
 use cutline_testbed::{NetSnmpDaemon, free_address, net_snmp};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt as _;
@@ -19,51 +21,151 @@ const INTERVALS: usize = 4;
 
 /// Columns of `cqosDirTable` that show the last interval: throughput, loss, mean and longest delay.
 const LAST: [u32; 4] = [14, 15, 18, 22];
+/// Names of the notifications.
+const NOTIFICATIONS: &str = ".1.3.6.1.4.1.8072.9999.9999.2005.0";
+/// User of SNMPv3.
+const USER: [&str; 12] =
+    ["-v3", "-l", "authPriv", "-u", "noc", "-a", "SHA-256", "-A", "authentic password", "-x", "AES", "-X"];
+/// Password by which the messages of this user are encrypted.
+const PRIVACY: &str = "private password";
 /// Columns of `cqosDirTable` that show all of a connection: messages, bytes, lost, late, violations, mean and longest delay.
 const WHOLE: [u32; 7] = [8, 9, 10, 11, 17, 28, 32];
 
-/// An agent, and the socket of the far gateway there.
+/// Names of these columns.
+const NAMES: [&str; 7] = [
+    "cqosDirReceivedMessages",
+    "cqosDirReceivedBytes",
+    "cqosDirLostMessages",
+    "cqosDirLateMessages",
+    "cqosDirViolationsBegun",
+    "cqosDirDelayMean",
+    "cqosDirDelayMax",
+];
+/// Columns of `cqosQueueTable` that stay when nothing is sent: the rate, and the frames lost with their bytes.
+const KEPT: [u32; 3] = [5, 25, 26];
+/// Columns of `cqosQueueTable` that rise with each message of the ends, which do not cease: frames received and sent, and their bytes.
+const RISING: [u32; 4] = [7, 8, 9, 10];
+
+/// The modules on which CUTLINE-QOS-MIB rests, as far as `snmptable` needs them to name columns: few systems have them.
+const BASE_MODULES: [(&str, &str); 4] = [
+    (
+        "SNMPv2-SMI",
+        "SNMPv2-SMI DEFINITIONS ::= BEGIN
+org OBJECT IDENTIFIER ::= { iso 3 }
+dod OBJECT IDENTIFIER ::= { org 6 }
+internet OBJECT IDENTIFIER ::= { dod 1 }
+mgmt OBJECT IDENTIFIER ::= { internet 2 }
+mib-2 OBJECT IDENTIFIER ::= { mgmt 1 }
+private OBJECT IDENTIFIER ::= { internet 4 }
+enterprises OBJECT IDENTIFIER ::= { private 1 }
+END
+",
+    ),
+    (
+        "SNMPv2-TC",
+        "SNMPv2-TC DEFINITIONS ::= BEGIN
+TruthValue ::= TEXTUAL-CONVENTION STATUS current DESCRIPTION \"\" SYNTAX INTEGER { true(1), false(2) }
+END
+",
+    ),
+    ("SNMPv2-CONF", "SNMPv2-CONF DEFINITIONS ::= BEGIN\nEND\n"),
+    ("HCNUM-TC", include_str!("../../network/snmp/tests/modules/HCNUM-TC.txt")),
+];
+
+/// An agent with the credentials by which it is asked, and the socket of the far gateway there.
 struct Agent {
     at: String,
+    credentials: Vec<String>,
     socket: String,
 }
 
 impl Agent {
     /// Finds the socket that the gateway has at an address.
-    fn new(at: &str, local: &str) -> Self {
-        let column = format!("{OBJECTS}.2.1.7");
+    fn new(at: &str, credentials: &[&str], local: &str) -> Self {
+        let credentials = credentials.iter().map(|&word| word.to_owned()).collect();
+        let mut agent = Self { at: at.to_owned(), credentials, socket: String::new() };
+        agent.socket = agent.index(&format!("{OBJECTS}.2.1.7"), &format!("\"{local}\""));
+        agent
+    }
+
+    /// Waits for the row whose value in a column contains a text, and returns its index.
+    fn index(&self, column: &str, text: &str) -> String {
         let line = until(|| {
-            let text = walk(at, &column);
-            let line = text.lines().find(|line| line.contains(&format!("\"{local}\"")));
-            line.map(ToOwned::to_owned).ok_or(text)
+            let walked = self.ask("snmpbulkwalk", &[column]);
+            let line = walked.lines().find(|line| line.contains(text));
+            line.map(ToOwned::to_owned).ok_or(walked)
         });
-        let name = line.split(' ').next().unwrap();
-        Self { at: at.to_owned(), socket: name.strip_prefix(&column).unwrap().to_owned() }
+        line.split(' ').next().unwrap().strip_prefix(column).unwrap().to_owned()
+    }
+
+    /// Returns what a manager prints about names at this agent.
+    fn ask(&self, program: &str, names: &[&str]) -> String {
+        let credentials: Vec<&str> = self.credentials.iter().map(String::as_str).collect();
+        net_snmp(program, &[&credentials[..], &[&self.at], names].concat()).text
+    }
+
+    fn get(&self, names: &[String]) -> String {
+        self.ask("snmpget", &names.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    /// Returns columns of a row.
+    fn row<const N: usize>(&self, table: u32, columns: [u32; N], index: &str) -> Result<[u64; N], String> {
+        let text = self.get(&columns.map(|column| format!("{OBJECTS}.{table}.1.{column}{index}")));
+        let values: Vec<u64> = text.lines().filter_map(value).collect();
+        values.try_into().map_err(|_| text)
     }
 
     /// Returns columns of the row of what the socket receives. An interval in which nothing has arrived has no delay; then
     /// the text of the reply is the error.
     fn received<const N: usize>(&self, columns: [u32; N]) -> Result<[u64; N], String> {
-        let names = columns.map(|column| format!("{OBJECTS}.3.1.{column}{}.2", self.socket));
-        let text = get(&self.at, &names);
-        let values: Vec<u64> = text.lines().filter_map(value).collect();
-        values.try_into().map_err(|_| text)
+        self.row(3, columns, &format!("{}.2", self.socket))
+    }
+
+    /// Returns [`WHOLE`] as `snmptable` and, the first one alone, as `snmpwalk` prints them.
+    fn tabulated(&self, modules: &str) -> Result<([u64; 7], u64), String> {
+        // Titles are names and indices are numbers.
+        let options = ["-M", modules, "-m", "CUTLINE-QOS-MIB", "-Os", "-Ob", "-OU", "-Ci", "-Cf", "|"];
+        let credentials: Vec<&str> = self.credentials.iter().map(String::as_str).collect();
+        let table = ["CUTLINE-QOS-MIB::cqosDirTable"];
+        let text = net_snmp("snmptable", &[&options[..], &credentials, &[&self.at], &table].concat()).text;
+        let mut lines = text.lines().filter(|line| line.contains('|')).map(|line| line.split('|'));
+        let head: Vec<&str> = lines.next().ok_or_else(|| text.clone())?.map(str::trim).collect();
+        let is_own = |index: &str| format!(".{index}").ends_with(&format!("{}.2", self.socket));
+        let row = lines.map(Iterator::collect::<Vec<_>>).find(|row| is_own(row[0].trim()));
+        let row = row.ok_or_else(|| text.clone())?;
+        let cell = |name: &str| {
+            let place = head.iter().position(|title| *title == name)?;
+            row.get(place)?.trim().parse().ok()
+        };
+        let cells: Option<Vec<u64>> = NAMES.into_iter().map(cell).collect();
+        let cells = cells.and_then(|cells| cells.try_into().ok()).ok_or(text)?;
+        let column = format!("{OBJECTS}.3.1.{}", WHOLE[0]);
+        let walked = self.ask("snmpwalk", &[&column]);
+        let name = format!("{column}{}.2 ", self.socket);
+        let line = walked.lines().find(|line| line.starts_with(&name));
+        let first = line.and_then(value).ok_or(walked)?;
+        Ok((cells, first))
     }
 
     /// Returns the measured value of a violation under way, in thousandths of its unit, by the number of its measure.
     fn violation(&self, measure: u32) -> Option<u64> {
         let name = format!("{OBJECTS}.5.1.3{}.2.{measure}", self.socket);
-        value(&get(&self.at, &[name]))
+        value(&self.get(&[name]))
     }
 }
 
-fn get(at: &str, names: &[String]) -> String {
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    net_snmp("snmpget", &[&["-v2c", "-c", COMMUNITY, at][..], &names].concat()).text
-}
-
-fn walk(at: &str, below: &str) -> String {
-    net_snmp("snmpbulkwalk", &["-v2c", "-c", COMMUNITY, at, below]).text
+/// Asks a router for its statistics: of the direction from `--in` to `--out`, [`KEPT`] and [`RISING`].
+fn router_statistics(socket: &str) -> ([u64; 3], [u64; 4]) {
+    let output = command("off", &["router", "stats", socket, "--json"]).output().unwrap();
+    let statistics: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let forward = &statistics["forward"];
+    let lost = |unit: &str| {
+        let reasons = forward["dropped"].as_object().unwrap().values();
+        reasons.map(|count| count[unit].as_u64().unwrap()).sum()
+    };
+    let at = |path: &str| forward.pointer(path).and_then(Value::as_u64).unwrap();
+    let kept = [at("/rate_bps"), lost("packets"), lost("bytes")];
+    (kept, ["/received/packets", "/received/bytes", "/sent/packets", "/sent/bytes"].map(at))
 }
 
 /// Returns the number at the end of a line such as `.1.3 = Gauge32: 5`.
@@ -112,24 +214,51 @@ fn what_managers_read_is_what_the_program_reads() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let text = |name: &str| path(name).to_str().unwrap().to_owned();
-    let [own, master] = [free_address(), free_address()].map(|address| address.to_string());
-    std::fs::write(path("community"), COMMUNITY).unwrap();
-    std::fs::set_permissions(path("community"), std::fs::Permissions::from_mode(0o600)).unwrap();
+    let [own, master, to_own, to_master] = [(); 4].map(|()| free_address().to_string());
+    for (name, secret) in [("community", COMMUNITY), ("auth", USER[8]), ("privacy", PRIVACY)] {
+        std::fs::write(path(name), secret).unwrap();
+        std::fs::set_permissions(path(name), std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
     let settings = format!(
-        "listen = '{own}'\ncommunity-file = '{}'\nstate = '{}'\nagentx = '{}'\n",
+        "listen = '{own}'\ncommunity-file = '{}'\nstate = '{}'\nagentx = '{}'\n\
+         [[user]]\nname = 'noc'\nauth-file = '{}'\nprivacy-file = '{}'\n\
+         [[manager]]\naddress = '{to_own}'\nuser = 'noc'\n",
         text("community"),
         text("state.toml"),
-        text("agentx.sock")
+        text("agentx.sock"),
+        text("auth"),
+        text("privacy"),
     );
     std::fs::write(path("snmp.toml"), settings).unwrap();
+    for (name, module) in BASE_MODULES {
+        std::fs::create_dir_all(path("modules")).unwrap();
+        std::fs::write(path("modules").join(format!("{name}.txt")), module).unwrap();
+    }
+    let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/CUTLINE-QOS-MIB.txt");
+    std::fs::copy(module, path("modules").join("CUTLINE-QOS-MIB.txt")).unwrap();
+    // The agent informs its manager as the user of SNMPv3; `snmpd` has sinks of its own.
+    let managers = [(&to_own, "of-own"), (&to_master, "of-master")].map(|(at, name)| {
+        std::fs::create_dir(path(name)).unwrap();
+        let allowed = format!(
+            "createUser noc SHA-256 \"{}\" AES \"{PRIVACY}\"\nauthUser log noc priv\nauthCommunity log managers\n",
+            USER[8]
+        );
+        let daemon = NetSnmpDaemon::start("snmptrapd", &path(name), &allowed, &format!("udp:{at}"));
+        daemon.wait_for(&["NET-SNMP version"]);
+        daemon
+    });
     let _daemon = NetSnmpDaemon::start(
         "snmpd",
         folder.path(),
-        &format!("master agentx\nagentXSocket {}\nrocommunity {COMMUNITY}\n", text("agentx.sock")),
+        &format!(
+            "master agentx\nagentXSocket {}\nrocommunity {COMMUNITY}\ntrap2sink {to_master} managers\n",
+            text("agentx.sock")
+        ),
         &format!("udp:{master}"),
     );
     // Room for 0.16 s of what comes with the flood, which is more than the rate: the call is late, and loses some of its messages.
-    let router = ["--rate", "5Mbit", "--aqm", "drop-tail", "--limit", "100 packets"];
+    let socket = text("router.sock");
+    let router = ["--rate", "5Mbit", "--aqm", "drop-tail", "--limit", "100 packets", "--socket", &socket];
     let plan = Plan {
         label: "sn",
         router: &router,
@@ -140,7 +269,15 @@ fn what_managers_read_is_what_the_program_reads() {
     let Some(mut bed) = Bed::new(&plan) else { return };
     bed.call();
     bed.flood(5012, Duration::from_millis(1));
-    let agents = [&own, &master].map(|at| Agent::new(at, "10.9.0.2:6000"));
+    let by_community = ["-v2c", "-c", COMMUNITY];
+    let by_user = [&USER[..], &[PRIVACY]].concat();
+    let agents = [(&own, &by_community[..]), (&own, &by_user), (&master, &by_community)]
+        .map(|(at, credentials)| Agent::new(at, credentials, "10.9.0.2:6000"));
+    // The violation of the delay that the socket receives with reaches the managers of both agents.
+    let violation = format!("{}.2.2 = ", agents[0].socket);
+    for manager in &managers {
+        manager.wait_for(&[&format!("{NOTIFICATIONS}.1"), "\"10.9.0.2:6000\"", &violation]);
+    }
 
     let recording = path("far.jsonl");
     let received =
@@ -171,14 +308,19 @@ fn what_managers_read_is_what_the_program_reads() {
     bed.quiet();
     // Longer than the oldest row of a connection that has had messages.
     sleep(Duration::from_secs(11));
-    let values = agents.map(|agent| {
+    // The far gateway forgets a client that is silent for long: its rows are read first.
+    let modules = text("modules");
+    let values = agents.each_ref().map(|agent| {
         until(|| {
             let [before, after] = [(); 2].map(|()| {
                 // Longer than it takes to publish a row.
                 sleep(Duration::from_millis(1500));
                 agent.received(WHOLE)
             });
-            if before == after { after } else { Err(format!("{before:?}, {after:?}")) }
+            let (before, after) = (before?, after?);
+            let others = agent.tabulated(&modules)?;
+            let is_same = before == after && others == (after, after[0]);
+            if is_same { Ok(after) } else { Err(format!("{before:?}, {after:?}, {others:?}")) }
         })
     });
     bed.end_far();
@@ -193,6 +335,25 @@ fn what_managers_read_is_what_the_program_reads() {
         ("max_delay_ms", 1e3),
     ];
     let inside = in_units(&close["delivered"]["received"], whole).unwrap();
-    assert_eq!(values, [inside; 2]);
+    assert_eq!(values, [inside; 3]);
     assert!(inside[2] > 0 && inside[4] >= 2, "{inside:?}");
+    for manager in &managers {
+        manager.wait_for(&[&format!("{NOTIFICATIONS}.2"), "\"10.9.0.2:6000\"", &violation]);
+    }
+    for agent in &agents {
+        let index = agent.index(&format!("{OBJECTS}.8.1.4"), "\"p0 -> p1\"");
+        let kept = until(|| {
+            let (kept, before) = router_statistics(&socket);
+            // Longer than it takes to publish a row.
+            sleep(Duration::from_millis(2500));
+            let seen = (agent.row(8, KEPT, &index)?, agent.row(8, RISING, &index)?);
+            let (still, after) = router_statistics(&socket);
+            let is_between = (0..RISING.len()).all(|at| (before[at]..=after[at]).contains(&seen.1[at]));
+            if seen.0 == kept && still == kept && is_between {
+                return Ok(kept);
+            }
+            Err(format!("{seen:?} is not between {before:?} and {after:?} with {kept:?}, {still:?}"))
+        });
+        assert!(kept[0] == 5_000_000 && kept[1] > 0 && kept[2] > 0, "{kept:?}");
+    }
 }

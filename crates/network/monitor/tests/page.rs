@@ -324,7 +324,9 @@ fn the_fair_share_is_said_of_a_queue_that_has_one_alone() {
         let second = AtomicU64::new(0);
         view.serve(move || Some(statistics(second.fetch_add(1, Ordering::Relaxed) + 1))).unwrap();
         browser.open(&format!("http://{at}/"), [1200, 900]);
-        words.into_iter().for_each(|text| browser.wait_for_text(text));
+        for text in words {
+            browser.wait_for_text(text);
+        }
         assert_eq!(browser.evaluate("document.querySelectorAll('.chart').length"), json!(charts));
         // Two seconds of each chart are drawn: none is empty.
         browser.wait_for(

@@ -556,7 +556,7 @@ impl From<FlowCounters> for FlowStatistics {
     fn from(counters: FlowCounters) -> Self {
         let FlowCounters { flow, dscp, hint, received, marked, queue, recent_bps, recent_waits } = counters;
         let recent = BucketCounts {
-            bounds: WaitCounts::bounds().map(|bound| bound.as_millis_f64()).collect(),
+            bounds: WaitCounts::bounds().map(Duration::as_millis_f64).collect(),
             counts: recent_waits.map(u64::from).to_vec(),
             sum: 0.0,
         };
