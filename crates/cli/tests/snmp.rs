@@ -1,5 +1,5 @@
 //! SNMP beside the program whose sockets it shows: a gateway that records the values of its own sockets, during a violation, and a router
-//! that has statistics of its own. Managers are programs of net-snmp: `snmpget` by SNMPv2c and SNMPv3, `snmpwalk`, `snmpbulkwalk`,
+//! that has statistics of its own. Managers are programs of net-snmp: `snmpget` of both versions, `snmpwalk`, `snmpbulkwalk`,
 //! `snmptable` and `snmptrapd`.
 //!
 //! Needs root; without it the test says so and passes.
@@ -23,7 +23,7 @@ const INTERVALS: usize = 4;
 const LAST: [u32; 4] = [14, 15, 18, 22];
 /// Names of the notifications.
 const NOTIFICATIONS: &str = ".1.3.6.1.4.1.8072.9999.9999.2005.0";
-/// User of SNMPv3.
+/// Credentials of the user, but the last one.
 const USER: [&str; 12] =
     ["-v3", "-l", "authPriv", "-u", "noc", "-a", "SHA-256", "-A", "authentic password", "-x", "AES", "-X"];
 /// Password by which the messages of this user are encrypted.
@@ -152,6 +152,37 @@ impl Agent {
         let name = format!("{OBJECTS}.5.1.3{}.2.{measure}", self.socket);
         value(&self.get(&[name]))
     }
+
+    /// Checks a queue: its counters are those that the router with this socket reports itself.
+    fn has_the_counters_of(&self, socket: &str) {
+        let index = self.index(&format!("{OBJECTS}.8.1.4"), "\"p0 -> p1\"");
+        let kept = until(|| {
+            let (kept, before) = router_statistics(socket);
+            // Longer than it takes to publish a row.
+            sleep(Duration::from_millis(2500));
+            let seen = (self.row(8, KEPT, &index)?, self.row(8, RISING, &index)?);
+            let (still, after) = router_statistics(socket);
+            let is_between = (0..RISING.len()).all(|at| (before[at]..=after[at]).contains(&seen.1[at]));
+            if seen.0 == kept && still == kept && is_between {
+                return Ok(kept);
+            }
+            Err(format!("{seen:?} is not between {before:?} and {after:?} with {kept:?}, {still:?}"))
+        });
+        assert!(kept[0] == 5_000_000 && kept[1] > 0 && kept[2] > 0, "{kept:?}");
+    }
+
+    /// Checks the violations under way of the socket: of its delay (2) and of its loss (5).
+    fn has_violations(&self, recording: &Path) {
+        // The delay is a high percentile of one of the intervals.
+        let delay = until(|| self.violation(2).ok_or("no violation"));
+        let longest = until(|| {
+            let intervals = recorded(recording, "received");
+            let longest = intervals.iter().filter_map(|line| in_units(line, [("max_delay_ms", 1e3)])).max();
+            longest.filter(|[longest]| *longest >= delay).ok_or((delay, longest))
+        });
+        assert!((100_000..=longest[0]).contains(&delay), "{delay} of at most {longest:?}");
+        until(|| self.violation(5).ok_or("no violation"));
+    }
 }
 
 /// Asks a router for its statistics: of the direction from `--in` to `--out`, [`KEPT`] and [`RISING`].
@@ -209,12 +240,11 @@ fn has<const N: usize>(recording: &Path, fields: [(&str, f64); N], values: [u64;
     });
 }
 
-#[test]
-fn what_managers_read_is_what_the_program_reads() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name);
+/// Writes the settings of an agent at `own`, which informs a manager at `to_own` as the user, with its secrets, and the modules
+/// for `snmptable`.
+fn write_files(folder: &Path, own: &str, to_own: &str) {
+    let path = |name: &str| folder.join(name);
     let text = |name: &str| path(name).to_str().unwrap().to_owned();
-    let [own, master, to_own, to_master] = [(); 4].map(|()| free_address().to_string());
     for (name, secret) in [("community", COMMUNITY), ("auth", USER[8]), ("privacy", PRIVACY)] {
         std::fs::write(path(name), secret).unwrap();
         std::fs::set_permissions(path(name), std::fs::Permissions::from_mode(0o600)).unwrap();
@@ -236,17 +266,29 @@ fn what_managers_read_is_what_the_program_reads() {
     }
     let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/CUTLINE-QOS-MIB.txt");
     std::fs::copy(module, path("modules").join("CUTLINE-QOS-MIB.txt")).unwrap();
-    // The agent informs its manager as the user of SNMPv3; `snmpd` has sinks of its own.
-    let managers = [(&to_own, "of-own"), (&to_master, "of-master")].map(|(at, name)| {
-        std::fs::create_dir(path(name)).unwrap();
-        let allowed = format!(
-            "createUser noc SHA-256 \"{}\" AES \"{PRIVACY}\"\nauthUser log noc priv\nauthCommunity log managers\n",
-            USER[8]
-        );
-        let daemon = NetSnmpDaemon::start("snmptrapd", &path(name), &allowed, &format!("udp:{at}"));
-        daemon.wait_for(&["NET-SNMP version"]);
-        daemon
-    });
+}
+
+/// Starts a manager at an address, which takes notifications of the user and of a community.
+fn manager(folder: &Path, at: &str) -> NetSnmpDaemon {
+    std::fs::create_dir(folder).unwrap();
+    let password = USER[8];
+    let allowed = format!(
+        "createUser noc SHA-256 \"{password}\" AES \"{PRIVACY}\"\nauthUser log noc priv\nauthCommunity log managers\n"
+    );
+    let daemon = NetSnmpDaemon::start("snmptrapd", folder, &allowed, &format!("udp:{at}"));
+    daemon.wait_for(&["NET-SNMP version"]);
+    daemon
+}
+
+#[test]
+fn what_managers_read_is_what_the_program_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let text = |name: &str| path(name).to_str().unwrap().to_owned();
+    let [own, master, to_own, to_master] = [(); 4].map(|()| free_address().to_string());
+    write_files(folder.path(), &own, &to_own);
+    let managers =
+        [(&to_own, "of-own"), (&to_master, "of-master")].map(|(at, name)| manager(&path(name), at));
     let _daemon = NetSnmpDaemon::start(
         "snmpd",
         folder.path(),
@@ -283,15 +325,7 @@ fn what_managers_read_is_what_the_program_reads() {
     let received =
         [("throughput_bps", 1.0), ("loss_percent", 1e4), ("mean_delay_ms", 1e3), ("max_delay_ms", 1e3)];
     for agent in &agents {
-        // Violations of the delay (2) and of the loss (5). The delay is a high percentile of one of the intervals.
-        let delay = until(|| agent.violation(2).ok_or("no violation"));
-        let longest = until(|| {
-            let intervals = recorded(&recording, "received");
-            let longest = intervals.iter().filter_map(|line| in_units(line, [("max_delay_ms", 1e3)])).max();
-            longest.filter(|[longest]| *longest >= delay).ok_or((delay, longest))
-        });
-        assert!((100_000..=longest[0]).contains(&delay), "{delay} of at most {longest:?}");
-        until(|| agent.violation(5).ok_or("no violation"));
+        agent.has_violations(&recording);
         let mut seen = Vec::new();
         while seen.len() < INTERVALS {
             let values = until(|| agent.received(LAST));
@@ -341,19 +375,6 @@ fn what_managers_read_is_what_the_program_reads() {
         manager.wait_for(&[&format!("{NOTIFICATIONS}.2"), "\"10.9.0.2:6000\"", &violation]);
     }
     for agent in &agents {
-        let index = agent.index(&format!("{OBJECTS}.8.1.4"), "\"p0 -> p1\"");
-        let kept = until(|| {
-            let (kept, before) = router_statistics(&socket);
-            // Longer than it takes to publish a row.
-            sleep(Duration::from_millis(2500));
-            let seen = (agent.row(8, KEPT, &index)?, agent.row(8, RISING, &index)?);
-            let (still, after) = router_statistics(&socket);
-            let is_between = (0..RISING.len()).all(|at| (before[at]..=after[at]).contains(&seen.1[at]));
-            if seen.0 == kept && still == kept && is_between {
-                return Ok(kept);
-            }
-            Err(format!("{seen:?} is not between {before:?} and {after:?} with {kept:?}, {still:?}"))
-        });
-        assert!(kept[0] == 5_000_000 && kept[1] > 0 && kept[2] > 0, "{kept:?}");
+        agent.has_the_counters_of(&socket);
     }
 }
