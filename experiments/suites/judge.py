@@ -56,9 +56,11 @@ def run(cutline, folder, suite, options):
     key = next(key for key, values in scenario["sweep"].items() if RIVALS[0] in values)
     if options.only:
         command += ["--set", f'sweep."{key}"={json.dumps(options.only)}']
+    # Suites that sweep the name of the AQM have no tables of queues.
+    tables = scenario.get("queue", {})
     for queue in options.only or []:
-        if queue not in scenario["queue"]:
-            limit = scenario["queue"][RIVALS[0]]["limit"]
+        if RIVALS[0] in tables and queue not in tables:
+            limit = tables[RIVALS[0]]["limit"]
             command += ["--set", f"queue.{queue}={{aqm={json.dumps(queue)},limit={json.dumps(limit)}}}"]
     for change in options.set:
         command += ["--set", change]
