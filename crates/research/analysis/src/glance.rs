@@ -22,14 +22,16 @@ const MOST_ENVIRONMENTS: usize = 6;
 pub type Settings<'s> = &'s [(String, String)];
 
 /// Returns whether a key describes the environment of flows, and not an alternative: the rates, delays and
-/// faults of links, and the load. Points with different links or loads are not alternatives.
+/// faults of links, the shape of a topology but for its queues, and the load. Points with different links or loads are not
+/// alternatives.
 fn is_environment(key: &str) -> bool {
     const OF_LINKS: [&str; 7] =
         ["rate", "delay", "access-rate", "access-delay", "rate-changes", "rate-trace", "rate-trace-as"];
     let (first, last) = (key.split('.').next().unwrap_or(key), key.rsplit('.').next().unwrap_or(key));
     match first {
         "dumbbell" | "link" => OF_LINKS.contains(&last) || key.contains("impairment"),
-        "flow" => last == "count" || key.contains(".app."),
+        "topology" => !matches!(key.split('.').nth(1), Some("queue" | "host-queue")),
+        "flow" => last == "count" || key.contains(".app.") || key.contains(".arrivals."),
         _ => false,
     }
 }
@@ -178,11 +180,26 @@ mod tests {
             sentences(&found, &settings),
             "audio, dumbbell.rate=4 Mbit/s: best with dumbbell.queue.aqm=sieve (Q = 0.610), worst with dumbbell.queue.aqm=pi (Q = 0.410)\n"
         );
-        for key in ["link.backbone.delay", "flow.bulk.count", "flow.web.app.rate", "dumbbell.impairment.loss"]
-        {
+        for key in [
+            "link.backbone.delay",
+            "flow.bulk.count",
+            "flow.web.app.rate",
+            "flow.web.arrivals.load",
+            "dumbbell.impairment.loss",
+            "topology.rate",
+            "topology.host-rate",
+            "topology.spines",
+        ] {
             assert!(is_environment(key), "{key}");
         }
-        for key in ["flow.audio.hint", "dumbbell.queue.aqm", "dumbbell.queue.target", "queue.router.limit"] {
+        for key in [
+            "flow.audio.hint",
+            "dumbbell.queue.aqm",
+            "dumbbell.queue.target",
+            "queue.router.limit",
+            "topology.queue.aqm",
+            "topology.host-queue.limit",
+        ] {
             assert!(!is_environment(key), "{key}");
         }
     }
