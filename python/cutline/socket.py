@@ -257,7 +257,8 @@ def create_connection(address, spec=None, *, type=SOCK_STREAM, options=None, key
     address and the port of the peer: ("direct:eth0/02:00:00:00:00:01", 7000). Both processes need CAP_NET_RAW for them.
 
     `options` are set by name: {"send.max-delay": "150 ms", "peer": "speaks"}. `timeout` is for
-    connecting, of which it bounds all but the look-up of the name, and for each call on the connection.
+    connecting, of which it bounds all but the look-up of the name, and for each call on the connection
+    but the sending of datagrams, which wait for the agreed rate, or not (the option `pacing`).
     """
     timeout = _timeout(timeout)
     connection = Connection(Socket.open(False, *_arguments(type, address, spec, options, key, timeout)))
@@ -344,7 +345,8 @@ class _Base:
         return self._timeout
 
     def settimeout(self, value):
-        """Sets how long calls wait, s; None is as long as it takes, 0 not at all."""
+        """Sets how long calls wait, s; None is as long as it takes, 0 not at all. A datagram that is sent waits for the agreed rate
+        whatever the timeout, but for 0."""
         value = _timeout(value)
         self._set_timeout(value)
         self._timeout = value

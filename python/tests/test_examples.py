@@ -3,8 +3,11 @@
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
+
+from cutline import socket
 
 FOLDER = Path(__file__).parents[2] / "examples/sockets/python"
 
@@ -40,6 +43,23 @@ class Examples(unittest.TestCase):
             _, out, errors = self.run_both("files.py", ["serve", "127.0.0.1", "0", folder],
                                            ["get", "127.0.0.1", "PORT", "lines.txt"], "stdout")
             self.assertTrue(out == content, errors)
+
+    def test_a_file_is_served_whole_to_a_slow_reader_that_reports(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "large").write_bytes(bytes(3_000_000))
+            server = start("files.py", "serve", "127.0.0.1", "0", folder)
+            self.addCleanup(server.__exit__, None, None, None)
+            self.addCleanup(server.kill)
+            port = int(server.stdout.readline().split()[1])
+            options = {"monitor.interval": "20 ms"}
+            with socket.create_connection(("127.0.0.1", port), options=options, timeout=60) as stream:
+                stream.sendall(b"large\n")
+                got, reads = 0, 0
+                while piece := stream.recv(65536):
+                    got, reads = got + len(piece), reads + 1
+                    if reads < 40:
+                        time.sleep(0.02)
+            self.assertEqual(got, 3_000_000)
 
     def test_telephone(self):
         first, out, errors = self.run_both(

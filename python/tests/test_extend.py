@@ -263,7 +263,7 @@ class Failures(InFolder):
                     raise Boom("at", now)
                 return 0.0
 
-        scenario = small().with_({"dumbbell.queue": {"aqm": "py-failing", "limit": "100 packets"}, "duration": "2000 s"})
+        scenario = small().with_({"dumbbell.queue": {"aqm": "py-failing", "limit": "100 packets"}, "duration": "20000 s"})
         started = time.monotonic()
         try:
             cutline.run(scenario, seeds=20, progress=False)
@@ -273,7 +273,7 @@ class Failures(InFolder):
             self.assertIn("arrive", [frame.name for frame in traceback.extract_tb(raised.__traceback__)])
         else:
             self.fail("nothing was raised")
-        self.assertLess(time.monotonic() - started, 20)
+        self.assertLess(time.monotonic() - started, 60)
         self.assertEqual(cutline.open("results/small").info["finished"], [])
 
     def test_exceptions_of_sources_and_controls(self):
@@ -332,13 +332,13 @@ class Failures(InFolder):
             Unwilling.queue("1 Mbit/s")
 
     def test_ctrl_c_ends_a_run_with_an_extension(self):
-        scenario = small(duration="20000 s", interval="10 s").with_(EXTENDED)
+        scenario = small(duration="200000 s", interval="10 s").with_(EXTENDED)
         timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
         timer.start()
         started = time.monotonic()
         with self.assertRaises(cutline.Interrupted):
             cutline.run(scenario, seeds=1, progress=False)
-        self.assertLess(time.monotonic() - started, 10)
+        self.assertLess(time.monotonic() - started, 60)
 
     def test_descriptions_that_are_not_sound(self):
         def law(**attributes):

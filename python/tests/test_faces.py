@@ -41,7 +41,7 @@ def connect(server, spec=None, **more):
 def ours(type=SOCK_STREAM):
     with socket.create_server(LOOPBACK, type=type, options=QUICK) as server:
         connected, accepted, _ = connect(server, timeout=60)
-    accepted.settimeout(20)
+    accepted.settimeout(60)
     return connected, accepted
 
 
@@ -49,7 +49,7 @@ def theirs():
     with plain.create_server(LOOPBACK) as server:
         connected = plain.create_connection(server.getsockname(), timeout=60)
         accepted, _ = server.accept()
-        accepted.settimeout(20)
+        accepted.settimeout(60)
         return connected, accepted
 
 

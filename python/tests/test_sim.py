@@ -304,8 +304,8 @@ class Interruption(InFolder):
             when(process)
             begin = time.monotonic()
             process.send_signal(signal.SIGINT)
-            out, errors = process.communicate(timeout=60)
-            self.assertLess(time.monotonic() - begin, 20, "the running simulation ends early")
+            out, errors = process.communicate(timeout=120)
+            self.assertLess(time.monotonic() - begin, 60, "the running simulation ends early")
             self.assertEqual(process.returncode, 0, errors)
             return out
 
@@ -326,7 +326,7 @@ class Interruption(InFolder):
         execution = cutline._native.Execution.start(small(duration="200000 s", interval="10 s")._file, "results", "repeat", 1)
         del execution
         wait_for(lambda: self.is_free())
-        self.assertLess(time.monotonic() - begin, 20)
+        self.assertLess(time.monotonic() - begin, 60)
 
     def is_free(self):
         try:
