@@ -91,11 +91,13 @@ impl From<ExecError> for Failure {
 pub fn execute(args: &Args) -> Result<(), Failure> {
     let settings = args.settings()?;
     if let Some(unit) = &args.systemd {
+        let command = std::env::current_exe()
+            .map_err(|error| Failure::Failed(format!("the path of this command is not known: {error}")))?;
         return output::print(&cutline_exec::systemd_unit(
             unit,
             args.way().unwrap_or(MarkingMethod::Preload),
             &settings,
-            &args.again(),
+            (&command, &args.again()),
         )?);
     }
     if let Some(target) = args.target()? {

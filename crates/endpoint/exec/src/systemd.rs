@@ -6,10 +6,11 @@
 use crate::{ExecError, MarkingMethod, find_library};
 use cutline_marking::MarkSettings;
 use cutline_marking::settings::VARIABLE;
-use cutline_text::Printable;
+use cutline_text::{Printable, systemd};
 use std::path::Path;
 
-/// Returns the text for a service, with instructions as comments. `options` are those of `cutline exec`.
+/// Returns the text for a service, with instructions as comments. `command` is the path of `cutline` on this machine, and `options` are
+/// those of `cutline exec`.
 ///
 /// # Errors
 /// When the name is that of no service, or the library is missing.
@@ -17,7 +18,7 @@ pub fn systemd_unit(
     unit: &str,
     way: MarkingMethod,
     settings: &MarkSettings,
-    options: &str,
+    (command, options): (&Path, &str),
 ) -> Result<String, ExecError> {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b":_.@-".contains(&byte);
     let name = unit.strip_suffix(".service").unwrap_or(unit);
@@ -29,7 +30,7 @@ pub fn systemd_unit(
     }
     Ok(match way {
         MarkingMethod::Preload => drop_in(name, &find_library()?, settings),
-        MarkingMethod::Cgroup => companion(name, options),
+        MarkingMethod::Cgroup => companion(name, command, options),
     })
 }
 
@@ -41,16 +42,12 @@ fn drop_in(name: &str, library: &Path, settings: &MarkSettings) -> String {
          [Service]\n\
          Environment=\"LD_PRELOAD={}\"\n\
          Environment={VARIABLE}={settings}\n",
-        quoted(library)
+        systemd::quoted(&library.to_string_lossy())
     )
 }
 
-/// A path between quotation marks in a unit file, where `%` begins a specifier and `\` an escape (systemd.unit(5), systemd.syntax(7)).
-fn quoted(path: &Path) -> String {
-    path.display().to_string().replace('%', "%%").replace('\\', "\\\\").replace('"', "\\\"")
-}
-
-fn companion(name: &str, options: &str) -> String {
+fn companion(name: &str, command: &Path, options: &str) -> String {
+    let command = systemd::path(command);
     format!(
         "# Save this as /etc/systemd/system/cutline-exec-{name}.service, then:\n\
          #   systemctl daemon-reload && systemctl enable --now cutline-exec-{name}.service\n\
@@ -62,7 +59,7 @@ fn companion(name: &str, options: &str) -> String {
          After={name}.service\n\
          \n\
          [Service]\n\
-         ExecStart=/usr/local/bin/cutline exec {options} --cgroup system.slice/{name}.service\n\
+         ExecStart={command} exec {options} --cgroup system.slice/{name}.service\n\
          \n\
          [Install]\n\
          WantedBy={name}.service\n"
@@ -91,8 +88,12 @@ mod tests {
 
     #[test]
     fn a_unit_follows_the_service() {
-        let unit = |name| systemd_unit(name, MarkingMethod::Cgroup, &MarkSettings::default(), "--hint 6");
+        let unit = |name| {
+            let command = (Path::new("/opt/50% more/cutline"), "--hint 6");
+            systemd_unit(name, MarkingMethod::Cgroup, &MarkSettings::default(), command)
+        };
         let text = unit("web@1.service").unwrap();
+        assert!(text.contains("\nExecStart=\"/opt/50%% more/cutline\" exec --hint 6 --cgroup "), "{text}");
         assert!(text.contains("exec --hint 6 --cgroup system.slice/web@1.service\n"), "{text}");
         assert_eq!(unit("web@1").unwrap(), text);
         for wrong in ["", ".service", "a b", "a/b", "x\ny", "-x"] {

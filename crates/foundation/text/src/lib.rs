@@ -20,6 +20,8 @@
 //! [`Screen`] is the last net: it makes a whole output harmless, which has lines and styles that are meant. [`json`] does the
 //! same for JSON without changing its values.
 
+pub mod systemd;
+
 use std::borrow::Cow;
 use std::fmt::{self, Display, Write};
 

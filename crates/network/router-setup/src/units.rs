@@ -9,7 +9,7 @@
 //! Each file that is written here begins with [`MARK`]. A file without it is not ours and is neither replaced nor removed.
 
 use crate::error::{SetupError, printable_lines, write};
-use cutline_text::Printable;
+use cutline_text::{Printable, systemd};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -148,13 +148,17 @@ impl<'n> SystemdUnits<'n> {
         for (unit, text) in TEMPLATES {
             let is_installed = UNIT_FOLDERS.iter().any(|folder| Path::new(folder).join(unit).exists());
             if !is_installed {
-                let text = text.replace(PACKAGED_COMMAND, &command.display().to_string());
-                write(&Path::new(UNITS).join(unit), &format!("{MARK}{text}"))?;
+                write(&Path::new(UNITS).join(unit), &format!("{MARK}{}", running(text, command)))?;
             }
         }
         write(&self.setup(), &format!("{MARK}OPTIONS=\"{options}\"\n"))?;
         write(&self.router(), &format!("{MARK}{router}"))
     }
+}
+
+/// The text of a unit that runs this command in place of the packaged one.
+fn running(text: &str, command: &Path) -> String {
+    text.replace(PACKAGED_COMMAND, &systemd::path(command))
 }
 
 fn is_ours(path: &Path) -> bool {
@@ -176,4 +180,29 @@ fn systemctl(arguments: &[&str]) -> Result<(), SetupError> {
     }
     let said = printable_lines(&output.stderr);
     Err(SetupError::Failed(format!("{shown} failed: {said}; see `journalctl -u 'cutline-*'`")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A path with blanks and percent signs stays one word in each command of the units.
+    #[test]
+    fn the_units_run_the_command_of_this_machine() {
+        for (unit, text) in TEMPLATES {
+            assert_eq!(running(text, Path::new(PACKAGED_COMMAND)), text, "{unit}");
+            let text = running(text, Path::new("/opt/50% more/cutline"));
+            let commands: Vec<&str> = text.lines().filter(|line| line.starts_with("Exec")).collect();
+            assert!(!commands.is_empty(), "{unit}");
+            for line in commands.iter().filter(|line| line.contains("cutline")) {
+                let (_, command) = line.split_once('=').unwrap();
+                let command = command.trim_start_matches('-');
+                assert!(command.starts_with("\"/opt/50%% more/cutline\" router "), "{unit}: {line}");
+            }
+            assert!(
+                text.contains("\"/opt/50%% more/cutline\"") && !text.contains(PACKAGED_COMMAND),
+                "{unit}"
+            );
+        }
+    }
 }
