@@ -9,6 +9,7 @@ use crate::shared::Shared;
 use cutline_socket::{QosError, QosTcpListener, QosTcpStream};
 use cutline_sys::now;
 use cutline_units::{Duration, Instant};
+use rustix::event::PollFlags;
 use rustix::fd::AsFd;
 use rustix::io::Errno;
 use std::collections::VecDeque;
@@ -125,8 +126,9 @@ impl PendingStreams {
     pub fn wait(&mut self, shared: &Shared, listener: &QosTcpListener) {
         let timeout = (!self.0.is_empty()).then_some(LOOK_EVERY);
         let guests = self.0.iter().map(|guest| guest.stream.as_fd());
+        let awaited = std::iter::once(listener.as_fd()).chain(guests).map(|fd| (fd, PollFlags::IN));
         // Connections hidden by an error are accepted later.
-        let Ok(ready) = shared.stop.poll_all(std::iter::once(listener.as_fd()).chain(guests), timeout) else {
+        let Ok(ready) = shared.stop.poll_all(awaited, timeout) else {
             return;
         };
         for (guest, is_ready) in self.0.iter_mut().zip(ready.into_iter().skip(1)) {

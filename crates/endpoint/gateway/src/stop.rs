@@ -51,14 +51,14 @@ impl Stop {
         Ok(std::array::from_fn(|place| fds[place + 1].revents()))
     }
 
-    /// The same for any number of descriptors that are to become readable. Whether each is, or has failed.
+    /// The same for any number of descriptors. Returns of each if it is ready, or has failed.
     pub fn poll_all<'a>(
         &'a self,
-        descriptors: impl Iterator<Item = BorrowedFd<'a>>,
+        descriptors: impl Iterator<Item = (BorrowedFd<'a>, PollFlags)>,
         timeout: Option<Duration>,
     ) -> io::Result<Vec<bool>> {
-        let all = std::iter::once(self.theirs.as_fd()).chain(descriptors);
-        let mut fds: Vec<PollFd<'_>> = all.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+        let all = std::iter::once((self.theirs.as_fd(), PollFlags::IN)).chain(descriptors);
+        let mut fds: Vec<PollFd<'_>> = all.map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)).collect();
         match poll(&mut fds, timeout.map(timespec).as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),

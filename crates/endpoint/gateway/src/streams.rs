@@ -7,7 +7,7 @@ use crate::plan::GatewaySide;
 use crate::relay::{Ending, Expects, ROOM, relay, reset};
 use crate::shared::{Shared, pause};
 use crate::stop::Stop;
-use cutline_socket::{QosTcpListener, QosTcpStream};
+use cutline_socket::{QosOptions, QosTcpListener, QosTcpStream, Readiness};
 use cutline_sys::address::lookup;
 use cutline_sys::now;
 use cutline_text::Printable;
@@ -98,7 +98,7 @@ fn carry_near(shared: &Arc<Shared>, route: usize, client: &TcpStream, ticket: Ti
     let connected = || -> io::Result<QosTcpStream> {
         client.set_nonblocking(true)?;
         client.set_nodelay(true)?;
-        let stream = QosTcpStream::connect(&lookup(to, None)?[..], &shared.options)?;
+        let stream = connect_near(&lookup(to, None)?, &shared.options, &shared.stop)?;
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
         Ok(stream)
@@ -184,6 +184,30 @@ fn turn_away(stream: &QosTcpStream, why: Greeting) {
     while heard.is_ok() && (&mut &*stream).read(&mut ignored).is_ok_and(|bytes| bytes > 0) {}
 }
 
+/// Connects to the far gateway, at any of its addresses, until the gateway ends.
+fn connect_near(addresses: &[SocketAddr], options: &QosOptions, stop: &Stop) -> io::Result<QosTcpStream> {
+    let mut connecting = QosTcpStream::connecting(addresses, options)?;
+    loop {
+        if stop.is_set() {
+            return Err(stopped());
+        }
+        if let Some(outcome) = connecting.advance() {
+            return Ok(outcome?);
+        }
+        let left =
+            u64::try_from(connecting.time_left().as_nanos()).map_or(Duration::MAX, Duration::from_nanos);
+        let awaited = connecting.awaits().into_iter().map(|(fd, readiness)| match readiness {
+            Readiness::Read => (fd, PollFlags::IN),
+            Readiness::Write => (fd, PollFlags::OUT),
+        });
+        let _ready = stop.poll_all(awaited, Some(left))?;
+    }
+}
+
+fn stopped() -> io::Error {
+    io::Error::new(ErrorKind::Interrupted, "the gateway was stopped")
+}
+
 /// Connects to a server, at each of its addresses in turn.
 fn connect(shared: &Shared, to: &str) -> io::Result<TcpStream> {
     connect_first(&lookup(to, None)?, shared.limits.connect, &shared.stop)
@@ -222,7 +246,7 @@ fn connect_one(address: SocketAddr, patience: Duration, stop: &Stop) -> io::Resu
             return sockopt::socket_error(&socket)?.map_err(io::Error::from).map(|()| socket);
         }
         if stop.is_set() {
-            return Err(io::Error::new(ErrorKind::Interrupted, "the gateway was stopped"));
+            return Err(stopped());
         }
         if left.is_zero() {
             return Err(io::Error::new(ErrorKind::TimedOut, format!("no answer within {patience}")));
@@ -246,6 +270,16 @@ fn longest(stream: &QosTcpStream) -> usize {
 mod tests {
     use super::*;
 
+    /// A listener whose queue takes one connection, and answers nothing when that is full.
+    fn silent() -> (std::os::fd::OwnedFd, SocketAddr) {
+        let silent =
+            net::socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
+        net::bind(&silent, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        net::listen(&silent, 0).unwrap();
+        let at = SocketAddr::try_from(net::getsockname(&silent).unwrap()).unwrap();
+        (silent, at)
+    }
+
     #[test]
     fn every_address_of_a_server_is_tried_and_the_end_of_the_gateway_ends_it() {
         let stop = Stop::new().unwrap();
@@ -256,12 +290,7 @@ mod tests {
         assert_eq!(stream.peer_addr().unwrap(), addresses[1]);
         let error = connect_first(&[nobody, nobody], Duration::from_secs(60), &stop).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
-        // A listener whose queue is full answers nothing.
-        let silent =
-            net::socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
-        net::bind(&silent, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
-        net::listen(&silent, 0).unwrap();
-        let at = SocketAddr::try_from(net::getsockname(&silent).unwrap()).unwrap();
+        let (_silent, at) = silent();
         let start = |_| connect_one(at, Duration::from_millis(200), &stop);
         let found: Vec<_> = (0..4).map(start).collect();
         let late = found.iter().find_map(|found| found.as_ref().err()).expect("its queue is full");
@@ -272,5 +301,22 @@ mod tests {
         stop.set();
         let ended = connect_one(at, Duration::from_secs(3600), &stop).unwrap_err();
         assert_eq!(ended.kind(), ErrorKind::Interrupted);
+    }
+
+    /// A far gateway that answers nothing does not keep the near one from ending.
+    #[test]
+    fn the_end_of_the_gateway_ends_a_connection_to_a_far_gateway_that_is_being_made() {
+        let stop = Stop::new().unwrap();
+        let (_silent, at) = silent();
+        let filled = |_| connect_one(at, Duration::from_millis(200), &stop).ok();
+        let filling: Vec<_> = (0..4).map(filled).collect();
+        assert!(filling.iter().any(Option::is_none), "its queue is full");
+        let ended = std::thread::scope(|scope| {
+            let connecting = scope.spawn(|| connect_near(&[at], &QosOptions::default(), &stop));
+            std::thread::sleep(time::Duration::from_millis(20));
+            stop.set();
+            connecting.join().unwrap()
+        });
+        assert_eq!(ended.unwrap_err().kind(), ErrorKind::Interrupted);
     }
 }
