@@ -6,8 +6,9 @@ use cutline_socket::{
     Connecting, ConnectionHandle, QosDirectListener, QosDirectSocket, QosError, QosOptions, QosTcpListener,
     QosTcpStream, QosUdpListener, QosUdpSocket,
 };
+use cutline_sys::address;
 use std::io::{self, Read as _, Write as _};
-use std::net::{Shutdown, ToSocketAddrs};
+use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
@@ -45,10 +46,35 @@ pub enum SocketPlace<'t, A> {
     Direct(&'t str),
 }
 
-impl<'t> SocketPlace<'t, &'t str> {
-    /// Returns the place of a text: `192.0.2.1:5004`, `host.example:5004` or `direct:eth0/02:00:00:00:00:01:7000`.
-    pub fn of(text: &'t str) -> Self {
-        if is_direct(text) { Self::Direct(text) } else { Self::Ip(text) }
+/// A text with an address of IP, whose zone may be the name of an interface. It is looked up when the socket is made.
+#[derive(Clone, Copy, Debug)]
+pub struct AddressText<'t> {
+    text: &'t str,
+    look_up: fn(&str) -> io::Result<Vec<SocketAddr>>,
+}
+
+impl ToSocketAddrs for AddressText<'_> {
+    type Iter = std::vec::IntoIter<SocketAddr>;
+
+    fn to_socket_addrs(&self) -> io::Result<Self::Iter> {
+        (self.look_up)(self.text).map(Vec::into_iter)
+    }
+}
+
+impl<'t> SocketPlace<'t, AddressText<'t>> {
+    /// Returns the place to connect to of a text: `192.0.2.1:5004`, `host.example:5004`, `[fe80::1%eth0]:5004` or
+    /// `direct:eth0/02:00:00:00:00:01:7000`.
+    pub fn to(text: &'t str) -> Self {
+        Self::of(text, |text| address::lookup(text, None))
+    }
+
+    /// Returns the place to listen at of a text: `0.0.0.0:5004`, `[fe80::1%eth0]:0` or `direct:eth0:7000`.
+    pub fn at(text: &'t str) -> Self {
+        Self::of(text, address::lookup_listening)
+    }
+
+    fn of(text: &'t str, look_up: fn(&str) -> io::Result<Vec<SocketAddr>>) -> Self {
+        if is_direct(text) { Self::Direct(text) } else { Self::Ip(AddressText { text, look_up }) }
     }
 }
 

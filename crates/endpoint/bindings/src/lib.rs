@@ -21,7 +21,9 @@ mod protection;
 mod reservation;
 
 pub use address::{AnyAddress, is_direct};
-pub use any_socket::{AnyConnecting, AnySocket, CallFailure, SocketPlace, SocketType, UnsupportedCall};
+pub use any_socket::{
+    AddressText, AnyConnecting, AnySocket, CallFailure, SocketPlace, SocketType, UnsupportedCall,
+};
 pub use errno::errno_of;
 pub use event::{Event, EventKind, EventOrigin, Side};
 pub use mib::{

@@ -552,17 +552,17 @@ void cutline_options_free(cutline_options *options);
  * if it fails. */
 cutline_socket *cutline_connect(int type, const struct sockaddr *address, socklen_t length, const cutline_options *options);
 
-/* As cutline_connect, with the address as a text: "192.0.2.1:5004", "[2001:db8::1]:5004", "host.example:5004". Frames below IP have
- * addresses such as "direct:eth0/02:00:00:00:00:01:7000": an interface of this host, and the link address and the port of the peer. They
- * carry datagrams, and both processes need CAP_NET_RAW. */
+/* As cutline_connect, with the address as a text: "192.0.2.1:5004", "[2001:db8::1]:5004", "host.example:5004". A link-local address has
+ * its interface: "[fe80::1%eth0]:5004". Frames below IP have addresses such as "direct:eth0/02:00:00:00:00:01:7000": an interface of this
+ * host, and the link address and the port of the peer. They carry datagrams, and both processes need CAP_NET_RAW. */
 cutline_socket *cutline_connect_to(int type, const char *address, const cutline_options *options);
 
 /* Listens at an address: socket(), bind() and listen() in one. Datagram connections are accepted like streams. A stream's listener
  * uses the same port number of UDP as well, to announce that it is a QoS socket. */
 cutline_socket *cutline_listen(int type, const struct sockaddr *address, socklen_t length, const cutline_options *options);
 
-/* As cutline_listen, with the address as a text: "0.0.0.0:5004", "[::]:5004", and for frames below IP "direct:eth0:7000". Port 0 is one
- * that is free. */
+/* As cutline_listen, with the address as a text: "0.0.0.0:5004", "[::]:5004", "[fe80::1%eth0]:5004", and for frames below IP
+ * "direct:eth0:7000". Port 0 is one that is free. */
 cutline_socket *cutline_listen_at(int type, const char *address, const cutline_options *options);
 
 /* Waits for the next connection. address and length are as in accept(), and may be null. */

@@ -55,9 +55,9 @@ pub unsafe extern "C" fn cutline_connect(
     })
 }
 
-/// As cutline_connect, with the address as a text: "192.0.2.1:5004", "[2001:db8::1]:5004", "host.example:5004". Frames below IP have
-/// addresses such as "direct:eth0/02:00:00:00:00:01:7000": an interface of this host, and the link address and the port of the peer. They
-/// carry datagrams, and both processes need CAP_NET_RAW.
+/// As cutline_connect, with the address as a text: "192.0.2.1:5004", "[2001:db8::1]:5004", "host.example:5004". A link-local address has
+/// its interface: "[fe80::1%eth0]:5004". Frames below IP have addresses such as "direct:eth0/02:00:00:00:00:01:7000": an interface of this
+/// host, and the link address and the port of the peer. They carry datagrams, and both processes need CAP_NET_RAW.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_connect_to(
     r#type: c_int,
@@ -67,7 +67,7 @@ pub unsafe extern "C" fn cutline_connect_to(
     handle(|| {
         // SAFETY: the caller of a function of C promises what its arguments are.
         let (address, options) = unsafe { (text(address, "address")?, or_default(options)) };
-        connect(r#type, Place::of(address), &options)
+        connect(r#type, Place::to(address), &options)
     })
 }
 
@@ -87,8 +87,8 @@ pub unsafe extern "C" fn cutline_listen(
     })
 }
 
-/// As cutline_listen, with the address as a text: "0.0.0.0:5004", "[::]:5004", and for frames below IP "direct:eth0:7000". Port 0 is one
-/// that is free.
+/// As cutline_listen, with the address as a text: "0.0.0.0:5004", "[::]:5004", "[fe80::1%eth0]:5004", and for frames below IP
+/// "direct:eth0:7000". Port 0 is one that is free.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_listen_at(
     r#type: c_int,
@@ -98,7 +98,7 @@ pub unsafe extern "C" fn cutline_listen_at(
     handle(|| {
         // SAFETY: the caller of a function of C promises what its arguments are.
         let (address, options) = unsafe { (text(address, "address")?, or_default(options)) };
-        listen(r#type, Place::of(address), &options)
+        listen(r#type, Place::at(address), &options)
     })
 }
 

@@ -10,3 +10,4 @@ mod header;
 mod programs;
 mod protection;
 mod reservations;
+mod zone;

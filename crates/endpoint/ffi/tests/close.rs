@@ -4,10 +4,11 @@
 use crate::c;
 
 use cutline_socket::{QosOptions, QosTcpListener, QosTcpStream};
+use cutline_sys::namespace::Namespace;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -35,12 +36,31 @@ fn read_slowly(mut stream: QosTcpStream) -> std::io::Result<usize> {
 
 #[test]
 fn a_program_that_ends_in_whatever_way_delivers_what_was_accepted() {
+    delivers(&["close", "return", "exit", "shutdown", "destructor"], &[4, 3_000_000, 8_000_000]);
+}
+
+/// The library's end in a process that ends does not wait for a short time alone.
+#[test]
+fn over_a_slow_link_a_program_that_ends_delivers_what_was_accepted() {
+    if !cutline_testbed::may_make_namespaces("run the tests of cutline-ffi as root") {
+        return;
+    }
+    let namespace = Namespace::create("slowleave").unwrap();
+    namespace.ip(&["link", "set", "lo", "mtu", "1500"]).unwrap();
+    let tc = "qdisc add dev lo root tbf rate 8mbit burst 16kb latency 300ms";
+    let tc = Command::new("tc").args(["-n", namespace.name()]).args(tc.split(' ')).status().unwrap();
+    assert!(tc.success());
+    namespace.within(|| delivers(&["close", "return", "exit", "destructor"], &[3_000_000])).unwrap();
+}
+
+/// Has a program in C write so many bytes, and end in each of these ways. All must arrive.
+fn delivers(ways: &[&str], sizes: &[usize]) {
     let folder = tempfile::tempdir().unwrap();
     let program = c::build(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/leave.c"), folder.path());
     let listener = QosTcpListener::bind("127.0.0.1:0", &talkative()).unwrap();
     let to = listener.local_addr().unwrap().to_string();
-    for how in ["close", "return", "exit", "shutdown", "destructor"] {
-        for size in [4, 3_000_000, 8_000_000] {
+    for &how in ways {
+        for &size in sizes {
             let words = [to.clone(), size.to_string(), how.to_owned()];
             let ran = thread::spawn({
                 let program = program.clone();

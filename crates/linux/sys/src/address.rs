@@ -199,6 +199,23 @@ pub fn lookup_host(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     Ok(found)
 }
 
+/// Returns all addresses of a host to listen at, with a port, which may be 0. The host is a name or an address.
+///
+/// # Errors
+/// As [`lookup`].
+pub fn lookup_listening(text: &str) -> io::Result<Vec<SocketAddr>> {
+    let invalid = |error: AddressError| io::Error::new(io::ErrorKind::InvalidInput, error);
+    match listening(text) {
+        Ok(address) => Ok(vec![address]),
+        Err(AddressError::Malformed) => match text.strip_suffix(":0") {
+            // An address of IPv6 without brackets has no port.
+            Some(host) if !host.contains(':') => lookup_host(host, 0),
+            _ => lookup(text, None),
+        },
+        Err(error) => Err(invalid(error)),
+    }
+}
+
 /// Checks a host with a port, and looks no name up.
 ///
 /// # Errors
@@ -322,5 +339,31 @@ mod tests {
             assert!(matches!(listening(text), Err(AddressError::Malformed)), "{text}");
         }
         assert_eq!(listening("127.0.0.1:70000"), Err(AddressError::Port("70000".to_owned())));
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "needs interfaces and a resolver, which Miri has not")]
+    fn a_listener_may_have_a_name_too() {
+        let lo = interface::index("lo").unwrap();
+        assert_eq!(lookup_listening("[fe80::1%lo]:0").unwrap(), [v6("fe80::1", 0, lo)]);
+        assert_eq!(lookup_listening("127.0.0.1:80").unwrap(), ["127.0.0.1:80".parse().unwrap()]);
+        for port in [0, 80] {
+            let found = lookup_listening(&format!("localhost:{port}")).unwrap();
+            assert!(
+                found.iter().all(|address| address.ip().is_loopback() && address.port() == port),
+                "{found:?}"
+            );
+        }
+        for (text, expected) in [
+            ("[fe80::1]:0", "needs an interface: write fe80::1%INTERFACE, one of "),
+            ("[fe80::1%nosuch0]:0", "no interface `nosuch0`"),
+            ("localhost", "expected HOST:PORT"),
+            ("::1:0", "expected HOST:PORT"),
+            ("localhost:x", "port \"x\""),
+        ] {
+            let error = lookup_listening(text).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{text}");
+            assert!(error.to_string().contains(expected), "{text}: {error}");
+        }
     }
 }
