@@ -90,11 +90,13 @@ mod stream;
 mod watched;
 
 pub use cutline_socket::{
-    Access, AckPath, AddressTextError, Alternatives, Attempt, Bytes, Cause, Class, ConnectionSpecification,
-    Delivery, DirectAddress, Direction, Dscp, Duration, Event, Hint, IfRefused, Marking, Measure, Mib,
-    MonitorParams, NegotiationParams, OperationParams, Pacing, Peer, Preset, ProtectedThread, QosError,
-    QosOptions, RaisedPriority, RateControl, ReservationEvent, ReservationStatus, Sample, SchedulingStats,
-    SentInterval, Specification, TfrcParams, Violation, ViolationOrigin,
+    Access, AckPath, AddressTextError, AllocationOptions, Alternatives, Attempt, Bytes, Cause, Class,
+    ConnectionSpecification, Delivery, DirectAddress, Direction, Dscp, Duration, Event, FlowStanding, Hint,
+    HintBits, HintParams, IfRefused, IpVersion, Marking, Measure, Mib, MonitorParams, NegotiationParams,
+    OperationParams, Pacing, Path, Peer, Preset, ProtectedThread, QosError, QosOptions, RaisedPriority, Rate,
+    RateControl, RenegotiationParams, ReservationEvent, ReservationStatus, Sample, SchedulingClass,
+    SchedulingStats, SentInterval, SessionTrace, Specification, TfrcParams, UnknownService, Violation,
+    ViolationOrigin,
 };
 pub use datagrams::{QosUdpListener, QosUdpSocket};
 pub use direct::{QosDirectListener, QosDirectSocket};

@@ -87,6 +87,34 @@ macro_rules! connection_calls {
                 self.$field.socket().mib()
             }
 
+            /// Keeps a sample of each message that arrives from now on: its delay and its jitter. At most so many are kept until they are
+            /// taken with [`take_samples`](Self::take_samples); of more, the oldest are forgotten. 0 ends it.
+            pub fn sample(&self, most: usize) {
+                self.$field.socket().sample(most);
+            }
+
+            /// Takes the samples that were kept, oldest first, and how many were forgotten since they were last taken.
+            pub fn take_samples(&self) -> (Vec<cutline_socket::Sample>, u64) {
+                self.$field.socket().take_samples()
+            }
+
+            /// Returns the state of the reservation; `None` without a service
+            /// ([`QosOptions::service`](cutline_socket::QosOptions::service)).
+            pub fn reservation(&self) -> Option<cutline_socket::ReservationStatus> {
+                self.$field.socket().reservation()
+            }
+
+            /// Returns the standing at the resource manager of the host; `None` without
+            /// [`QosOptions::allocation`](cutline_socket::QosOptions::allocation). Its rate counts all headers.
+            pub fn allocation(&self) -> Option<cutline_socket::FlowStanding> {
+                self.$field.socket().allocation()
+            }
+
+            /// Returns the counters of messages and missed deadlines ([`Mib::scheduling`](cutline_socket::Mib::scheduling)).
+            pub fn scheduling(&self) -> Option<cutline_socket::SchedulingStats> {
+                self.$field.socket().scheduling()
+            }
+
             /// The next event of the reservation that was not taken; `None` if there is none. It does not wait.
             pub fn reservation_event(&self) -> Option<cutline_socket::ReservationEvent> {
                 self.$field.socket().reservation_event()

@@ -1,4 +1,5 @@
-//! Frames below IP and protected threads, in one program: it is linked once, and its tests run beside each other.
+//! Frames below IP, options and protected threads, in one program: it is linked once, and its tests run beside each other.
 
 mod direct;
+mod options;
 mod protection;
