@@ -113,10 +113,12 @@ test-net: setup
 test-real-time: setup
 	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-lab -p cutline-traffic -p cutline-results -p cutline-manager-service
 	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-socket --test all -- allocation:: publication::
+	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-gateway --test all -- datagrams::
+	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-daemon --test router
 	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-monitor --test all -- local::
 	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-netlink --test all -- shaper::
 	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-cli --test all -- exec:: router_autorate:: router:: \
-		tg:: lab:: router_faults:: doctor::
+		tg:: lab:: router_faults:: router_reservations:: doctor::
 
 # The queueing disciplines for the kernel (bpf/README.md).
 bpf:
@@ -140,7 +142,7 @@ attack: setup
 properties: setup
 	@for round in $$(seq $(ROUNDS)); do \
 		seed=$$(shuf -i 1-1000000000 -n 1); echo "PROPTEST_RNG_SEED=$$seed"; \
-		PROPTEST_RNG_SEED=$$seed $(CARGO) test --workspace --locked --quiet || exit 1; \
+		PROPTEST_RNG_SEED=$$seed $(CARGO) test --workspace --locked --quiet --no-fail-fast || exit 1; \
 	done
 
 bless: setup
