@@ -170,7 +170,7 @@ class Transport(asyncio.Transport):
         self._high, self._low = high, low
 
     def get_write_buffer_limits(self):
-        """These limits: low, high."""
+        """Limits: low, high."""
         return self._low, self._high
 
     def get_write_buffer_size(self):

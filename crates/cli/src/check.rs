@@ -16,7 +16,7 @@ use std::fmt::Display;
 pub struct Args {
     #[command(flatten)]
     scenario: ScenarioArgs,
-    /// Print one JSON document instead of text; of a scenario with errors, these, with exit code 2
+    /// Print one JSON document instead of text. For a scenario with errors it lists the errors, and the exit code is 2
     #[arg(long)]
     json: bool,
     /// Print the flows of the first point with its first seed, as comma-separated values: starts, sizes and paths, for other simulators

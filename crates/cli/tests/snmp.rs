@@ -115,7 +115,7 @@ impl Agent {
         values.try_into().map_err(|_| text)
     }
 
-    /// Returns columns of the row of what the socket receives. An interval in which nothing has arrived has no delay; then
+    /// Returns columns of the socket's receiving direction. An interval in which nothing has arrived has no delay; then
     /// the text of the reply is the error.
     fn received<const N: usize>(&self, columns: [u32; N]) -> Result<[u64; N], String> {
         self.row(3, columns, &format!("{}.2", self.socket))

@@ -30,13 +30,13 @@ pub enum Datagrams {
     AllCome,
     /// Lost datagrams are counted, by the router or by the hosts.
     AreCounted,
-    /// There is no router for a while, or no way to it.
+    /// No router for a while, or no way to it.
     MayBeLost,
 }
 
 /// A router between two hosts. Its stdout is not read, and its stderr is a full disk.
 pub struct Bed {
-    /// There is one between attacks.
+    /// Laboratory; `Some` between attacks.
     pub lab: Option<Lab>,
     home: TempDir,
     ports: [&'static str; 2],

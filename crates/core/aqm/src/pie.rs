@@ -129,9 +129,9 @@ pub struct PieParams {
 /// Condition of the probability's decay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Decay {
-    /// While this delay and the last one are 0 (Linux, ns-3, RFC 8033 section 4.2).
+    /// Decay while this delay and the last one are 0 (Linux, ns-3, RFC 8033 section 4.2).
     Empty,
-    /// While both are below half of the target (RFC 8033 appendix B).
+    /// Decay while both are below half of the target (RFC 8033 appendix B).
     BelowHalf,
 }
 

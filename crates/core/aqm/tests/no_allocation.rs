@@ -1,4 +1,4 @@
-//! Once a queue has held its largest backlog it allocates no more. A binary of its own, for its allocator.
+//! A queue that has held its largest backlog allocates no more. A binary of its own, for its allocator.
 
 #![expect(unsafe_code, reason = "a global allocator cannot be written without")]
 

@@ -74,9 +74,9 @@ pub struct ReservationCounters {
 pub enum ReservationError {
     /// A value is not allowed.
     Value(ParameterError),
-    /// There is no reservation of this number.
+    /// No reservation of this number.
     Unknown(u64),
-    /// There is a reservation of this number.
+    /// A reservation of this number exists already.
     Exists(u64),
 }
 

@@ -25,7 +25,7 @@ pub enum Loss {
     Runt,
     /// The outgoing port lost it.
     Unsent,
-    /// There was no memory for it.
+    /// No memory for it.
     Memory,
 }
 
@@ -152,7 +152,7 @@ impl Loss {
             Self::Oversize => "Longer than the outgoing interface can take: its MTU and a tag.",
             Self::Runt => "Too short to have an Ethernet header.",
             Self::Unsent => "Not taken by the outgoing interface: it is down, or its own queue is full.",
-            Self::Memory => "There was no memory for it.",
+            Self::Memory => "No memory for it.",
         }
     }
 }

@@ -189,7 +189,7 @@ pub enum IntegrityVerdict {
     Accept,
     /// Without an INTEGRITY object.
     Missing,
-    /// There is no such key of this neighbour, or it is not valid now.
+    /// No such key of this neighbour, or it is not valid now.
     UnknownKey,
     /// The digest is wrong.
     Forged,

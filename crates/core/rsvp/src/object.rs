@@ -78,9 +78,9 @@ pub struct Sender {
 /// Selector of the packets of a sender's flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Selector {
-    /// Those from this port; 0 for a protocol without ports.
+    /// Packets from this port; 0 for a protocol without ports.
     Port(u16),
-    /// Those with this flow label of IPv6, 24 bits.
+    /// Packets with this flow label of IPv6, 24 bits.
     FlowLabel(u32),
 }
 

@@ -164,7 +164,7 @@ fn neighbours_and_interfaces_have_budgets() {
     bed.world.assert_accounted();
 }
 
-/// Reservations count, too. What exceeds a budget is refused, and the receiver hears why.
+/// Reservations count, too. A reservation beyond a budget is refused, and the receiver hears why.
 #[test]
 fn a_reservation_without_room_is_refused_with_the_reason() {
     let mut bed = Bed::with(NONE, &EngineParams { most_per_neighbour: 3, ..Default::default() });

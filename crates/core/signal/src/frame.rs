@@ -218,7 +218,7 @@ pub fn token_of(bytes: &[u8]) -> Option<u32> {
 /// Next item of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamItem {
-    /// So many bytes are payload of the application. `end` is that of a message, with the time when it was sent and its
+    /// Payload of the application, with its length. `end` is that of a message, with the time when it was sent and its
     /// length, if the message ends with them.
     Payload {
         /// Number of bytes.
@@ -226,9 +226,9 @@ pub enum StreamItem {
         /// The end of the message.
         end: Option<End>,
     },
-    /// So many bytes are a message of a negotiation.
+    /// Message of a negotiation, with its length.
     Negotiation(usize),
-    /// So many bytes are a report.
+    /// Report, with its length.
     Report(usize),
 }
 

@@ -5,13 +5,13 @@
 //!
 //! A [`Pacer`] is two leaky buckets (ITU-T I.371, the generic cell rate algorithm): one for the highest useful rate, which
 //! allows bursts, and one for the peak rate, which allows two messages in a row, since an application's timers are late now and
-//! then. It gives the time at which the next message may be sent. Whether the sender waits until then or gets an error is up to the caller.
+//! then. It gives the time at which the next message may be sent. The caller decides if the sender waits until then or gets an error.
 
 use cutline_quality::spec::Specification;
 use cutline_units::{Duration, Instant, Rate};
 
 /// Time for which an application may send at its peak rate after a pause: an interval of measurement
-/// (QoSockets eq. 2). 2).
+/// (QoSockets eq. 2).
 const BURST: Duration = Duration::from_millis(500);
 /// Time for which messages may be sent ahead of a limit.
 const LIMIT_TOLERANCE: Duration = Duration::from_millis(2);

@@ -7,7 +7,7 @@
 //! - *Down*: a limit has been violated for [`RenegotiationParams::patience`], and no other action of the end can end the violation. The next
 //!   alternative is requested.
 //! - *Back*: for [`RenegotiationParams::rest`], delay, jitter and loss were well inside the limits of the next better specification, and no
-//!   limit was violated. That one is requested. Whether the network carries its rate is not known before, so a return is a trial.
+//!   limit was violated. That one is requested. It is not known before if the network carries its rate, so a return is a trial.
 //! - *Back-off*: a return has not lasted if the weaker specification is requested again within the rest. Then the rest is twice as long,
 //!   up to [`RenegotiationParams::longest_rest`], and as long as at first after a return that has lasted. A return that has not lasted yet is
 //!   taken back after a fifth of the patience. An alternative that the peer refuses is not requested again during the rest, which is twice as long

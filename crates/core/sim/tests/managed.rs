@@ -70,8 +70,7 @@ fn ten_hosts_settle_over_a_long_path() {
     assert_settles("10 hosts, 500 ms", &plan);
 }
 
-/// The rule: with prediction more of the half seconds in which a bottleneck halves, over 20 s, are inside of the region
-/// than without, in the mean of 4 seeds.
+/// Prediction raises the share of half-second intervals inside the region while a bottleneck halves (20 s, mean of 4 seeds).
 #[test]
 fn prediction_keeps_flows_in_their_regions() {
     let [with, without] = [FeedbackParams::default(), reacting()].map(|feedback| {

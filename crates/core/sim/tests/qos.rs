@@ -1,4 +1,4 @@
-//! QoS connections: the end system's sessions as agents on links with queues. What a call, a video and datagrams with TFRC gain is measured
+//! QoS connections: the end system's sessions as agents on links with queues. The gains of a call, a video and datagrams with TFRC are measured
 //! and judged over many seeds by the study `qos` (experiments/qos).
 
 use cutline_aqm::{Limit, QueueSpec, Verdict};

@@ -250,7 +250,7 @@ impl Drive {
         }
     }
 
-    /// So many acknowledgements, and now and then a loss, a mark, a timeout, or an application that has nothing to send.
+    /// Feeds `steps` acknowledgements, and now and then a loss, a mark, a timeout, or an application that has nothing to send.
     fn windows(&mut self, steps: u32) -> Vec<Window> {
         let step = |_| {
             self.step();

@@ -157,7 +157,7 @@ pub struct Axis {
     pub best_measured: f64,
     /// The worst value measured since the specification holds.
     pub worst_measured: f64,
-    /// While the measure is outside its limit: the worst value of this violation.
+    /// Worst value of the present violation, while the measure is outside its limit.
     pub violated: f64,
     /// The largest error of that because of the two clocks.
     pub violated_error: f64,

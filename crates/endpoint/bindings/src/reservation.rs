@@ -33,7 +33,7 @@ pub enum Reason {
     Burst = 2,
     /// The packets are larger than the link's MTU.
     PacketSize = 3,
-    /// There is no path, or no sender.
+    /// No path, or no sender.
     NoPath = 4,
     /// Another reservation for the same packets has another style, or other ports.
     Conflict = 5,
@@ -41,7 +41,7 @@ pub enum Reason {
     Preempted = 6,
     /// The network no longer has it.
     Ended = 7,
-    /// There was no answer in time.
+    /// No answer in time.
     Unanswered = 8,
     /// This host's cutlined cannot be reached.
     NoAgent = 9,

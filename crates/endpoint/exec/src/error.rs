@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// Reason why a program was not started.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecError {
-    /// There is no such program.
+    /// No such program.
     #[error("there is no program `{}`", Printable(.0))]
     NotFound(String),
     /// The file is there, and cannot be executed.

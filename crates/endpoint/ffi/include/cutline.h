@@ -562,7 +562,7 @@ cutline_socket *cutline_connect_to(int type, const char *address, const cutline_
 cutline_socket *cutline_listen(int type, const struct sockaddr *address, socklen_t length, const cutline_options *options);
 
 /* As cutline_listen, with the address as a text: "0.0.0.0:5004", "[::]:5004", "[fe80::1%eth0]:5004", and for frames below IP
- * "direct:eth0:7000". Port 0 is one that is free. */
+ * "direct:eth0:7000". Port 0 selects a free port. */
 cutline_socket *cutline_listen_at(int type, const char *address, const cutline_options *options);
 
 /* Waits for the next connection. address and length are as in accept(), and may be null. */

@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum ErrorCode {
-    /// There was no error.
+    /// No error.
     None = 0,
     /// An argument or an option is not allowed.
     Argument = 1,
@@ -21,7 +21,7 @@ pub enum ErrorCode {
     NoPeer = 3,
     /// A system call failed: errno gives the reason.
     System = 4,
-    /// A defect of this library; the socket may be of no more use.
+    /// Internal error; the socket may be unusable.
     Internal = 5,
     /// The connection was lost and is made again: this call was not carried out, and the next one uses the new connection.
     Lost = 6,

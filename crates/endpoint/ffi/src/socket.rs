@@ -88,7 +88,7 @@ pub unsafe extern "C" fn cutline_listen(
 }
 
 /// As cutline_listen, with the address as a text: "0.0.0.0:5004", "[::]:5004", "[fe80::1%eth0]:5004", and for frames below IP
-/// "direct:eth0:7000". Port 0 is one that is free.
+/// "direct:eth0:7000". Port 0 selects a free port.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_listen_at(
     r#type: c_int,

@@ -76,7 +76,7 @@ impl Server {
         (address(&mut output), output)
     }
 
-    /// Returns the port from the first line of the program's errors. What follows is read and forgotten.
+    /// Returns the port from the first line of the program's errors. Further lines are read and forgotten.
     fn port_on_errors(&mut self) -> String {
         let mut errors = BufReader::new(self.0.stderr.take().unwrap());
         let address = address(&mut errors);

@@ -48,9 +48,9 @@ struct Open {
 /// Reason why a connection has no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Full {
-    /// There are as many as there may be.
+    /// As many connections as there may be.
     All,
-    /// There are as many of its address as there may be.
+    /// As many connections of its address as there may be.
     OfAddress,
 }
 

@@ -245,7 +245,7 @@ impl<'s> Exchanges<'s> {
         self.all.get(&number).filter(|exchange| exchange.qos.is_none()).map(|exchange| exchange.waiting.len())
     }
 
-    /// Ends the exchange that can be missed most, of an address or of all. Whether there was one.
+    /// Ends the least valuable exchange of an address, or of all. Returns whether it ended one.
     fn make_place(&mut self, of: Option<IpAddr>) -> bool {
         let now = now();
         if now < self.no_place_until {
@@ -576,8 +576,8 @@ impl Server {
         }
     }
 
-    /// Turns to the next address of a server that has refused and has never answered, and repeats the last datagram there. Whether
-    /// there is one.
+    /// Turns to the next address of a server that has refused and has never answered, and repeats the last datagram there. Returns
+    /// whether there is one.
     fn try_another(&mut self) -> bool {
         while let Some(address) = self.others.pop_front() {
             let any = match address {

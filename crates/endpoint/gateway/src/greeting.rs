@@ -9,7 +9,7 @@ pub enum Greeting {
     Connected,
     /// No server listens there.
     Refused,
-    /// There is no route, or no such name.
+    /// No route, or no such name.
     Unreachable,
     /// The server has not answered in time.
     Late,

@@ -51,9 +51,9 @@ pub(crate) enum File {
 static STAGE: AtomicU8 = AtomicU8::new(UNREAD);
 const UNREAD: u8 = 0;
 const READING: u8 = 1;
-/// There are settings.
+/// Settings were found.
 const ACTIVE: u8 = 2;
-/// There are none: every function is libc's.
+/// No settings: every function is libc's.
 const INERT: u8 = 3;
 
 /// The settings, each plus one, so that zero is `None`.

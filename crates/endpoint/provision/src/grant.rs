@@ -31,14 +31,14 @@ pub enum Standing {
     /// Reserved with this token bucket. A confirmation does not say how much: then this is the requested
     /// bucket.
     Reserved(TrafficSpec),
-    /// Refused or lost; the reservation comes back by itself if the network can have it again.
+    /// Refused or lost. It is requested again automatically.
     Failed(Refusal),
 }
 
 /// Event of a grant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GrantEvent {
-    /// A direction is reserved, with this much.
+    /// Reserved direction, with the granted traffic.
     Granted(Direction, TrafficSpec),
     /// The reservation of a direction has changed.
     Changed(Direction, TrafficSpec),

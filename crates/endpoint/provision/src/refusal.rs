@@ -17,7 +17,7 @@ pub enum Reason {
     Burst,
     /// The packets are larger than the MTU.
     PacketSize,
-    /// There is no route, or no sender.
+    /// No route, or no sender.
     NoPath,
     /// Another reservation for the same packets has another style, or other ports.
     Conflict,
@@ -25,7 +25,7 @@ pub enum Reason {
     Preempted,
     /// The reservation was not refreshed, or the node that had it has gone.
     Ended,
-    /// There was no answer in time.
+    /// No answer in time.
     Unanswered,
     /// This host's `cutlined` cannot be reached.
     NoAgent(String),

@@ -50,7 +50,7 @@ pub struct Connection {
     control: Mutex<VecDeque<Vec<u8>>>,
     /// Its place in the keeper's agenda, once it has one.
     kept: OnceLock<Kept>,
-    /// The process that has made it.
+    /// Fork generation of the creating process.
     generation: u32,
     /// Time at which the connection was made, since 1970.
     opened: Duration,

@@ -216,16 +216,16 @@ impl QosOptions {
         self.detection.unwrap_or_else(|| of_path.max(DETECTION))
     }
 
-    /// Returns whether an end that takes no part is an error: it was expected to take part, has to show that it
-    /// has the key, or has to send feedback.
-    pub(crate) const fn demands_peer(&self) -> bool {
+    /// Returns whether connecting to a plain socket is an error: the peer was expected to take part, has to show
+    /// that it has the key, or has to send feedback.
+    pub(crate) const fn requires_qos_peer(&self) -> bool {
         matches!(self.peer, Peer::Speaks) || self.key.is_some() || self.rate_control.needs_feedback()
     }
 
     /// Returns the retransmissions of a datagram socket's first offer: a plain socket never answers.
     pub(crate) fn first_round(&self) -> NegotiationParams {
         let NegotiationParams { first_timeout, give_up } = self.negotiation;
-        if self.peer != Peer::Detect || self.demands_peer() {
+        if self.peer != Peer::Detect || self.requires_qos_peer() {
             return NegotiationParams { first_timeout, give_up };
         }
         // Offers come after 1 and 3 shares, as the interval doubles.

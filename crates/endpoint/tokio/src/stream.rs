@@ -261,7 +261,7 @@ impl QosTcpListener {
         watched.map(Self).map_err(|error| system("cannot watch the socket", error))
     }
 
-    /// Waits for the next stream. Whether its peer is a QoS socket is found out with the first read or write. Safe to
+    /// Waits for the next stream. The first read or write finds out if its peer is a QoS socket. Safe to
     /// cancel: then no stream was taken.
     ///
     /// # Errors

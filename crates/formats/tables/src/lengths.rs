@@ -65,7 +65,7 @@ fn time() -> kind::ValueKind<ParameterValue> {
 }
 
 impl AqmConfig {
-    /// The same over queues of another AQM.
+    /// Sets the AQM of the inner queues.
     pub fn with_below(self, below: Self) -> Self {
         Self { below: Some(Box::new(below)), ..self }
     }

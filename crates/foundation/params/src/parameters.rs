@@ -32,7 +32,7 @@ pub trait Parameters: Default + 'static {
         Self::default().with_values(values)
     }
 
-    /// These parameters, changed by `values`.
+    /// Returns these parameters, changed by `values`.
     ///
     /// # Errors
     /// When a name is unknown, a value is not allowed, or values do not go together.

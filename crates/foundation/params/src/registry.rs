@@ -45,7 +45,7 @@ pub struct Registry<T: ?Sized + 'static> {
 pub enum RegistryError {
     /// A name, of the entry or of a parameter, is not in kebab-case.
     NotKebabCase(String),
-    /// There is such an entry already.
+    /// An entry of this name is registered already.
     Taken(String),
     /// Two parameters have this name.
     ParameterTwice(String),

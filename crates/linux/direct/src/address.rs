@@ -45,7 +45,7 @@ pub enum AddressTextError {
     /// The port is none.
     #[error("port \"{0}\": expected a number from 1 to 65535")]
     Port(String),
-    /// There is no such interface.
+    /// No such interface.
     #[error("there is no interface `{name}`; there are: {}", known.join(", "))]
     Interface {
         /// The name.

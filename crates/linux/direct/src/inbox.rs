@@ -94,7 +94,7 @@ impl DirectInbox {
     /// When the kernel does not have one of them.
     pub fn prepare(socket: &DirectSocket) -> io::Result<u32> {
         Inbox::stamp(socket)?;
-        Inbox::count_overflows(socket)
+        Inbox::enable_overflow_count(socket)
     }
 
     /// Moves the received parts of a peer's incomplete messages to the inbox of the listening socket, and ignores messages that came there.

@@ -108,7 +108,7 @@ impl AsFd for Monitor {
 /// Interfaces whose traffic control another process has changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Touched {
-    /// Those at which something at the root, or of our discipline, was changed.
+    /// Interfaces with a changed root or a changed discipline of ours.
     pub interfaces: BTreeSet<u32>,
     /// Reports were lost, so it may be any.
     pub is_incomplete: bool,

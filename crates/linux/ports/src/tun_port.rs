@@ -75,7 +75,7 @@ impl InterfacePort for TunPort {
         self.interface.largest_frame
     }
 
-    /// There are no tags.
+    /// Returns the largest frame without its header, as there are no tags.
     fn largest_packet(&self) -> u32 {
         self.interface.largest_frame - ETHERNET as u32
     }

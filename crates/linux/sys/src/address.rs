@@ -49,7 +49,7 @@ pub enum AddressError {
     /// The port is none.
     #[error("port \"{0}\": expected a number from 1 to 65535")]
     Port(String),
-    /// There is no port.
+    /// No port.
     #[error("expected HOST:PORT, such as 192.0.2.7:6000 or [2001:db8::7]:6000")]
     MissingPort,
 }

@@ -1,7 +1,7 @@
 //! Many datagrams with one system call, each with the kernel's time stamp, its sender and its traffic class.
 //!
 //! `SO_TIMESTAMPNS` stamps a datagram when it comes in from the interface, so the stamp does not depend on when the reader
-//! wakes up. Who only measures copies the first [`HEAD`] bytes of each.
+//! wakes up. An inbox for measurements copies only the first [`HEAD`] bytes of each.
 #![expect(unsafe_code, reason = "recvmmsg, which no safe crate wraps")]
 
 use crate::clock;
@@ -59,7 +59,7 @@ pub struct Datagram<'i> {
 pub enum Wait {
     /// Returns at once.
     No,
-    /// Until the first datagram, as long as the socket waits ([`std::net::UdpSocket::set_read_timeout`]).
+    /// Waits until the first datagram, as long as the socket waits ([`std::net::UdpSocket::set_read_timeout`]).
     ForOne,
 }
 
@@ -204,7 +204,7 @@ impl Inbox {
     ///
     /// # Errors
     /// When it cannot count them.
-    pub fn count_overflows(socket: impl AsFd) -> io::Result<u32> {
+    pub fn enable_overflow_count(socket: impl AsFd) -> io::Result<u32> {
         SO_RXQ_OVFL.set(&socket, 1)?;
         let mut values = [0; MEMINFO_DROPS + 4];
         // Since Linux 4.12.
@@ -530,7 +530,7 @@ mod tests {
         let overflow = || (0..100).for_each(|_| assert_eq!(a.send(&[7; 500]).unwrap(), 500));
         let mut inbox = Inbox::connected(HEAD, 1, a.local_addr().unwrap());
         overflow();
-        let before = Inbox::count_overflows(&b).unwrap();
+        let before = Inbox::enable_overflow_count(&b).unwrap();
         let taken = std::iter::from_fn(|| inbox.fill(&b, Wait::No).ok()).count() as u32;
         assert!(taken > 0 && taken + before == 100, "{taken} + {before}");
         overflow();

@@ -5,7 +5,7 @@ use std::io;
 /// Reason why a system call, or a command of iproute2, has failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SysError {
-    /// There is no such interface.
+    /// No such interface.
     #[error("there is no interface `{name}`; there are: {}", known.join(", "))]
     NoInterface {
         /// The name that was requested.

@@ -24,8 +24,8 @@ pub const LONGEST_WAIT: Duration = Duration::from_millis(50);
 /// Number of ready descriptors that one wait returns.
 const EVENTS: usize = 256;
 
-/// Waits until one of the descriptors is ready, at most for `timeout` and [`LONGEST_WAIT`]. Whether one is; an interrupted
-/// wait has found none.
+/// Waits until one of the descriptors is ready, at most for `timeout` and [`LONGEST_WAIT`]. Returns whether a
+/// descriptor is ready; an interrupted wait returns false.
 ///
 /// # Errors
 /// When the kernel cannot wait for them.

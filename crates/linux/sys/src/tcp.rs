@@ -37,7 +37,7 @@ pub struct TcpInfo {
     pub timeouts: Option<u32>,
     /// Segments that the other end has acknowledged.
     pub delivered: u32,
-    /// Those of the delivered segments that were acknowledged with an ECN echo.
+    /// Delivered segments that were acknowledged with an ECN echo.
     pub delivered_ce: u32,
     /// Bytes sent, including retransmissions.
     pub bytes_sent: u64,

@@ -2,10 +2,9 @@
 //!
 //! A client is read only while nothing waits for it, and in turn with the others: at most [`MOST_REQUESTS`] requests
 //! each. So its cost is bounded by its reading. Events of its requests come at any time; a client that leaves too much
-//! of it unread is
-//! disconnected, and so is the one with the most if all together leave too much.
+//! of it unread is disconnected, and so is the one with the most if all together leave too much.
 //!
-//! The status of an agent may be long. It is written in slices, each when the one before has left ([`Clients::next_slice`]); news that comes
+//! The status of an agent may be long. It is written in slices, each when the one before has left ([`Clients::next_slices`]); news that comes
 //! meanwhile follows it.
 
 use crate::requests::{ClientId, RequestId};

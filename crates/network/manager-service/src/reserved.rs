@@ -15,7 +15,7 @@ pub const UDP: u8 = 17;
 pub struct ReservedRates {
     /// All of them, by the name of the interface.
     pub interfaces: BTreeMap<String, Rate>,
-    /// Those that hold the rate of one flow from this host, by the name of the interface and the flow's packets.
+    /// Reservations that hold the rate of one flow from this host, by the name of the interface and the flow's packets.
     pub flows: BTreeMap<String, BTreeMap<FlowSelector, Rate>>,
 }
 

@@ -9,7 +9,7 @@ use cutline_manager::resources::{CarrierKind, FlowId, ResourceKind, SchedulingCl
 use cutline_units::{Instant, Rate};
 use std::collections::BTreeMap;
 
-/// A rank of a cutoff on the wire.
+/// Wire units of one rank.
 const RANK: f64 = 65_536.0;
 
 impl ManagedHost {

@@ -81,7 +81,7 @@ fn a_client_cannot_touch_the_flows_of_another() {
     assert!(status.capacities[0].in_use <= 100_000_000);
 }
 
-/// While a client floods, another one is answered soon.
+/// Another client is answered soon while one floods.
 #[test]
 fn a_flood_of_requests_delays_nobody_for_long() {
     undisturbed(|| {

@@ -85,7 +85,7 @@ pub enum PublishedLineError {
     /// The publisher's protocol has another version.
     #[error("the version of the protocol is {0}, allowed is {VERSION}")]
     Version(u32),
-    /// There are too many publishers.
+    /// Too many publishers.
     #[error("there are too many publishers, in all or of this user")]
     Full,
 }

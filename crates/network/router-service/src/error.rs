@@ -18,7 +18,7 @@ pub enum ServiceError {
     /// A system call failed.
     #[error(transparent)]
     Sys(#[from] SysError),
-    /// There is no such user.
+    /// No such user.
     #[error("there is no user `{name}` in /etc/passwd")]
     NoUser {
         /// The requested name.

@@ -46,7 +46,7 @@ struct Content {
 /// Result of restoring from the note of a killed router.
 #[derive(Debug)]
 pub enum Restored {
-    /// These were turned on again.
+    /// Offloads that were turned on again.
     Done {
         /// The interface's present name.
         interface: String,

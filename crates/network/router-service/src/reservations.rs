@@ -35,7 +35,7 @@ pub struct Registrar {
     orders: Receiver<Message>,
     /// An owner whose reservations are being removed.
     ending: Option<u64>,
-    /// Until when orders are looked for often, because there was one.
+    /// End of the time in which orders are looked for often, because there was one.
     busy_until: Instant,
 }
 

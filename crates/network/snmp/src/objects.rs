@@ -67,7 +67,7 @@ impl HostObjects {
         self.module_of(name).ok_or(NoSuchObject)?.get(&self.snapshot(), name)
     }
 
-    /// Returns the publisher and the request that a value becomes which a manager sets.
+    /// Converts a manager's value into a request. Returns the publisher and the request.
     ///
     /// # Errors
     /// When there is no such object, or it cannot be set to this value.

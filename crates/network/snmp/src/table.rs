@@ -45,7 +45,7 @@ pub trait Group: Send + Sync {
     /// When there is no such object at all.
     fn get(&self, snapshot: &Snapshot, below: &[u32]) -> Result<Option<Value>, NoSuchObject>;
 
-    /// Returns the request that a value becomes which a manager sets, and the index of its row.
+    /// Returns the request for a set value, and the index of its row.
     ///
     /// # Errors
     /// When there is no such object, or it cannot be set to this value.
@@ -191,7 +191,7 @@ impl Module {
         group.get(snapshot, below)
     }
 
-    /// Returns the request that a value becomes which a manager sets, and the index of its row.
+    /// Returns the request for a set value, and the index of its row.
     ///
     /// # Errors
     /// When there is no such object, or it cannot be set to this value.

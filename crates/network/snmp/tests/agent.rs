@@ -369,8 +369,7 @@ fn storms_of_walks_hold_nobody_up() {
     assert_eq!(walk(), alone / 2);
 }
 
-/// A source sends without pause, and another manager walks all sockets meanwhile, and finds each value: by requests for as much as there is,
-/// by ones with a wrong community, by datagrams that are no messages, and by such that are empty or too large.
+/// A manager reads all values while a source floods the agent with large, unauthorised, malformed, empty and oversized requests.
 #[test]
 fn a_flood_that_never_ends_holds_nobody_up() {
     let host = Host::start();

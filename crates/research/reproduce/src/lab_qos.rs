@@ -64,7 +64,7 @@ fn hints(id: &str) -> Option<OfBoth> {
 }
 
 /// The difference of a measure between the laboratory and the simulation at the same load and rate, from the runs of all loads and
-/// of these rates. The mean of the simulation at each of them is taken from both, so only differences within one count.
+/// of these rates. Differences are taken within each load and rate, then pooled.
 fn pooled(
     [lab, simulated]: [&Data; 2],
     codecs: &[&str],

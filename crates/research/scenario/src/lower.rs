@@ -154,7 +154,7 @@ impl Scenario {
     }
 }
 
-/// The way of a flow's data, and that of its acknowledgements.
+/// Routes of a flow's data and of its acknowledgements.
 type Routes = [Vec<LinkId>; 2];
 
 /// Returns the first shortest routes of flows between these nodes.

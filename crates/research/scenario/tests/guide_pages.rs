@@ -42,7 +42,7 @@ Random times are at most one day.
 
 const IMPAIRMENTS: &str = "# Links that lose, reorder and delay
 
-`impairment = { loss = 0.01, jitter = \"2 ms\" }` of a link accepts the keys below. It is one direction's:
+`impairment = { loss = 0.01, jitter = \"2 ms\" }` of a link accepts the keys below. It applies to one direction:
 
 | network | key | direction |
 | --- | --- | --- |
@@ -52,7 +52,7 @@ const IMPAIRMENTS: &str = "# Links that lose, reorder and delay
 | `[[link]]` | `impairment` | `from` to `to` |
 | | `reverse-impairment` | `to` to `from`, if the link goes both ways |
 
-It takes place on the wire, behind the queue. A packet that is lost has waited in the queue and has occupied the link for its
+The impairment acts on the wire, behind the queue. A packet that is lost has waited in the queue and has occupied the link for its
 transmission time. The queue and its AQM do not see the loss: `dropped` of a queue does not count it, `lost` does.
 
 - **Loss.** `loss` is the probability of each packet (Bernoulli). Bursts are the Gilbert-Elliott model: `to-bad` and the keys with it, in

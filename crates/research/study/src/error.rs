@@ -33,7 +33,7 @@ pub enum StudyError {
     /// The report cannot be read or written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// There are no stored results to report on.
+    /// No stored results to report on.
     #[error("no results of {study} in {}: run `cutline reproduce {study}` first", folder.display())]
     Nothing {
         /// The name of the study on the command line.

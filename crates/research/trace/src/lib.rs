@@ -30,7 +30,7 @@ pub enum CaptureError {
     /// The simulation has no result.
     #[error(transparent)]
     Simulate(#[from] SimulateError),
-    /// There is no such link.
+    /// No such link.
     #[error("there is no link `{name}`; there are: {known}")]
     UnknownLink {
         /// The requested name.

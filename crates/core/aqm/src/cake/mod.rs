@@ -154,7 +154,7 @@ struct Ticket {
 /// A class.
 #[derive(Clone, Debug)]
 struct Tin {
-    /// The part of the link up to which it goes before others: one in so many.
+    /// Divisor of the link's rate up to which the tin has priority.
     share: u64,
     drain: DrainRate,
     flows: Vec<Flow>,

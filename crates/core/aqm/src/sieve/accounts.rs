@@ -70,7 +70,7 @@ pub(super) struct Accounts {
     cells: Box<[Account]>,
     visitors: Visitors,
     salt: Salt,
-    /// Until when there may be packets of flows that shared an account because all cells of their set were taken.
+    /// End of the time in which there may be packets of flows that shared an account because all cells of their set were taken.
     shared_until: Instant,
     /// The salt that was in use when flows began to share accounts. They share the same ones until none does.
     guests_salt: u64,

@@ -15,7 +15,7 @@ pub(super) struct Salt {
     /// `None` before the first packet.
     now: Option<u64>,
     before: u64,
-    /// Until when flows are looked for by the salt before.
+    /// End of the time in which flows are looked for by the salt before.
     changing_until: Instant,
     next: Instant,
 }

@@ -22,7 +22,7 @@ pub(super) struct Visitors {
     set: [u64; 2],
     /// Index of the generation that is written.
     written: usize,
-    /// Until when.
+    /// End of the time in which the generation is written.
     until: Instant,
 }
 

@@ -187,7 +187,7 @@ pub struct PathFeedback {
     peers: BTreeMap<HostId, Peer>,
     leader: HostId,
     leader_since: Instant,
-    /// There while this host coordinates.
+    /// Controller; `None` unless this host coordinates.
     controller: Option<PathController>,
     /// True while the coordinator waits for hosts to follow its last change.
     is_confirming: bool,

@@ -122,7 +122,7 @@ impl Coerced {
     /// All of them.
     pub const ALL: Self = Self((1 << SpecParameter::ALL.len()) - 1);
 
-    /// These, and one more.
+    /// Returns these parameters, and one more.
     #[must_use]
     pub const fn with(self, parameter: SpecParameter) -> Self {
         Self(self.0 | 1 << parameter as u16)
@@ -143,7 +143,7 @@ impl Coerced {
         if bits & !Self::ALL.0 == 0 { Some(Self(bits)) } else { None }
     }
 
-    /// Those that are in it.
+    /// Returns the parameters of the set.
     pub fn iter(self) -> impl Iterator<Item = SpecParameter> {
         SpecParameter::ALL.into_iter().filter(move |parameter| self.contains(*parameter))
     }

@@ -109,7 +109,7 @@ pub enum CallError {
         "sender = {0}: allowed is an address of the same version of IP as the session's, without a port if that has none"
     )]
     Sender(IpAddr),
-    /// There are as many sessions or senders as are allowed.
+    /// As many sessions or senders as are allowed.
     #[error("the {what} are {most} already: allowed is at most that")]
     Full {
         /// The kind of state of which there is too much.

@@ -84,7 +84,7 @@ impl Bed {
         assert_eq!((self.world.reserved(H1, 1), self.world.reserved(R, 2)), (100_000, 100_000), "{what}");
     }
 
-    /// So much is reserved on the way, altogether.
+    /// Asserts that this rate is reserved on the way, altogether.
     pub fn assert_in_place_all(&self, all: u64) {
         assert_eq!((self.world.reserved(H1, 1), self.world.reserved(R, 2)), (all, all));
     }

@@ -23,7 +23,7 @@ pub struct Numbers {
 pub enum MessageArrival {
     /// The number is the highest so far.
     InOrder {
-        /// So many numbers between it and the previous highest are missing.
+        /// Count of missing numbers between it and the previous highest.
         missing: u64,
     },
     /// A higher number arrived before it.

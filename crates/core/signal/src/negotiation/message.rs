@@ -116,7 +116,7 @@ pub enum Refused {
 pub enum Framing {
     /// More bytes are needed for a decision.
     Part,
-    /// So many bytes.
+    /// Number of bytes.
     Whole(usize),
     /// None: the bytes are no message.
     Foreign,

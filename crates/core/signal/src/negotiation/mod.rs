@@ -176,7 +176,7 @@ struct Pending {
 #[derive(Debug)]
 struct Keys {
     shared: Key,
-    /// Once both nonces are known.
+    /// Session key; `None` before both nonces are known.
     session: Option<Key>,
 }
 

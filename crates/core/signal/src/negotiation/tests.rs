@@ -262,7 +262,7 @@ fn any_way() -> impl Strategy<Value = Way> {
 }
 
 proptest! {
-    /// Once a network works, both ends agree on the same, or one has given up, whatever happened to the first
+    /// Both ends agree on the same once a network works, or one has given up, whatever happened to the first
     /// messages.
     #[test]
     fn both_ends_agree_over_any_network(

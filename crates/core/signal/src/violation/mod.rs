@@ -249,8 +249,8 @@ impl Watch {
         self.assessment = Assessment::default();
     }
 
-    /// Takes an interval. `delay_error` is the largest error of its delays because of the clocks. `demand` is the traffic that the
-    /// sender's application offered, as the sender knows; if that is unknown, as far as sequence numbers show it.
+    /// Takes an interval. `delay_error` is the largest error of its delays because of the clocks. `demand` is the
+    /// offered traffic by the sender's report; without one it is estimated from sequence numbers.
     pub fn on_interval(
         &mut self,
         delivery: &Delivery,
@@ -271,9 +271,9 @@ impl Watch {
         assessment
     }
 
-    /// The direction has been silent for this time, not even a report: an interval in which nothing but the
-    /// recovery is known. `is_unread` is true if data of the other direction wait here for the application, so that reports may
-    /// wait behind them.
+    /// Judges an interval without any message or report, of the length `silence`: only the recovery is measured.
+    /// `is_unread` is true if data of the other direction wait here for the application, so that reports may wait
+    /// behind them.
     pub fn on_silence(&mut self, now: Instant, silence: Duration, is_unread: bool) {
         let origin = if is_unread { ViolationOrigin::SendingHost } else { ViolationOrigin::Network };
         if let Some(axis) = self.operation.region().axis(Measure::Recovery).copied() {

@@ -110,7 +110,7 @@ fn least_level(stream: &Stream<'_>) -> (u16, f64) {
 }
 
 /// Returns the largest drop probability of a packet of this level, in multiples of p: (l + q)^2 / (l + q')^2,
-/// TSQ eq. 5. 5.
+/// TSQ eq. 5.
 fn charge(level: u16) -> f64 {
     let delay = |level: u16| (L + HintBudget::STEP * u64::from(level)).as_secs_f64();
     (delay(HintBits::PAPER.levels()) / delay(level)).powi(2)

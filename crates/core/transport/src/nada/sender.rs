@@ -73,7 +73,7 @@ impl Sender {
         }
     }
 
-    /// Takes a message of `bytes` from the application. What does not fit the send buffer is dropped. Returns whether everything fitted.
+    /// Takes a message of `bytes` from the application. Data beyond the send buffer is dropped. Returns whether everything fitted.
     pub fn write(&mut self, bytes: u64) -> bool {
         let whole = self.queue.len();
         let dropped = u64::from(self.queue.write(bytes));

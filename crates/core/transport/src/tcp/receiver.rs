@@ -19,11 +19,11 @@ use super::{Ack, Params, SackBlocks, Segment};
 pub struct ReceiverStats {
     /// Segments that arrived.
     pub segments: u64,
-    /// Those of them that brought nothing new.
+    /// Segments that brought nothing new.
     pub duplicates: u64,
-    /// Those of them that arrived beyond a hole.
+    /// Segments that arrived beyond a hole.
     pub out_of_order: u64,
-    /// Those of them that a router marked.
+    /// Segments that a router marked.
     pub marked: u64,
 }
 

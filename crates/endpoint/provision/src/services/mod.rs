@@ -54,7 +54,7 @@ pub trait ReservationService: fmt::Debug + Send + Sync {
     fn open(&self, access: &Access) -> Box<dyn Provisioner>;
 }
 
-/// There is no service of this name.
+/// No service of this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("service = {}: allowed is {}", Printable(name), allowed.join(", "))]
 pub struct UnknownService {

@@ -108,7 +108,7 @@ impl Attempt for Dialing {
                     let socket =
                         dialled.socket.try_clone().map_err(QosError::system("cannot open a socket"))?;
                     let role = if dialled.takes_part { Role::Initiator } else { Role::Alone };
-                    let expects = (dialled.takes_part || options.demands_peer(), true);
+                    let expects = (dialled.takes_part || options.requires_qos_peer(), true);
                     let again = (Recovery::of(options)?, dialled.asker.take());
                     let session = begin(options, &role, Carrier::Stream)?;
                     let stream =
@@ -156,7 +156,7 @@ impl Step {
         options: &QosOptions,
         (takes_part, asker): (bool, Option<UdpSocket>),
     ) -> Result<Self, QosError> {
-        if !takes_part && options.demands_peer() {
+        if !takes_part && options.requires_qos_peer() {
             return Err(QosError::NoPeer(OneSidedReason::NoAnswer));
         }
         let settings = settings(options)?;

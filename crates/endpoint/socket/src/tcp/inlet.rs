@@ -34,7 +34,7 @@ pub struct Inlet {
 /// Item taken from the stream.
 #[derive(Debug)]
 pub enum Taken {
-    /// So many bytes of the application; `end` if a message ends with them.
+    /// Payload of the application, with its length; `end` if a message ends with it.
     Payload { bytes: usize, end: Option<End> },
     /// A message of a negotiation.
     Negotiation(Vec<u8>),

@@ -60,9 +60,9 @@ struct ConnectProgress {
 /// The streams of this process.
 #[derive(Default)]
 struct Streams {
-    /// Those that are open, by their numbers.
+    /// Open streams, by their numbers.
     open: BTreeMap<u64, Weak<Inner>>,
-    /// Those that are closed and not delivered, in the order of closing.
+    /// Streams that are closed and not delivered, in the order of closing.
     closing: BTreeMap<u64, Arc<Closing>>,
 }
 

@@ -37,7 +37,7 @@ pub struct QosTcpListener {
     callers: Arc<Callers>,
     /// Answers questions whether this is a QoS socket, with [`Peer::Detect`].
     _responder: Option<Responder>,
-    /// The process that has made it.
+    /// Fork generation of the creating process.
     generation: u32,
 }
 
@@ -88,7 +88,7 @@ impl QosTcpListener {
         })
     }
 
-    /// Waits for the next stream. Whether its peer is a QoS socket is found out with the first call that reads or writes.
+    /// Waits for the next stream. The first call that reads or writes finds out if its peer is a QoS socket.
     ///
     /// # Errors
     /// As [`TcpListener::accept`].
@@ -105,7 +105,7 @@ impl QosTcpListener {
         let role = if self.options.peer == Peer::Plain { Role::Alone } else { Role::Responder };
         let session = begin(&self.options, &role, Carrier::Stream)?;
         Settings::new(&self.options, Protocol::Tcp, &session)?.mark(&socket, peer)?;
-        let demands = self.options.demands_peer();
+        let demands = self.options.requires_qos_peer();
         // In a copy by fork askers are not recorded: the parent's thread answers.
         let expects = demands || self.generation != generation() || self.callers.expects(peer.ip());
         let stream =

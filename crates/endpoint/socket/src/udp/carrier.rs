@@ -64,7 +64,7 @@ impl DatagramCarrier {
         let counted = match self {
             Self::Udp(socket) => {
                 Inbox::stamp(socket).map_err(QosError::system("cannot enable time stamps"))?;
-                Inbox::count_overflows(socket)
+                Inbox::enable_overflow_count(socket)
             }
             Self::Direct(socket) => DirectInbox::prepare(socket),
         };

@@ -36,7 +36,7 @@ impl Joining {
         let session = begin(&asks, &role, Carrier::Datagrams)?;
         let directions = session.directions(now());
         let socket = QosUdpSocket::new(socket, session, directions, options, (recovery, None))?;
-        let detects = options.peer == Peer::Detect && !options.demands_peer();
+        let detects = options.peer == Peer::Detect && !options.requires_qos_peer();
         let until =
             if detects { now().saturating_add(options.detection_time()) } else { Instant::FAR_FUTURE };
         Ok(Self { socket, until, is_joined: false })
@@ -104,7 +104,7 @@ impl Inner {
                     session.on_silence(now(), out, inbound);
                 }
             });
-            if let Some(outcome) = self.connection.outcome(options.demands_peer()) {
+            if let Some(outcome) = self.connection.outcome(options.requires_qos_peer()) {
                 return outcome.map(|()| None);
             }
             match self.fill(&mut lock(&self.reader), Wait::No) {

@@ -38,7 +38,7 @@ use std::sync::{Arc, Mutex, Weak};
 pub struct QosUdpListener {
     pub(super) entrance: Arc<Entrance>,
     nonblocking: AtomicBool,
-    /// The process that has made it. Another one would take datagrams of a negotiation away.
+    /// Fork generation of the creating process. Another process would take datagrams of a negotiation away.
     generation: u32,
 }
 
@@ -376,7 +376,7 @@ impl Arrivals {
             Opening::Negotiation => return self.answer(socket, from, true),
             Opening::Confirmed => {}
             Opening::Foreign if is_successor || is_left_over => return,
-            Opening::Foreign if options.demands_peer() => {
+            Opening::Foreign if options.requires_qos_peer() => {
                 self.joining.remove(&from);
                 return;
             }
@@ -416,7 +416,7 @@ impl Arrivals {
         }
     }
 
-    /// Begins with another end. Whether there is room for it.
+    /// Starts negotiating with a new peer. Returns whether there was room.
     fn begin(
         &mut self,
         options: &QosOptions,

@@ -132,7 +132,7 @@ pub(super) struct Tables {
     first: u32,
     /// The numbers of tables that the kernel does not have yet.
     unused: RangeInclusive<u32>,
-    /// Those among them that were taken back.
+    /// Table numbers that were returned.
     unmade: Vec<u32>,
     /// Tables that the kernel has and nothing leads to.
     spare: Vec<u32>,

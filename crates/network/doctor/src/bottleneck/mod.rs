@@ -148,7 +148,7 @@ pub enum BottleneckPlace {
     Interface,
     /// Somewhere else on the path of the probes.
     Elsewhere,
-    /// There was too little load for a bottleneck.
+    /// Too little load for a bottleneck.
     Nowhere,
     /// The observations do not decide it.
     Unknown,
@@ -158,7 +158,7 @@ pub enum BottleneckPlace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
-    /// An observation that could have contradicted it is missing.
+    /// A contradicting observation was not possible.
     Low,
     /// One kind of observation shows it.
     Medium,

@@ -49,11 +49,11 @@ pub enum Evidence {
         /// True if a reflector has ever replied.
         ever: bool,
     },
-    /// There is none.
+    /// No queue.
     Clear,
     /// Reflectors disagree, or too few of them reply.
     Disputed,
-    /// There is a queue, with this delay in units of the limit.
+    /// A queue, with this delay in units of the limit.
     Standing(f64),
 }
 

@@ -42,7 +42,7 @@ impl Asker {
 /// Requests of a host that wait.
 #[derive(Debug, Default)]
 struct HostQueue {
-    /// Those of each source; none is empty.
+    /// Requests of each source; none is empty.
     sources: BTreeMap<SocketAddr, VecDeque<Request>>,
     /// The sources in the order of their turns.
     turns: VecDeque<SocketAddr>,
@@ -52,7 +52,7 @@ struct HostQueue {
 /// Requests that wait. The memory is bounded by [`MOST_WAITING`].
 #[derive(Debug, Default)]
 pub struct FairQueue {
-    /// Those of each host; none is empty.
+    /// Requests of each host; none is empty.
     hosts: BTreeMap<Asker, HostQueue>,
     /// The hosts in the order of their turns.
     turns: VecDeque<Asker>,

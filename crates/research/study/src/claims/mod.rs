@@ -79,7 +79,7 @@ impl From<Option<Estimate>> for Measured {
 }
 
 impl ClaimData {
-    /// The experiment in its id.
+    /// Returns the part of the claim's id before the dot.
     pub(crate) fn experiment(&self) -> Option<&str> {
         self.id.split_once('.').map(|(experiment, _)| experiment)
     }

@@ -60,7 +60,7 @@ struct Counted {
     connections: u32,
 }
 
-/// A sender that was let in.
+/// An admitted sender.
 pub(super) struct Entered {
     pub(super) line: Line,
     pub(super) peer: SocketAddr,

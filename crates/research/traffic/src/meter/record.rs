@@ -1,5 +1,5 @@
-//! The measurements of a flow at its receiver, packet by packet. Whether a packet is lost, late or a duplicate is
-//! derived from its sequence number ([`Numbers`]).
+//! The measurements of a flow at its receiver, packet by packet. A packet's sequence number
+//! shows if it is lost, late or a duplicate ([`Numbers`]).
 
 use crate::report::{ReceivedInterval, ReceiverReport, Window, interval_at};
 use cutline_signal::monitor::{MessageArrival, Numbers};

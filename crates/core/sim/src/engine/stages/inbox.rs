@@ -175,7 +175,7 @@ pub(super) type Timer = (Instant, u32);
 pub(super) struct Timers {
     shift: u32,
     number: u64,
-    /// Those of the window that is open.
+    /// Timers of the open window.
     open: BinaryHeap<Reverse<Timer>>,
     /// The time of the first one in the open window; [`Instant::FAR_FUTURE`] without one.
     next: Instant,

@@ -30,7 +30,7 @@ pub(crate) struct RackRecovery {
     pub(super) after_timeout: bool,
     /// A probe leaves next.
     probe_is_due: bool,
-    /// There was a sample of the round-trip time since the last probe.
+    /// True if the round-trip time was sampled since the last probe.
     sampled: bool,
     /// Number of probes sent.
     probes: u32,

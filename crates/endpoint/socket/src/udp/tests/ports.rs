@@ -94,7 +94,7 @@ fn the_first_messages_from_the_port_of_an_end_before_arrive() {
     }
 }
 
-/// The kernel puts a datagram of another end into the queue of a connection if it found its socket before it was connected.
+/// The kernel may queue another host's datagram that it assigned before `connect`.
 #[test]
 fn a_message_of_another_end_in_the_queue_of_a_connection_goes_to_its_own() {
     let listener = QosUdpListener::bind("127.0.0.1:0", &QosOptions::default()).unwrap();
@@ -158,7 +158,7 @@ fn nobody_ends_a_connection_in_the_name_of_its_other_end() {
     assert_eq!(theirs.recv(&mut [0; 10]).unwrap(), 5);
 }
 
-/// A program with a listener is started again. What connections with the one before send is not taken for messages of plain ends.
+/// A program with a listener is started again. Messages of connections with the one before are not taken for those of plain ends.
 #[test]
 fn a_listener_that_was_started_again_takes_no_report_for_a_message() {
     let (options, asked) = (quick(QosOptions::sending(bulk())), quick(QosOptions::receiving(bulk())));
