@@ -20,15 +20,15 @@ BIN := target/release/cutline
 DAEMON := target/release/cutlined
 LIBRARY := target/library
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
-# The library of `cutline exec`, in a profile of its own (Cargo.toml says why).
-# What `cutline qdisc` becomes; it is built with the command.
+# The program that `cutline qdisc` becomes; it is built with the command.
 QDISC := $(BIN)-qdisc
+# The library of `cutline exec`, in a profile of its own (Cargo.toml says why).
 PRELOAD := target/preload/libcutline_preload.so
 
 # The crates without IO, and those whose tests make interfaces and namespaces, as root.
 CORE := $(foreach folder,$(wildcard crates/foundation/* crates/core/*),-p cutline-$(notdir $(folder)))
 # Laboratories are in one row of programs: the start of one removes what a killed one has left.
-NETWORK := sys netlink direct socket gateway traffic daemon manager-service
+NETWORK := sys netlink direct socket tokio ffi gateway traffic daemon manager-service monitor
 LABORATORIES := cli lab baseline-runner
 NET := $(foreach name,$(NETWORK) $(LABORATORIES),-p cutline-$(name))
 
