@@ -60,7 +60,7 @@ impl fmt::Debug for SecurityKey {
 }
 
 impl SecurityKey {
-    /// A key that is always valid and that everybody signs with.
+    /// A key that is always valid and that all nodes sign with.
     pub fn new(id: u64, algorithm: Algorithm, secret: impl Into<Vec<u8>>) -> Self {
         let (from, until) = (Instant::ZERO, Instant::FAR_FUTURE);
         Self { id: id & KEY_BITS, algorithm, secret: secret.into(), from, until, sender: None }

@@ -24,7 +24,7 @@ fn audio_of(plan: &Plan, seconds: u64, seed: u64) -> FlowOutcome {
     run(&plan.network(), &settings(seconds, seed)).unwrap().flows.remove(19)
 }
 
-/// Ten minutes on, who waited like everybody is well below; who lost every fifth packet is on the way up.
+/// Ten minutes on, the hint of a flow that waited like all others is well below; that of a flow that lost every fifth packet is on the way up.
 #[test]
 fn the_hint_leaves_either_end_of_its_range() {
     let ends = |start| -> Vec<u16> {

@@ -16,7 +16,7 @@ use std::fmt::Write as _;
 const HEAD: &str = "<!-- Written by crates/core/translate/tests/guide_pages.rs from the code. -->
 # Translation
 
-An application says what it needs in its own words: a codec, frames per second, a file by noon. A host has sockets with buffers and
+An application states its needs in its own words: a codec, frames per second, a file by noon. A host has sockets with buffers and
 options, and a network has code points and reservations. Translation gets from one to the other in two steps (QUANTA section 3):
 
 1. the words of a class of applications become a generic [specification](specification.md): rates, delays, losses;
@@ -32,14 +32,14 @@ cutline translate mine.toml --set send.loss=2       a specification (docs/guide/
 cutline translate game --protocol r-udp --json      another protocol; as JSON
 ```
 
-`--protocol` and `--service` choose what is described below. `--rtt`, `--rate`, `--mtu`, `--loss` and `--ipv6` say what is known of
-the path. Demands that no setting can meet, such as a shorter delay than the path has, are listed at the end.
+`--protocol` and `--service` choose the cases that are described below. `--rtt`, `--rate`, `--mtu`, `--loss` and `--ipv6` describe the path.
+Demands that no setting can meet, such as a shorter delay than the path has, are listed at the end.
 
 `--baseline FILE` replaces rules by measurements of this host and the path ([baseline.md](baseline.md)): the block of TCP, the receive buffer
 of datagrams, the bandwidth to request, and the largest rate.
 
 **A setting is left as it is unless something is demanded.** The kernel tunes TCP's buffers better than any fixed value would be,
-and a buffer that is set by hand is not tuned any more.
+and a buffer that is set by hand is no longer tuned.
 
 ## Classes
 
@@ -50,7 +50,7 @@ application sends and receives alike.
 const PATH: &str = "
 ## The path
 
-A value that is not known is assumed only where one is necessary. What is only assumed never limits a throughput.
+A value that is not known is assumed only where one is necessary. A value that is only assumed never limits a throughput.
 
 | option | meaning | allowed |
 | --- | --- | --- |

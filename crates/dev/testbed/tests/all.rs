@@ -9,6 +9,7 @@ mod names;
 mod packages;
 mod prose;
 mod recipes;
+mod rows;
 mod skips;
 mod sleeps;
 mod unsafe_code;

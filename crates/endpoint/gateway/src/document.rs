@@ -63,8 +63,8 @@ record! {
         elapsed_s: f64, gauge("s"), "How long it lasted.";
         ending: String, part, "How it has ended.";
         failed: bool, part, "Whether it was not made, or broke.";
-        sent: DeliveredDocument, part, "What this gateway sent to the other one.";
-        received: DeliveredDocument, part, "What it received from the other one.";
+        sent: DeliveredDocument, part, "Data sent to the other one.";
+        received: DeliveredDocument, part, "Data received from the other one.";
         clock_error_ms: Option<f64>, gauge("ms"), "The largest error of the offset between the two hosts' clocks, and so of each delay; null if the offset is not known.";
         round_trip_ms: Option<f64>, gauge("ms"), "The latest round-trip time; null if it is not known.";
         retransmissions: Option<u64>, counter("packets"), "Segments that TCP sent again; null for datagrams.";

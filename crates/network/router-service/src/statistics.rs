@@ -139,7 +139,7 @@ record! {
     #[derive(Copy, Deserialize)]
     pub struct ReservedStatistics {
         reservations: u64, gauge("reservations"), "Reservations now.";
-        rate_bps: u64, gauge("bit/s"), "What they take of the link's rate, with its overhead.";
+        rate_bps: u64, gauge("bit/s"), "Rate that they take of the link, with its overhead.";
         conforming: PacketCount, counter("packets, B"), "Frames that conformed to their token bucket.", shown("conforming");
         excess: PacketCount, counter("packets, B"), "Frames that did not, or found no room in the reserved class. They went into the queue.", shown("excess");
         dropped: PacketCount, counter("packets, B"), "Conforming frames that were lost, because there was no memory for them.", shown("lost");

@@ -65,7 +65,7 @@ and its first reduction is to the half. On a long path, growth by a segment in e
 `transport = { protocol = \"nada\" }` is a video call whose encoder follows the network: NADA (RFC 8698). Ten reports in a second have the
 queuing delay, the losses, the marks and the received rate. From them the sender computes a rate between `min-rate` and `max-rate`, and
 with `app = { kind = \"bulk\" }` its encoder makes 30 frames in a second of that rate. Losses and marks count as delay.
-[ADR 87](../adr/0087-media-sender.md) says what was chosen where the RFC is silent, and what is added to it.
+[ADR 87](../adr/0087-media-sender.md) lists the choices where the RFC is silent, and the additions to it.
 
 `cutline run examples/media.toml`: the link has 2.5 Mbit/s, from 40 s to 70 s 0.8 Mbit/s, and a round trip of 44 ms. The video has at most
 1.5 Mbit/s. A cell has the goodput, the loss and the mean one-way delay of the video, of seeds 1 to 5.
@@ -76,7 +76,7 @@ Beside a transfer in the same queue, a sender that answers delay gets little: NA
 still gets a fifth of the transfer's rate. Queues that serve flows in turn give it a share. With Sieve it loses less than with FQ-CoDel,
 and waits longer.
 
-## What is not implemented
+## Not implemented
 
 - *Quanta.* Linux sends several segments together, up to 1 ms of its rate. Here each segment leaves by itself. The windows still have room
   for three quanta.

@@ -162,7 +162,7 @@ the inner ring to the best on the outer one.
 
 ## Classes
 
-Delays, jitter and losses are those of ITU-T G.1010 and Y.1541: `min-delay` is what users prefer, `max-delay` what they accept. Rates and
+Delays, jitter and losses are those of ITU-T G.1010 and Y.1541: `min-delay` is the one that users prefer, `max-delay` the longest that they accept. Rates and
 sizes are typical; an application that knows better sets its own. All parameters are coerced. The capacity profile is the one of RFC
 9622 that fits.
 
