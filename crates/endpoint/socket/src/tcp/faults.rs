@@ -32,6 +32,9 @@ enum Fault {
     Silence(usize),
 }
 
+/// Longer than any end waits. The proxy's threads end with the process.
+const FOREVER: time::Duration = time::Duration::from_secs(60);
+
 /// A proxy for one connection. Returns where it is.
 fn proxy(to: SocketAddr, fault: Fault, seed: u64) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -42,7 +45,7 @@ fn proxy(to: SocketAddr, fault: Fault, seed: u64) -> SocketAddr {
         thread::scope(|scope| {
             for (name, from, to) in [("forward", &front, &back), ("reverse", &back, &front)] {
                 from.set_nodelay(true).unwrap();
-                from.set_read_timeout(Some(ms(4000))).unwrap();
+                from.set_read_timeout(Some(FOREVER)).unwrap();
                 scope.spawn(move || relay(from, to, fault, Streams::new(seed).stream("proxy", name)));
             }
         });
@@ -68,7 +71,7 @@ fn relay(mut from: &TcpStream, mut to: &TcpStream, fault: Fault, mut random: Ran
         passed += length;
         if length == left {
             match fault {
-                Fault::Silence(_) => thread::sleep(ms(4000)),
+                Fault::Silence(_) => thread::sleep(FOREVER),
                 Fault::Reset(_) => {
                     for socket in [from, to] {
                         set_socket_linger(socket, Some(time::Duration::ZERO)).unwrap();
@@ -197,8 +200,8 @@ fn what_arrives_is_a_prefix_and_who_has_lost_something_is_told() {
         thread::scope(|scope| {
             let mut within_messages = Vec::new();
             for (one, other) in [(&ours, &theirs), (&theirs, &ours)] {
-                one.set_read_timeout(Some(ms(3000))).unwrap();
-                one.set_write_timeout(Some(ms(3000))).unwrap();
+                one.set_read_timeout(Some(time::Duration::from_secs(30))).unwrap();
+                one.set_write_timeout(Some(time::Duration::from_secs(30))).unwrap();
                 let (mut of_writer, mut of_reader) =
                     (Streams::new(seed).stream("write", "x"), Streams::new(seed).stream("read", "x"));
                 let writes = scope.spawn(move || write(one, length, &mut of_writer));
