@@ -2,15 +2,17 @@
 
 use cutline_testbed::repository::{root, rust_files};
 use std::fs;
+use std::path::{Path, PathBuf};
 
 /// First words of a clause that stands in the place of a noun, or of a sentence about something that was not named.
-const REFUSED_FIRST: [&str; 18] = [
+const REFUSED_FIRST: [&str; 25] = [
     "Who", "Whom", "Whose", "What", "Whatever", "Where", "Wherever", "How", "Since", "Whether", "Which",
-    "Why", "When", "If", "It", "They", "That", "Them",
+    "Why", "When", "If", "It", "They", "That", "Them", "Until", "Those", "These", "So", "Once", "While",
+    "There",
 ];
 
 /// Household words, each with the term that says the same.
-const REFUSED_WORDS: [(&str, &str); 24] = [
+const REFUSED_WORDS: [(&str, &str); 28] = [
     ("whoever", "the caller, the sender, a host"),
     ("untold", "unreported"),
     ("affair", "a matter of ..., left to ..."),
@@ -21,6 +23,10 @@ const REFUSED_WORDS: [(&str, &str); 24] = [
     ("nobody", "no process, no host, unread, unused"),
     ("somebody", "another program, another user, a host"),
     ("anybody", "any host, any user"),
+    ("everybody", "all users, every host"),
+    ("stands over", "is over"),
+    ("who pays", "the loss of ..."),
+    ("lying pays", "lying is an advantage"),
     ("told", "reported, notified"),
     ("any more", "no longer"),
     ("anew", "again, reset"),
@@ -52,6 +58,59 @@ fn comments_are_plain_english() {
         }
     }
     assert!(wrong.is_empty(), "{} comments:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// The documentation, the manuals, and the texts of the studies keep the rule for words.
+#[test]
+fn pages_are_plain_english() {
+    let mut pages = vec![root().join("README.md"), root().join("CHANGELOG.md")];
+    for (folder, is_page) in [
+        ("docs", (|path| has_extension(path, "md")) as fn(&Path) -> bool),
+        ("docs/man", |path| !has_extension(path, "md")),
+        ("experiments", |path| path.ends_with("figures.toml")),
+    ] {
+        let found: Vec<_> = files(&root().join(folder)).into_iter().filter(|path| is_page(path)).collect();
+        assert!(found.len() >= 3, "{folder}: {found:?}");
+        pages.extend(found);
+    }
+    let mut wrong = Vec::new();
+    for path in pages {
+        let text = fs::read_to_string(&path).expect("a page is text");
+        wrong.extend(
+            household_words(&text).map(|(line, fault)| format!("{}:{line}: {fault}", path.display())),
+        );
+    }
+    assert!(wrong.is_empty(), "{} lines:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+fn has_extension(path: &Path, extension: &str) -> bool {
+    path.extension().is_some_and(|its| its == extension)
+}
+
+/// Returns the files in a folder and the folders below it.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries =
+        fs::read_dir(folder).expect("the folder is there").map(|entry| entry.expect("an entry").path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+/// Returns the lines of a page with a refused word outside of code and of the names of claims.
+fn household_words(text: &str) -> impl Iterator<Item = (usize, String)> {
+    let mut is_code = false;
+    text.lines().enumerate().flat_map(move |(number, line)| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_code ^= is_fence;
+        let lower = without_code(&without_names(line)).to_lowercase();
+        let found = REFUSED_WORDS.iter().filter(|(word, _)| !is_code && !is_fence && has_word(&lower, word));
+        found.map(|(word, term)| (number + 1, format!("`{word}` is {term}: {line}"))).collect::<Vec<_>>()
+    })
+}
+
+/// Returns a line without the values of `id`: names of claims stay, because stored results have them.
+fn without_names(line: &str) -> String {
+    let mut parts = line.split("id = \"");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + part.split_once('"').map_or("", |(_, rest)| rest))
 }
 
 /// The package for Python keeps the rule for first lines, too.
@@ -104,8 +163,23 @@ fn faults(text: &str) -> impl Iterator<Item = (usize, String)> {
         let lower = without_code(text).to_lowercase();
         let household = REFUSED_WORDS.iter().filter(|(word, _)| has_word(&lower, word));
         let household = household.map(|(word, term)| format!("`{word}` is {term}: {text}"));
-        begins.into_iter().chain(household).map(|fault| (number + 1, fault)).collect()
+        let clause =
+            is_clause_of_its_own(text).then(|| format!("a sentence needs a subject and a verb: {text}"));
+        begins.into_iter().chain(clause).chain(household).map(|fault| (number + 1, fault)).collect()
     })
+}
+
+/// Returns whether a sentence of this line is a clause without a question mark, such as ". Whether there is one.".
+fn is_clause_of_its_own(text: &str) -> bool {
+    let starts = ["Whether", "Who", "What"].into_iter().flat_map(|word| {
+        text.match_indices(word).filter(move |(at, _)| {
+            let ends = !text[at + word.len()..].starts_with(char::is_alphanumeric);
+            ends && (text[..*at].ends_with(". ") || text[..*at].ends_with("; "))
+        })
+    });
+    starts
+        .map(|(at, _)| &text[at..])
+        .any(|rest| rest.find(['.', '?']).is_none_or(|end| !rest[end..].starts_with('?')))
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -135,7 +209,8 @@ fn without_code(text: &str) -> String {
 
 fn has_word(text: &str, word: &str) -> bool {
     text.match_indices(word).any(|(at, _)| {
-        let is_letter = |letter: Option<char>| letter.is_some_and(char::is_alphanumeric);
+        let is_letter =
+            |letter: Option<char>| letter.is_some_and(|letter| letter == '_' || letter.is_alphanumeric());
         !is_letter(text[..at].chars().next_back()) && !is_letter(text[at + word.len()..].chars().next())
     })
 }
@@ -150,5 +225,10 @@ fn faults_are_found_with_their_lines() {
         begins_a_clause("    \"\"\"How long calls wait, s.\"\"\"")
             && !begins_a_clause("\"\"\"Time, s.\"\"\"")
     );
+    let clauses =
+        "/// Ends one. Whether there was one.\n/// Ends one. Whether it did? Whoever; What is left\n";
+    assert_eq!(faults(clauses).map(|(line, _)| line).collect::<Vec<_>>(), [1, 2, 2, 2]);
+    let page = "It is anew.\n```sh\nanew\n```\n{ id = \"anew\", text = \"none\" }\n| `anew` |\nid = \"a\", paper = \"anew\"\n";
+    assert_eq!(household_words(page).map(|(line, _)| line).collect::<Vec<_>>(), [1, 7]);
     assert_eq!(faults("/// A fair share is another thing.\n//// It\n").count(), 0);
 }
