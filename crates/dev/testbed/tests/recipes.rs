@@ -17,7 +17,7 @@ use std::process::{Command, Stdio};
 
 const FOLDER: &str = "docs/internals/recipes";
 
-/// Recipes whose blocks are extracts to read.
+/// Recipes whose blocks are extracts to read. A paragraph before each says of which file: ``Extract of `PATH`:``.
 const TO_READ: [&str; 1] = ["python-bindings.md"];
 
 #[derive(Debug)]
@@ -192,6 +192,39 @@ fn every_recipe_is_found_from_where_people_look() {
         for name in recipes().iter().map(|recipe| &*recipe.name).chain(TO_READ) {
             assert!(text.contains(&format!("recipes/{name})")), "{page} should have a link to {name}");
         }
+    }
+}
+
+/// Returns the problems of a recipe to read: blocks that name no file, or that do not occur in it. `read` returns the text of a file.
+fn wrong_extracts(text: &str, read: impl Fn(&str) -> Option<String>) -> Vec<String> {
+    let block =
+        Regex::new(r"(?:Extract of `([^`]+)`:\n\n)?```\w+\n((?s:.*?))```\n").expect("a regular expression");
+    let problem = |found: regex_lite::Captures<'_>| {
+        let extract = &found[2];
+        let Some(path) = found.get(1) else { return Some(format!("no file is named: {extract}")) };
+        let occurs = read(path.as_str()).is_some_and(|file| file.contains(extract));
+        (!occurs).then(|| format!("{} does not contain: {extract}", path.as_str()))
+    };
+    block.captures_iter(text).filter_map(problem).collect()
+}
+
+/// Code that a recipe shows is the code of today.
+#[test]
+fn extracts_occur_in_the_files_that_they_name() {
+    let file = |path: &str| fs::read_to_string(root().join(path)).ok();
+    for name in TO_READ {
+        let text = file(&format!("{FOLDER}/{name}")).expect("the recipe is there");
+        assert!(text.contains("\nExtract of `"), "{name} has extracts");
+        assert_eq!(wrong_extracts(&text, file), [""; 0], "{name}");
+    }
+    let list = |path: &str| (path == "list").then(|| "one\n  two\n".to_owned());
+    assert!(wrong_extracts("Extract of `list`:\n\n```rust\n  two\n```\n", list).is_empty());
+    for wrong in [
+        "Extract of `list`:\n\n```rust\ntwo\nthree\n```\n",
+        "Extract of `nothing`:\n\n```rust\n  two\n```\n",
+        "As follows:\n\n```rust\n  two\n```\n",
+    ] {
+        assert_eq!(wrong_extracts(wrong, list).len(), 1, "{wrong}");
     }
 }
 
