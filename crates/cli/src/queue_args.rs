@@ -76,13 +76,23 @@ pub fn values<'t>(
                 return Failure::Usage(format!("parameter {name:?} of {owner} {why}"));
             }
             let names: Vec<_> = parameters.iter().map(|parameter| parameter.name).collect();
-            Failure::Usage(format!("{owner} has no parameter {name:?}; it has: {}", names.join(", ")))
+            let of_others =
+                of_other_aqms(name, owner).map_or_else(String::new, |why| format!(", which {why}"));
+            let known = names.join(", ");
+            Failure::Usage(format!("{owner} has no parameter {name:?}{of_others}; it has: {known}"))
         })?;
         let value = parameter::parse(parameter, written)
             .map_err(|allowed| Failure::Usage(format!("{name} = {written}: allowed is {allowed}")))?;
         Ok((name.to_owned(), value))
     };
     pairs.map(read).collect()
+}
+
+/// Explains a parameter of other AQMs than this, in the words of a scenario's file; `None` if there are none, or this is no AQM.
+fn of_other_aqms(name: &str, aqm: &str) -> Option<String> {
+    let all = registry::describe();
+    all.iter().find(|known| known.name == aqm)?;
+    parameter::of_others(name, ("aqm", aqm), all.into_iter().map(|other| (other.name, other.parameters)))
 }
 
 /// Splits KEY=VALUE.

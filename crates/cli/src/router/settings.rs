@@ -312,6 +312,11 @@ mod tests {
             refusal(args("pi", &["qref=1"], None).spec(rate))
                 .contains("pi has no parameter \"qref\"; it has: ")
         );
+        // A parameter of another AQM is explained as in a scenario's file.
+        assert!(
+            refusal(args("pie", &["interval=100ms"], None).spec(rate))
+                .starts_with("pie has no parameter \"interval\", which is for aqm = \"codel\" or ")
+        );
         assert!(refusal(args("pi", &["a=x"], None).spec(rate)).starts_with("a = x: allowed is "));
         assert!(refusal(args("codel", &[], Some("")).spec(rate)).contains("a queue of its own"));
     }
