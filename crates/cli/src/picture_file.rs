@@ -51,7 +51,11 @@ pub fn texts(figures: &[Figure]) -> String {
 
 /// Warns of scripts in a text of figures that no font of this machine has. Their characters are boxes in PNG and PDF.
 pub fn warn_of_scripts(text: &str) {
-    let missing = missing_scripts(text);
+    warn_of_missing(&missing_scripts(text));
+}
+
+/// Warns of scripts that no font of this machine has.
+pub fn warn_of_missing(missing: &[&str]) {
     if !missing.is_empty() {
         message::print(&format!(
             "warning: no font of this machine has the script {}, so its characters are boxes: install one, such as Noto, or write an \

@@ -7,11 +7,11 @@ use crate::program::{COMMIT, VERSION, now, threads};
 use crate::progress::Bar;
 use crate::study_arg::{StudyArg, StudyParser};
 use crate::{interrupt, message, output};
-use cutline_report::chart::Format;
 use cutline_report::report::{Claim, ClaimSummary, ClaimVerdict, Claims, Counts};
 use cutline_results::ExistingResults;
 use cutline_study::{Evaluation, EvaluationEvent, EvaluationOptions, ExperimentChanges, Study, StudyError};
 use cutline_text::Printable;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -147,10 +147,9 @@ pub fn show(evaluations: &[Evaluation], json: bool) -> Result<(), Failure> {
     } else {
         output::print_wrapped(&evaluations.iter().map(table).collect::<Vec<_>>().join("\n"))?;
     }
-    let drawn = evaluations.iter().flat_map(|evaluation| &evaluation.written.figures);
-    let drawn = drawn.filter(|file| Format::of(file) == Some(Format::Svg));
-    let text: String = drawn.filter_map(|file| std::fs::read_to_string(file).ok()).collect();
-    picture_file::warn_of_scripts(&text);
+    let missing: BTreeSet<&str> =
+        evaluations.iter().flat_map(|evaluation| &evaluation.written.missing_scripts).copied().collect();
+    picture_file::warn_of_missing(&missing.into_iter().collect::<Vec<_>>());
     let failed: Vec<&String> = evaluations.iter().flat_map(|evaluation| &evaluation.failed).collect();
     if let [first, others @ ..] = failed.as_slice() {
         return Err(Failure::Failed(format!("{first} (and {} more runs failed)", others.len())));

@@ -151,6 +151,18 @@ fn only_the_files_of_the_report_are_left() {
     assert!(std::fs::read(&written.figures[1]).unwrap().starts_with(b"\x89PNG"));
 }
 
+/// A script without a font is not only boxes in PNG and PDF: the caller learns of it.
+#[test]
+fn scripts_that_no_font_has_are_returned() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut report = report();
+    assert!(write(directory.path(), &report).unwrap().missing_scripts.is_empty());
+    // Not a character by definition, so no font has it.
+    let chart = Chart::new("Delay \u{fdd0}").x(Axis::linear("Time")).y(Axis::linear("Delay"));
+    report.sections[0].figures.push(("foreign".into(), Figure::new(chart)));
+    assert_eq!(write(directory.path(), &report).unwrap().missing_scripts.len(), 1);
+}
+
 #[test]
 fn invalid_and_duplicate_ids_are_refused() {
     let with_figure = |id: &str| {

@@ -3,7 +3,7 @@
 use super::claim::Claim;
 use super::document::Report;
 use super::html::html_page;
-use crate::chart::{Figure, Format, FormatError};
+use crate::chart::{Figure, Format, FormatError, Theme, missing_scripts};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -17,6 +17,8 @@ pub struct ReportFiles {
     pub claims: PathBuf,
     /// The figures, each as SVG, PNG and PDF.
     pub figures: Vec<PathBuf>,
+    /// The names of the scripts in figures that no font of this machine has: their characters are boxes in PNG and PDF.
+    pub missing_scripts: Vec<&'static str>,
 }
 
 /// Reason why a report was not written.
@@ -70,9 +72,10 @@ pub fn write(directory: &Path, report: &Report) -> Result<ReportFiles, WriteErro
     check_ids(report)?;
     let folder = directory.join("figures");
     fs::create_dir_all(&folder).map_err(|source| WriteError::Io { path: folder.clone(), source })?;
-    let mut figures = Vec::new();
+    let (mut figures, mut texts) = (Vec::new(), String::new());
     for (id, figure) in report.sections.iter().flat_map(|section| &section.figures) {
         figures.extend(write_figure(&folder, id, figure)?);
+        texts += &figure.svg(id, Theme::Paper);
     }
     let claims: Vec<&Claim> = report.claims().collect();
     let json = serde_json::to_string_pretty(&claims)? + "\n";
@@ -80,6 +83,7 @@ pub fn write(directory: &Path, report: &Report) -> Result<ReportFiles, WriteErro
         claims: write_file(directory.join("claims.json"), json.as_bytes())?,
         report: write_file(directory.join("report.html"), html_page(report).as_bytes())?,
         figures,
+        missing_scripts: missing_scripts(&texts),
     })
 }
 
