@@ -6,7 +6,7 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, pr
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, ChildStderr, Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant};
@@ -301,12 +301,16 @@ fn garbage(gateways: &mut Gateways, assault: &mut Assault) {
     assert_eq!(gateways.served.streams.load(Ordering::Relaxed), before, "garbage has reached the server");
 }
 
+/// Time after which a relay looks if it is over.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
 /// A relay between a near gateway of its own and the far one, which keeps the near one's data.
 fn record(gateways: &Gateways) -> (Vec<u8>, Vec<Vec<u8>>) {
     let (stream, datagrams) = (Arc::<Mutex<Vec<u8>>>::default(), Arc::<Mutex<Vec<Vec<u8>>>>::default());
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let socket = Arc::new(UdpSocket::bind("127.0.0.1:0").unwrap());
-    socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    let is_over = Arc::new(AtomicBool::new(false));
+    socket.set_read_timeout(Some(LOOK_EVERY)).unwrap();
     let relays = [listener.local_addr().unwrap(), socket.local_addr().unwrap()];
     let (tcp, udp) = (gateways.far.tcp, gateways.far.udp);
     let kept = Arc::clone(&stream);
@@ -326,22 +330,24 @@ fn record(gateways: &Gateways) -> (Vec<u8>, Vec<Vec<u8>>) {
         }
         drop(to.shutdown(Shutdown::Write));
     });
-    let kept = Arc::clone(&datagrams);
+    let (kept, until) = (Arc::clone(&datagrams), Arc::clone(&is_over));
     let of_datagrams = spawn(move || {
         let onwards = UdpSocket::bind("127.0.0.1:0").unwrap();
         onwards.connect(udp).unwrap();
         let (back, near) = (onwards.try_clone().unwrap(), Arc::new(Mutex::new(None)));
-        let (to, at) = (Arc::clone(&socket), Arc::clone(&near));
+        let (to, at, is_back_over) = (Arc::clone(&socket), Arc::clone(&near), Arc::clone(&until));
         spawn(move || {
             let mut buffer = [0; 4096];
-            back.set_read_timeout(Some(Duration::from_secs(4))).unwrap();
-            while let Ok(length) = back.recv(&mut buffer) {
+            back.set_read_timeout(Some(LOOK_EVERY)).unwrap();
+            while !is_back_over.load(Ordering::Relaxed) {
+                let Ok(length) = back.recv(&mut buffer) else { continue };
                 let near: Option<SocketAddr> = *at.lock().unwrap();
                 near.map(|near| to.send_to(&buffer[..length], near));
             }
         });
         let mut buffer = [0; 4096];
-        while let Ok((length, from)) = socket.recv_from(&mut buffer) {
+        while !until.load(Ordering::Relaxed) {
+            let Ok((length, from)) = socket.recv_from(&mut buffer) else { continue };
             *near.lock().unwrap() = Some(from);
             kept.lock().unwrap().push(buffer[..length].to_vec());
             drop(onwards.send(&buffer[..length]));
@@ -358,6 +364,7 @@ fn record(gateways: &Gateways) -> (Vec<u8>, Vec<Vec<u8>>) {
     }
     drop(near);
     of_streams.join().unwrap();
+    is_over.store(true, Ordering::Relaxed);
     of_datagrams.join().unwrap();
     let (stream, datagrams) = (stream.lock().unwrap().clone(), datagrams.lock().unwrap().clone());
     (stream, datagrams)

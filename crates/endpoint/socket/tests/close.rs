@@ -154,7 +154,7 @@ fn with_a_plain_socket_at_the_other_end_a_stream_that_is_dropped_delivers_all() 
 }
 
 #[test]
-fn over_a_slow_link_a_stream_that_is_dropped_delivers_all() {
+fn over_a_slow_link_a_stream_delivers_all_however_it_ends() {
     if !may_make_namespaces("sudo -E cargo test -p cutline-socket close::") {
         return;
     }
@@ -169,6 +169,11 @@ fn over_a_slow_link_a_stream_that_is_dropped_delivers_all() {
                 [(1, Closing::Drop), (3_000_000, Closing::Drop), (3_000_000, Closing::Both)]
             {
                 is_whole(size, closing, Peer::Detect);
+            }
+            is_whole(3_000_000, Closing::AfterIdle, Peer::Speaks);
+            for how in ["open", "closed"] {
+                let got = delivered_by(|to| exiting(to, 3_000_000, how));
+                assert_eq!(got.map(|got| got == content(3_000_000)), Ok(true), "{how}");
             }
         })
         .unwrap();

@@ -185,14 +185,16 @@ fn record(trace: &SessionTrace) -> TraceRecord {
 
 fn over_datagrams(options: QosOptions, lost: usize, enough: Enough) -> Outcome {
     let traces = [SessionTrace::default(), SessionTrace::default()];
-    let is_over = Arc::new(AtomicBool::new(false));
+    let [is_over, all_sent] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+    let is_last = Arc::clone(&all_sent);
     let listener = QosUdpListener::bind(ANY, &accepting(&traces[1])).unwrap();
     let (to, passed) = relay_datagrams(listener.local_addr().unwrap(), lost, &is_over);
     let receiver = thread::spawn(move || {
         let receiver = listener.accept().unwrap().0;
         receiver.set_read_timeout(Some(time::Duration::from_millis(500))).unwrap();
         let mut buffer = [0; 2000];
-        while receiver.recv(&mut buffer).is_ok() {}
+        // Until all is sent and no more comes.
+        while receiver.recv(&mut buffer).is_ok() || !is_last.load(Ordering::Relaxed) {}
         let _noted = receiver.mib();
     });
     let sender = QosUdpSocket::connect(to, &options.trace(&traces[0])).unwrap();
@@ -206,6 +208,7 @@ fn over_datagrams(options: QosOptions, lost: usize, enough: Enough) -> Outcome {
     });
     let message = || assert_eq!(sender.send(&[7; SIZE]).unwrap(), SIZE);
     let events = send(message, || (sender.mib(), sender.events().collect()), enough);
+    all_sent.store(true, Ordering::Relaxed);
     receiver.join().unwrap();
     is_over.store(true, Ordering::Relaxed);
     hears.join().unwrap();
