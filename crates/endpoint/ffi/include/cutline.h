@@ -58,11 +58,11 @@ typedef struct cutline_options cutline_options;
 #define CUTLINE_REASON_BANDWIDTH 1 /* The bandwidth is not available. */
 #define CUTLINE_REASON_BURST 2 /* The buckets of all reservations together would be too deep. */
 #define CUTLINE_REASON_PACKET_SIZE 3 /* The packets are larger than the link's MTU. */
-#define CUTLINE_REASON_NO_PATH 4 /* There is no path, or no sender. */
+#define CUTLINE_REASON_NO_PATH 4 /* No path, or no sender. */
 #define CUTLINE_REASON_CONFLICT 5 /* Another reservation for the same packets has another style, or other ports. */
 #define CUTLINE_REASON_PREEMPTED 6 /* The resources were given to another reservation. */
 #define CUTLINE_REASON_ENDED 7 /* The network no longer has it. */
-#define CUTLINE_REASON_UNANSWERED 8 /* There was no answer in time. */
+#define CUTLINE_REASON_UNANSWERED 8 /* No answer in time. */
 #define CUTLINE_REASON_NO_AGENT 9 /* This host's cutlined cannot be reached. */
 #define CUTLINE_REASON_INVALID 10 /* A value is not allowed. */
 #define CUTLINE_REASON_OTHER 11 /* Something else, in words. */
@@ -79,12 +79,12 @@ typedef struct cutline_options cutline_options;
 #define CUTLINE_THREAD_PRIORITY_NICE 2 /* A larger share among normal threads: nice of -10. */
 
 /* The kind of the last error of a thread. */
-#define CUTLINE_ERROR_NONE 0 /* There was no error. */
+#define CUTLINE_ERROR_NONE 0 /* No error. */
 #define CUTLINE_ERROR_ARGUMENT 1 /* An argument or an option is not allowed. */
 #define CUTLINE_ERROR_REFUSED 2 /* The ends do not agree on a specification; or, with if-refused = fail, the network has not reserved it. */
 #define CUTLINE_ERROR_NO_PEER 3 /* The peer is no QoS socket, or has another key. */
 #define CUTLINE_ERROR_SYSTEM 4 /* A system call failed: errno gives the reason. */
-#define CUTLINE_ERROR_INTERNAL 5 /* A defect of this library; the socket may be of no more use. */
+#define CUTLINE_ERROR_INTERNAL 5 /* Internal error; the socket may be unusable. */
 #define CUTLINE_ERROR_LOST 6 /* The connection was lost and is made again: this call was not carried out, and the next one uses the new connection. */
 
 /* Measures, in the order that structs have. */
@@ -339,7 +339,7 @@ typedef struct cutline_axis {
     double best_measured;
     /* The worst value measured since the specification holds. */
     double worst_measured;
-    /* While the measure is outside its limit: the worst value of this violation. */
+    /* Worst value of the present violation, while the measure is outside its limit. */
     double violated;
     /* The largest error of that because of the two clocks. */
     double violated_error;

@@ -85,5 +85,5 @@ async fn a_connection_tells_of_its_reservation_its_share_and_its_messages() {
     let stream = stream.unwrap();
     let none: State = (stream.reservation(), stream.allocation(), stream.scheduling());
     assert!(matches!(none, (None, None, None)), "{none:?}");
-    let _direction: Direction = Direction::Send;
+    const _: Direction = Direction::Send;
 }
