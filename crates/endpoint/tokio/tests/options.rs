@@ -9,6 +9,8 @@ use cutline_tokio::{
 };
 use std::time;
 
+const _: Direction = Direction::Send;
+
 const WAIT: time::Duration = time::Duration::from_secs(60);
 
 /// Each option once, with a value that is not its default where it has several.
@@ -85,5 +87,4 @@ async fn a_connection_tells_of_its_reservation_its_share_and_its_messages() {
     let stream = stream.unwrap();
     let none: State = (stream.reservation(), stream.allocation(), stream.scheduling());
     assert!(matches!(none, (None, None, None)), "{none:?}");
-    const _: Direction = Direction::Send;
 }
