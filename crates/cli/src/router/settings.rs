@@ -313,10 +313,9 @@ mod tests {
                 .contains("pi has no parameter \"qref\"; it has: ")
         );
         // A parameter of another AQM is explained as in a scenario's file.
-        assert!(
-            refusal(args("pie", &["interval=100ms"], None).spec(rate))
-                .starts_with("pie has no parameter \"interval\", which is for aqm = \"codel\" or ")
-        );
+        let said = refusal(args("pie", &["interval=100ms"], None).spec(rate));
+        assert!(said.starts_with("pie has no parameter \"interval\", which is for aqm = "), "{said}");
+        assert!(said.contains(", and here aqm = \"pie\"; it has: "), "{said}");
         assert!(refusal(args("pi", &["a=x"], None).spec(rate)).starts_with("a = x: allowed is "));
         assert!(refusal(args("codel", &[], Some("")).spec(rate)).contains("a queue of its own"));
     }

@@ -61,7 +61,7 @@ While an experiment runs, each finished run has a folder `runs/RUN/` with the sa
 When all runs are stored, they are joined to the tables, and `runs` is removed.
 
 One process at a time stores results in a folder: it has a lock on the file `.lock`. A second one ends at once with a message that
-names the first. A killed process holds no lock, so the file that it leaves blocks nobody. All tables are stored together: a
+names the first. A killed process holds no lock, so the file that it leaves blocks no program. All tables are stored together: a
 program that is killed at that time leaves the earlier tables or the new ones. `cutline reproduce` takes the locks of all its folders
 before the first run.
 
