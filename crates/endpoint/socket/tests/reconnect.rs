@@ -77,7 +77,8 @@ fn a_stream_over_a_network_that_is_cut_is_lost_in_bounded_time_and_made_again() 
             continue;
         }
         let (mut again, _) = listener.accept().unwrap();
-        let Event::Recovered { is_new: true, .. } = next(&ours) else { panic!("made again") };
+        let event = next(&ours);
+        assert!(matches!(event, Event::Recovered { is_new: true, .. }), "made again: {event:?}");
         let error = (&ours).write_all(b"two").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionAborted, "{error}");
         (&ours).write_all(b"two").unwrap();
