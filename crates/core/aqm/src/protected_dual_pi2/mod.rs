@@ -198,7 +198,7 @@ mod tests {
     }
 
     /// Sends 1500 B of flow 1 every 100 us (120 Mbit/s) and 200 B of flow 2 every 10 ms over 100 Mbit/s, for one second.
-    /// Returns the number of packets of each flow in the classic queue, and the longest sojourn of flow 2's (us).
+    /// Returns the longest wait of a packet of flow 2, us.
     fn overload(
         mut enqueue: impl FnMut(Instant, Arrival, u32),
         mut dequeue: impl FnMut(Instant) -> Option<(u32, Instant)>,
