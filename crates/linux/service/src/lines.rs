@@ -132,11 +132,24 @@ impl LineClient {
     /// Sends a line, to which its end is added, until this time. Data that arrives meanwhile is read; otherwise both ends could
     /// wait for each other.
     ///
+    /// A server that refuses a client sends the reason and closes, maybe before the client has sent anything. So a line that
+    /// cannot be sent is not an error while there are received lines: [`LineClient::next`] returns them, and the error after
+    /// them.
+    ///
     /// # Errors
     /// When the connection has ended, or the other end does not read in time.
     pub fn send(&mut self, line: &str, until: Instant) -> Result<(), ExchangeError> {
-        let line = format!("{line}\n");
-        let mut bytes = line.as_bytes();
+        let sent = self.send_until(format!("{line}\n").as_bytes(), until);
+        if matches!(sent, Err(ExchangeError::Closed | ExchangeError::Io(_))) {
+            while self.fill().is_ok_and(|is_more| is_more) {}
+            if self.lines.has_line() == Ok(true) {
+                return Ok(());
+            }
+        }
+        sent
+    }
+
+    fn send_until(&mut self, mut bytes: &[u8], until: Instant) -> Result<(), ExchangeError> {
         while !bytes.is_empty() {
             match self.stream.write(bytes) {
                 Ok(0) => return Err(ExchangeError::Closed),
@@ -148,6 +161,7 @@ impl LineClient {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Err(ExchangeError::Closed),
                 Err(error) => return Err(error.into()),
             }
         }
@@ -322,6 +336,30 @@ mod tests {
         assert!(received == all);
         drop(far);
         assert!(write_pending(&mut near, &mut b"x".to_vec()).is_err());
+    }
+
+    /// A server that has sent its refusal and closed before the client has sent a word.
+    #[test]
+    fn the_reason_of_a_refusal_arrives_however_early_the_server_closes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let listener = UnixListener::bind(&path).unwrap();
+        let patience = Duration::from_secs(60);
+        for length in [1, 4 << 20] {
+            for refusal in ["", "full\n", "full\ntry later\n"] {
+                let mut client = LineClient::connect(&path, 100, patience).unwrap();
+                let (mut server, _) = listener.accept().unwrap();
+                server.write_all(refusal.as_bytes()).unwrap();
+                drop(server);
+                let sent = client.send(&"x".repeat(length), now() + patience);
+                assert_eq!(sent.is_ok(), !refusal.is_empty(), "{sent:?}");
+                for line in refusal.lines() {
+                    assert_eq!(client.next(now() + patience).unwrap(), Some(line.as_bytes()));
+                }
+                let after = client.next(now() + patience);
+                assert!(matches!(after, Err(ExchangeError::Closed | ExchangeError::Io(_))), "{after:?}");
+            }
+        }
     }
 
     #[test]
