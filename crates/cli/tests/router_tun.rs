@@ -10,7 +10,7 @@
 
 use crate::common::{Router, assert_a_backlog_crosses, assert_sums, echo, namespaces, packets};
 use cutline_sys::namespace::Namespace;
-use cutline_testbed::wait_for_carriers;
+use cutline_testbed::{wait_for_carriers, wait_for_own_addresses};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::net::UdpSocket;
@@ -43,6 +43,8 @@ impl Routed {
                 host.ip(&["address", "add", &format!("{gateway}/{mask}"), "dev", port, "nodad"]).unwrap();
                 end.ip(&["route", "add", "default", "via", &gateway]).unwrap();
             }
+            wait_for_own_addresses(end, &[&format!("fd09:{net}::2")]);
+            wait_for_own_addresses(&host, &[&format!("fd09:{net}::1")]);
         }
         switch(&host, "ipv4/ip_forward", "1");
         switch(&host, "ipv6/conf/all/forwarding", "1");

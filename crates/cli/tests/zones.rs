@@ -4,7 +4,7 @@
 
 use crate::common::may_make_namespaces;
 use cutline_sys::namespace::Namespace;
-use cutline_testbed::wait_for_routes;
+use cutline_testbed::wait_for_own_addresses;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, SocketAddrV6, TcpStream, UdpSocket};
 use std::process::{Child, Command, Output, Stdio};
@@ -20,10 +20,7 @@ fn network(name: &str) -> Option<Namespace> {
     for address in ["fe80::1/64", "fe80::2/64"] {
         network.ip(&["-6", "addr", "add", address, "dev", "lo", "nodad"]).unwrap();
     }
-    wait_for_routes(
-        &network,
-        &["fe80::1", "fe80::2"].map(|ip| SocketAddrV6::new(ip.parse().unwrap(), 9, 0, 1)),
-    );
+    wait_for_own_addresses(&network, &["fe80::1%1", "fe80::2%1"]);
     Some(network)
 }
 

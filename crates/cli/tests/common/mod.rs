@@ -17,6 +17,7 @@ pub mod schema;
 
 use cutline_sys::namespace::Namespace;
 use cutline_sys::{Offloads, now};
+use cutline_testbed::wait_for_own_addresses;
 use cutline_units::Instant;
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
 use serde_json::Value;
@@ -207,21 +208,34 @@ impl Lab {
     /// Returns whether datagrams come across, both ways, on a machine that may be busy. The first ones may be
     /// lost until the hosts know each other.
     pub fn is_crossed(&self, v6: bool, port: u16) -> bool {
-        self.is_crossed_within(300, v6, port)
+        self.is_crossed_within(Duration::from_secs(90), v6, port)
     }
 
-    /// Returns whether none of a few datagrams comes across.
+    /// Returns whether no datagram comes across within some seconds.
     pub fn is_apart(&self, v6: bool, port: u16) -> bool {
-        !self.is_crossed_within(10, v6, port)
+        !self.is_crossed_within(Duration::from_secs(3), v6, port)
     }
 
-    fn is_crossed_within(&self, tries: usize, v6: bool, port: u16) -> bool {
+    fn is_crossed_within(&self, time: Duration, v6: bool, port: u16) -> bool {
         let [a, b] = self.sockets(v6, port);
         [(&a, &b), (&b, &a)].into_iter().all(|(from, to)| {
+            let begin = std::time::Instant::now();
             let mut buffer = [0; 100];
-            (0..tries).any(|_| {
-                from.send(b"hello").is_ok() && to.recv(&mut buffer).is_ok_and(|n| &buffer[..n] == b"hello")
-            })
+            loop {
+                // A host that does not know the other one yet refuses at once.
+                let sent = from.send(b"hello").inspect_err(|_| sleep(Duration::from_millis(10)));
+                let received = to.recv(&mut buffer);
+                if received.as_ref().is_ok_and(|length| &buffer[..*length] == b"hello") {
+                    return true;
+                }
+                if begin.elapsed() >= time {
+                    let way = [from.local_addr(), to.local_addr()];
+                    eprintln!(
+                        "nothing crosses within {time:?}: {way:?}, sent {sent:?}, received {received:?}"
+                    );
+                    return false;
+                }
+            }
         })
     }
 }
@@ -271,6 +285,7 @@ impl Hosts {
         host.ip(&["address", "add", &format!("fd09::{number}/64"), "dev", end, "nodad"]).unwrap();
         host.ip(&["link", "set", end, "up"]).unwrap();
         middle.ip(&["link", "set", port, "up"]).unwrap();
+        wait_for_own_addresses(host, &[&format!("fd09::{number}")]);
         host.within(|| Offloads::turn_off(end).unwrap().keep()).unwrap();
     }
 

@@ -21,7 +21,7 @@ pub mod repository;
 mod skipped;
 
 pub use lossy::LossyPath;
-pub use namespaces::{may_make_namespaces, wait_for_carriers, wait_for_routes};
+pub use namespaces::{may_make_namespaces, wait_for_carriers, wait_for_own_addresses};
 pub use net_snmp::{NetSnmpDaemon, SnmpAnswer, free_address, net_snmp};
 pub use skipped::{skip, skipped_tests};
 

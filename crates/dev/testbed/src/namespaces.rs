@@ -8,7 +8,7 @@ use std::net::{SocketAddrV6, UdpSocket};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Returns whether this process may make network namespaces. If not, the test is skipped ([`skip`]); `to_run`
 /// is the command that runs it.
@@ -61,25 +61,28 @@ pub fn wait_for_carriers(namespace: &Namespace) {
     panic!("routes without carrier after {PATIENCE:?}:\n{routes}");
 }
 
-/// Waits until these own addresses of a namespace can be connected to. The kernel makes the routes to an address of IPv6 a little after
-/// the address, and later on a busy machine.
+/// Waits until these own addresses of IPv6 of a namespace can be reached; a link-local one is written as `fe80::1%1`, with its interface's number. The kernel makes
+/// the local route of an address in a work queue, a little after the address, and later on a busy machine. Until then a connection finds the route of the prefix, and fails with
+/// ENETUNREACH.
 ///
 /// # Panics
-/// When an address cannot be connected to after a minute.
+/// When an address is malformed, or cannot be reached after a minute.
 #[track_caller]
-pub fn wait_for_routes(namespace: &Namespace, addresses: &[SocketAddrV6]) {
+pub fn wait_for_own_addresses(namespace: &Namespace, addresses: &[&str]) {
     const PAUSE: Duration = Duration::from_millis(5);
     const PATIENCE: Duration = Duration::from_secs(60);
     for address in addresses {
-        let connect = || UdpSocket::bind("[::]:0").and_then(|socket| socket.connect(address));
-        let mut outcome = Ok(());
-        for _ in 0..PATIENCE.as_millis() / PAUSE.as_millis() {
-            outcome = namespace.within(connect).expect("the namespace exists");
-            if outcome.is_ok() {
-                break;
-            }
+        let any_port: SocketAddrV6 = format!("[{address}]:0").parse().expect("an address of IPv6");
+        let reach = || {
+            let socket = UdpSocket::bind(any_port)?;
+            socket.set_read_timeout(Some(PAUSE))?;
+            socket.send_to(b"reached", socket.local_addr()?)?;
+            socket.recv(&mut [0; 16])
+        };
+        let begin = Instant::now();
+        while let Err(error) = namespace.within(reach).expect("the namespace exists") {
+            assert!(begin.elapsed() < PATIENCE, "{address} after {PATIENCE:?}: {error}");
             sleep(PAUSE);
         }
-        outcome.unwrap_or_else(|error| panic!("{address} after {PATIENCE:?}: {error}"));
     }
 }

@@ -81,12 +81,12 @@ int main(int count, char **words)
     if (count != 4)
         return 2;
     places = words + 1;
-    /* A message that is lost ends the test. */
-    alarm(120);
     cutline_socket *sockets[2] = {connected(0), connected(1)};
     pthread_t thread;
     CHECK(pthread_create(&thread, NULL, busy, NULL) == 0);
     for (int left = atoi(words[3]); left > 0; left--) {
+        /* A message that is lost ends the test, later than the child. */
+        alarm(240);
         pid_t pid = fork();
         if (pid == 0)
             child(sockets);

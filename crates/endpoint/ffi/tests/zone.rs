@@ -24,5 +24,6 @@ fn a_program_in_c_names_the_interface_of_a_link_local_address() {
     let program = program(folder.path());
     let host = Namespace::create("zone").unwrap();
     host.ip(&["address", "add", "fe80::1/64", "dev", "lo", "nodad"]).unwrap();
+    cutline_testbed::wait_for_own_addresses(&host, &["fe80::1%1"]);
     assert_eq!(host.within(|| c::run(&program, &["lo"])).unwrap(), "all is well\n");
 }

@@ -8,7 +8,7 @@ use cutline_signal::violation::ViolationOrigin;
 use cutline_socket::{Direction, Event, Marking, Peer, QosOptions, QosUdpListener, QosUdpSocket};
 use cutline_sys::namespace::Namespace;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
-use cutline_testbed::may_make_namespaces;
+use cutline_testbed::{may_make_namespaces, wait_for_own_addresses};
 use cutline_units::{Bytes, Duration};
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -69,6 +69,9 @@ fn a_full_queue_of_the_interface_is_told_and_counted() {
                  neighbor add {neighbor} lladdr 02:00:00:00:00:09 dev eth9 nud permanent\n"
             ))
             .unwrap();
+        if !is_v4 {
+            wait_for_own_addresses(&namespace, &["fd09::1"]);
+        }
         namespace
             .within(|| {
                 // Room for three messages.
@@ -144,6 +147,8 @@ fn host_and_router([host, router]: [&str; 2]) -> (Namespace, Namespace) {
         let v6 = format!("address add fd09::{last}/64 dev {interface} nodad");
         namespace.ip_batch(&format!("{v4}\n{v6}\nlink set {interface} up\n")).unwrap();
     }
+    wait_for_own_addresses(&host, &["fd09::1"]);
+    wait_for_own_addresses(&router, &["fd09::2"]);
     host.ip_batch("route add default via 10.9.0.2\nroute add default via fd09::2\n").unwrap();
     for (parameter, value) in [
         ("net.ipv4.ip_forward", "1"),

@@ -162,6 +162,16 @@ fn rate_control_paces_and_hears_feedback() {
     assert!(figures.feedback > 0 && figures.rate > first.rate, "{figures:?}");
 }
 
+/// Listens at a port that was closed. A child of another test that has not called exec yet holds a copy of its descriptor.
+fn listen_again(port: u16, options: &QosOptions) -> QosDirectListener {
+    let mut bound = None;
+    soon("a free port", || {
+        bound = QosDirectListener::bind("lo", port, options).ok();
+        bound.is_some()
+    });
+    bound.unwrap()
+}
+
 #[test]
 fn a_connection_whose_listener_starts_again_recovers() {
     if !may_run() {
@@ -173,7 +183,7 @@ fn a_connection_whose_listener_starts_again_recovers() {
     soon("reports of both", || ours.mib().reports.used > 0 && theirs.mib().reports.used > 0);
     let (to, own) = (before.local_addr().unwrap(), ours.local_addr().unwrap());
     drop((before, theirs));
-    let after = QosDirectListener::bind("lo", to.port, &quick(QosOptions::default())).unwrap();
+    let after = listen_again(to.port, &quick(QosOptions::default()));
     let theirs = after.accept().unwrap().0;
     patient(&theirs);
     soon("a new session", || ours.mib().feedback.reconnections == 1);
@@ -195,10 +205,10 @@ fn the_port_of_closed_sockets_is_free() {
     // As that thread does.
     let served = [&ours, &theirs].map(|socket| Arc::clone(&socket.0.0));
     drop(before);
-    let again = || QosDirectListener::bind("lo", port, &QosOptions::default());
-    assert!(again().is_err(), "a connection keeps it");
+    let again = QosDirectListener::bind("lo", port, &QosOptions::default());
+    assert!(again.is_err(), "a connection keeps it");
     drop((ours, theirs));
-    let _after = again().unwrap();
+    let _after = listen_again(port, &QosOptions::default());
     // It meets no connection and no data.
     for connection in served {
         connection.serve(now());
