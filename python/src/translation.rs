@@ -5,9 +5,9 @@ use cutline_config::{Document, quantity};
 use cutline_params::{Choice as _, ParameterValue, Parameters as _};
 use cutline_tables::{application, specification};
 use cutline_translate::{
-    ApplicationProfile, Decision, IpVersion, Path, Protocol, Service, TranslationRequest, Unmet, translate,
+    ApplicationProfile, Decision, Path, Protocol, Service, TranslationRequest, Unmet, translate,
 };
-use cutline_units::Hint;
+use cutline_units::{Hint, IpVersion};
 use pyo3::prelude::*;
 
 /// Layer, name, value, reason and source of a setting.
@@ -77,7 +77,7 @@ fn path_of(texts: &[(String, String)]) -> PyResult<Path> {
             }
             "mtu" => text.parse().map(ParameterValue::Count).map_err(|_| "expected bytes".to_owned()),
             "loss" => text.parse().map(ParameterValue::Number).map_err(|_| "expected per cent".to_owned()),
-            _ => Ok(ParameterValue::Choice(IpVersion::Ipv6.name().into())),
+            _ => Ok(ParameterValue::Choice(IpVersion::V6.name().into())),
         };
         let read = read.map_err(|why| errors::parameter(name, &format!("{text:?} is not allowed: {why}")))?;
         // A path has these five names.

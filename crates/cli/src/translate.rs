@@ -11,10 +11,10 @@ use cutline_params::{Choice as _, ParameterValue, Parameters as _, nearest};
 use cutline_tables::{application, specification};
 use cutline_text::Printable;
 use cutline_translate::{
-    ApplicationProfile, Baseline, Decision, IpVersion, Layer, Path, Protocol, Service, Translation,
-    TranslationRequest, Unmet, translate,
+    ApplicationProfile, Baseline, Decision, Layer, Path, Protocol, Service, Translation, TranslationRequest,
+    Unmet, translate,
 };
-use cutline_units::{Duration, Rate};
+use cutline_units::{Duration, IpVersion, Rate};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -103,7 +103,7 @@ fn measured(file: &std::path::Path, any: bool) -> Result<Arc<Baseline>, Failure>
 
 /// Returns the path that the options describe.
 fn path(args: &Args) -> Result<Path, Failure> {
-    let ip = if args.ipv6 { IpVersion::Ipv6 } else { IpVersion::Ipv4 };
+    let ip = if args.ipv6 { IpVersion::V6 } else { IpVersion::V4 };
     let values = [
         ("rtt", args.rtt.map(ParameterValue::Duration)),
         ("rate", args.rate.map(|rate| ParameterValue::Count(rate.as_bps()))),

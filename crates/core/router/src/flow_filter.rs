@@ -9,7 +9,8 @@
 
 use cutline_flow::FlowSelector;
 use cutline_params::ParameterError;
-use cutline_wire::{Ip, Version, mix, transport};
+use cutline_units::IpVersion;
+use cutline_wire::{Ip, mix, transport};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::net::IpAddr;
@@ -67,8 +68,8 @@ struct WordHasher(u64);
 pub(crate) fn selector(frame: &[u8], ip: Ip) -> Option<FlowSelector> {
     let key = FlowKey::of(frame, ip)?;
     let address = |[high, low]: [u64; 2]| match ip.version {
-        Version::V4 => IpAddr::from((low as u32).to_be_bytes()),
-        Version::V6 => IpAddr::from((u128::from(high) << 64 | u128::from(low)).to_be_bytes()),
+        IpVersion::V4 => IpAddr::from((low as u32).to_be_bytes()),
+        IpVersion::V6 => IpAddr::from((u128::from(high) << 64 | u128::from(low)).to_be_bytes()),
     };
     let port = |port: u32| Some(port as u16).filter(|port| *port > 0);
     Some(FlowSelector {
@@ -115,13 +116,13 @@ impl FlowKey {
         let header = frame.get(usize::from(ip.at)..)?;
         let word = |at: usize| Some(u64::from_be_bytes(*header.get(at..)?.first_chunk()?));
         let (source, destination) = match ip.version {
-            Version::V4 => {
+            IpVersion::V4 => {
                 let both = word(12)?;
                 ([0, both >> 32], [0, both & u64::from(u32::MAX)])
             }
-            Version::V6 => ([word(8)?, word(16)?], [word(24)?, word(32)?]),
+            IpVersion::V6 => ([word(8)?, word(16)?], [word(24)?, word(32)?]),
         };
-        Some(Self { destination, source, ports, kind: kind(protocol, ip.version == Version::V6) })
+        Some(Self { destination, source, ports, kind: kind(protocol, ip.version == IpVersion::V6) })
     }
 
     /// Returns the key as filters of this shape see it; `None` if they need ports that it does not have.

@@ -19,7 +19,8 @@
 //! Cells: AAL5 pads to whole cells of 48 B, each of which takes 53 B on the line (ITU-T I.363.5). 65/64: PTM sends 65
 //! bytes for 64. For a frame that is not IP, the bytes after the Ethernet header and tags count as the packet.
 
-use cutline_wire::{ETHERNET, Headers, Ip, Version};
+use cutline_units::IpVersion;
+use cutline_wire::{ETHERNET, Headers, Ip};
 use std::fmt;
 use std::str::FromStr;
 
@@ -134,7 +135,7 @@ impl Overhead {
         let Some(mean) = bytes.checked_div(packets) else { return 0.0 };
         let mean = mean as u32;
         let length = mean.saturating_sub(ETHERNET as u32);
-        let ip = Ip { at: ETHERNET as u16, version: Version::V4, traffic_class: 0, length };
+        let ip = Ip { at: ETHERNET as u16, version: IpVersion::V4, traffic_class: 0, length };
         let size = self.size(mean, &Headers { payload: ETHERNET as u16, ip: Some(ip), ..Headers::default() });
         let added = f64::from(size) - f64::from(mean);
         (bytes as f64 + packets as f64 * added).max(0.0)
@@ -210,7 +211,7 @@ mod tests {
     use super::*;
 
     fn size(overhead: Overhead, packet: u32) -> u32 {
-        let ip = Ip { at: 14, version: Version::V4, traffic_class: 0, length: packet };
+        let ip = Ip { at: 14, version: IpVersion::V4, traffic_class: 0, length: packet };
         overhead.size(packet + 14, &Headers { payload: 14, ip: Some(ip), ..Headers::default() })
     }
 
@@ -262,7 +263,7 @@ mod tests {
 
     #[test]
     fn padding_of_a_short_frame_is_no_part_of_the_packet() {
-        let ip = Ip { at: 14, version: Version::V4, traffic_class: 0, length: 40 };
+        let ip = Ip { at: 14, version: IpVersion::V4, traffic_class: 0, length: 40 };
         let headers = Headers { payload: 14, ip: Some(ip), ..Headers::default() };
         assert_eq!(Overhead::Ip.size(60, &headers), 40);
         // An acknowledgement of 40 B: 14 B of Ethernet, 8 B of PPPoE, 24 B around the frame; as it arrives, padded or not.
@@ -278,7 +279,7 @@ mod tests {
     /// A frame of 1500 B that claims to hold a packet of 40 B takes its time on the link.
     #[test]
     fn a_long_frame_does_not_pass_for_padding() {
-        let ip = Ip { at: 14, version: Version::V4, traffic_class: 0, length: 40 };
+        let ip = Ip { at: 14, version: IpVersion::V4, traffic_class: 0, length: 40 };
         let headers = Headers { payload: 14, ip: Some(ip), ..Headers::default() };
         for overhead in Overhead::NAMED {
             let honest = Headers { ip: Some(Ip { length: 1500, ..ip }), ..headers };

@@ -31,8 +31,8 @@ use crate::overhead::{Overhead, ip_length};
 use cutline_aqm::{Count, Policer};
 use cutline_flow::{FlowSelector, TrafficSpec};
 use cutline_params::ParameterError;
-use cutline_units::{Bytes, Duration, Instant, Rate};
-use cutline_wire::{ETHERNET, Headers, Ip, Version};
+use cutline_units::{Bytes, Duration, Instant, IpVersion, Rate};
+use cutline_wire::{ETHERNET, Headers, Ip};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
 
@@ -451,7 +451,7 @@ fn policed_size(frame: &[u8], ip: Ip) -> u32 {
 /// Returns the size on the link of an untagged frame with an IP packet of this length.
 fn size_on_link(overhead: Overhead, length: u32) -> u32 {
     let at = ETHERNET as u16;
-    let ip = Ip { at, version: Version::V4, traffic_class: 0, length };
+    let ip = Ip { at, version: IpVersion::V4, traffic_class: 0, length };
     overhead.size(ETHERNET as u32 + length, &Headers { payload: at, ip: Some(ip), ..Headers::default() })
 }
 

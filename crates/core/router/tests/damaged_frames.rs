@@ -4,8 +4,8 @@
 use crate::common::{Memory, frame};
 use cutline_aqm::{AqmSpec, Limit, QueueSpec, TsqParams};
 use cutline_router::{Loss, Overhead, Shaper, ShaperParams};
-use cutline_units::{Dscp, Duration, Instant, Rate, RemarkTable, Streams};
-use cutline_wire::{ETHERNET, Headers, Ip, Version};
+use cutline_units::{Dscp, Duration, Instant, IpVersion, Rate, RemarkTable, Streams};
+use cutline_wire::{ETHERNET, Headers, Ip};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -125,11 +125,11 @@ fn shaper((aqm, tsq): (&str, bool), overhead: Overhead) -> Shaper {
 fn other_bytes(frame: &[u8], ip: Ip) -> Vec<u8> {
     let (mut bytes, at) = (frame.to_vec(), usize::from(ip.at));
     match ip.version {
-        Version::V4 => {
+        IpVersion::V4 => {
             bytes[at + 1] = 0;
             bytes[at + 10..at + 12].fill(0);
         }
-        Version::V6 => {
+        IpVersion::V6 => {
             bytes[at] &= 0xf0;
             bytes[at + 1] &= 0x0f;
         }
@@ -147,7 +147,7 @@ fn check_passed(sent: &[u8], came: &[u8]) -> Result<(), TestCaseError> {
     prop_assert_eq!(after.traffic_class >> 2, (ip.traffic_class >> 2) ^ 1, "re-marked");
     let ecn = after.traffic_class & 3;
     prop_assert!(ecn == ip.traffic_class & 3 || ecn == 3 && ip.traffic_class & 3 != 0, "marked if capable");
-    if ip.version == Version::V4 {
+    if ip.version == IpVersion::V4 {
         let at = usize::from(ip.at);
         let header = at..at + usize::from(came[at] & 0x0f) * 4;
         // A sum of 0 and one of 0xffff are the same number, but only the latter is right.

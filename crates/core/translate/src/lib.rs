@@ -57,7 +57,7 @@ pub use application::{
 pub use baseline::{Baseline, BaselinePoint, Margin};
 pub use cutline_flow::TrafficSpec;
 pub use decision::{Decision, Layer};
-pub use path::{IpVersion, Path};
+pub use path::Path;
 pub use protocol::{Protocol, selection};
 pub use service::{Service, code_point};
 pub use settings::{EndSystemSettings, NetworkSettings, PacedBy, PacingSettings, PlannedReservation};

@@ -1,7 +1,7 @@
 //! Properties of a path.
 
-use cutline_params::{Choice, ParameterError, Parameters};
-use cutline_units::{Bytes, Duration, Rate};
+use cutline_params::{ParameterError, Parameters};
+use cutline_units::{Bytes, Duration, IpVersion, Rate};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -13,15 +13,6 @@ const ASSUMED_MTU: u64 = 1500;
 const ASSUMED_LOSS: f64 = 0.001;
 /// The smallest MTU of a path with IPv6 (RFC 8200 section 5), B.
 const LEAST_MTU_IPV6: u64 = 1280;
-
-/// A version of the Internet protocol; the length of a header depends on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
-pub enum IpVersion {
-    /// Headers of 20 B.
-    Ipv4,
-    /// Headers of 40 B.
-    Ipv6,
-}
 
 /// Properties of a path. Unknown properties are assumed, as the parameters say. A value that is only assumed
 /// never limits a throughput: it would be wrong on a faster or longer path.
@@ -41,14 +32,14 @@ pub struct Path {
     #[param(default = None, range = (0.0, 100.0), unit = "%", source = "ITU-T Y.1541, classes 0 to 4")]
     pub loss: Option<f64>,
     /// The version of IP.
-    #[param(default = IpVersion::Ipv4, source = "the more common one")]
+    #[param(default = IpVersion::V4, source = "the more common one")]
     pub ip: IpVersion,
 }
 
 impl Path {
     fn check(&self) -> Result<(), ParameterError> {
         match self.mtu {
-            Some(mtu) if self.ip == IpVersion::Ipv6 && mtu.get() < LEAST_MTU_IPV6 => {
+            Some(mtu) if self.ip == IpVersion::V6 && mtu.get() < LEAST_MTU_IPV6 => {
                 let allowed = format!("at least {LEAST_MTU_IPV6} B with IPv6 (RFC 8200 section 5)");
                 Err(ParameterError::new("mtu", mtu, allowed))
             }
@@ -72,11 +63,8 @@ impl Path {
     }
 
     /// The IP header, B.
-    pub(crate) const fn ip_header(&self) -> u64 {
-        match self.ip {
-            IpVersion::Ipv4 => 20,
-            IpVersion::Ipv6 => 40,
-        }
+    pub(crate) fn ip_header(&self) -> u64 {
+        u64::from(self.ip.header_bytes())
     }
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 use cutline_params::{Choice as _, ParameterValue};
 use cutline_quality::spec::{CapacityProfile, ConnectionSpecification, Preset, SpecParameter, Specification};
-use cutline_units::{Bytes, Duration, Rate};
+use cutline_units::{Bytes, Duration, IpVersion, Rate};
 use proptest::prelude::*;
 
 fn ms(time: u64) -> Duration {
@@ -469,11 +469,8 @@ fn is_sound(request: &TranslationRequest, translation: &Translation) {
 
 #[test]
 fn every_class_has_settings_for_every_protocol_and_service() {
-    let paths = [
-        Path::default(),
-        path(0),
-        Path { ip: IpVersion::Ipv6, rate: Some(Rate::from_kbps(64)), ..path(600) },
-    ];
+    let paths =
+        [Path::default(), path(0), Path { ip: IpVersion::V6, rate: Some(Rate::from_kbps(64)), ..path(600) }];
     for class in ApplicationProfile::NAMES {
         let application = ApplicationProfile::from_values(class, []).unwrap();
         for protocol in [None].into_iter().chain(Protocol::ALL.iter().copied().map(Some)) {
@@ -540,8 +537,8 @@ fn any_path() -> impl Strategy<Value = Path> {
     let rtt = prop::option::of((0..60_000_000_000_u64).prop_map(Duration::from_nanos));
     let rate = prop::option::of((1_000..1_000_000_000_000_u64).prop_map(Rate::from_bps));
     let loss = prop::option::of(0.0..=100.0_f64);
-    let ipv4 = prop::option::of(576..=65_535_u64).prop_map(|mtu| (mtu, IpVersion::Ipv4));
-    let ipv6 = prop::option::of(1280..=65_535_u64).prop_map(|mtu| (mtu, IpVersion::Ipv6));
+    let ipv4 = prop::option::of(576..=65_535_u64).prop_map(|mtu| (mtu, IpVersion::V4));
+    let ipv6 = prop::option::of(1280..=65_535_u64).prop_map(|mtu| (mtu, IpVersion::V6));
     (rtt, rate, loss, prop_oneof![ipv4, ipv6]).prop_map(|(rtt, rate, loss, (mtu, ip))| Path {
         rtt,
         rate,

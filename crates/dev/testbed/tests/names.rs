@@ -46,12 +46,10 @@ const SHARED: [(&str, &[&str]); 4] = [
         &[
             "AckPath",
             "FlowSpec",
-            "IpVersion",
             "LinkSpec",
             "Perspective",
             "ReservationStatus",
             "Transport",
-            "Version",
         ],
     ),
     (

@@ -19,7 +19,7 @@ fn every_option(trace: &SessionTrace) -> Result<QosOptions, UnknownService> {
     let both = ConnectionSpecification { send: specification.clone(), receive: specification, profile: None };
     let params = RenegotiationParams { patience: Duration::from_secs(9), ..RenegotiationParams::default() };
     let alternatives = Alternatives { specifications: vec![both.clone()], params };
-    let path = Path { rate: Some(Rate::from_mbps(4)), ip: IpVersion::Ipv6, ..Path::default() };
+    let path = Path { rate: Some(Rate::from_mbps(4)), ip: IpVersion::V6, ..Path::default() };
     let allocation = AllocationOptions::new(SchedulingClass::RealTime).if_refused(IfRefused::BestEffort);
     QosOptions::new(both)
         .peer(Peer::Speaks)
@@ -50,7 +50,7 @@ fn every_option(trace: &SessionTrace) -> Result<QosOptions, UnknownService> {
 #[test]
 fn every_option_can_be_set() {
     let options = format!("{:?}", every_option(&SessionTrace::default()).unwrap());
-    for expected in ["Adaptive", "Tfrc", "RealTime", "BestEffort", "Ipv6", "Count", "SessionTrace"] {
+    for expected in ["Adaptive", "Tfrc", "RealTime", "BestEffort", "ip: V6", "Count", "SessionTrace"] {
         assert!(options.contains(expected), "{expected}: {options}");
     }
     for marking in [Marking::Fixed(Hint::from_level(3)), Marking::Dscp(Dscp::new(46).unwrap())] {

@@ -1,7 +1,7 @@
 //! The types that a parameter's field may have.
 
-use crate::{ParameterKind, ParameterValue};
-use cutline_units::{Bytes, Distribution, Duration, Hint, Rate};
+use crate::{Choice, ParameterKind, ParameterValue};
+use cutline_units::{Bytes, Distribution, Duration, Hint, IpVersion, Rate};
 
 /// A type of field. Enums get it with the derive of [`crate::Choice`].
 pub trait ParameterType: Sized + 'static {
@@ -169,6 +169,28 @@ impl ParameterType for bool {
     fn from_value(value: &ParameterValue) -> Self {
         let ParameterValue::Flag(flag) = *value else { unchecked(value, "true or false") };
         flag
+    }
+}
+
+impl Choice for IpVersion {
+    const NAMES: &'static [&'static str] = &["ipv4", "ipv6"];
+    const ALL: &'static [Self] = &[Self::V4, Self::V6];
+}
+
+impl ParameterType for IpVersion {
+    type Range = ();
+
+    fn kind((): ()) -> ParameterKind {
+        ParameterKind::Choice(Self::NAMES)
+    }
+
+    fn to_value(&self) -> ParameterValue {
+        ParameterValue::Choice(self.name().into())
+    }
+
+    fn from_value(value: &ParameterValue) -> Self {
+        let ParameterValue::Choice(name) = value else { unchecked(value, "a name") };
+        Self::from_name(name).unwrap_or_else(|| unchecked(value, "one of the names"))
     }
 }
 

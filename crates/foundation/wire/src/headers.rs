@@ -22,7 +22,7 @@
 
 use crate::fragments::{Fragment, FragmentFlows};
 use crate::tunnels;
-use cutline_units::{Dscp, Ecn};
+use cutline_units::{Dscp, Ecn, IpVersion};
 use std::ops::RangeInclusive;
 
 /// Length of the Ethernet header without tags: two addresses and the type, bytes.
@@ -59,20 +59,11 @@ pub struct Ip {
     /// Offset in the frame, bytes.
     pub at: u16,
     /// Version of IP.
-    pub version: Version,
+    pub version: IpVersion,
     /// DSCP and ECN as received.
     pub traffic_class: u8,
     /// Length according to its header, header included, bytes.
     pub length: u32,
-}
-
-/// The version of IP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Version {
-    /// RFC 791.
-    V4,
-    /// RFC 8200.
-    V6,
 }
 
 /// Keys that distinguish flows and hosts.
@@ -187,7 +178,7 @@ pub fn transport(frame: &[u8], ip: Ip) -> Option<(u8, u32)> {
     let (at, end) = (usize::from(ip.at), usize::from(ip.at) + ip.length as usize);
     let packet = frame.get(..end)?;
     let (protocol, ports) = match ip.version {
-        Version::V4 => {
+        IpVersion::V4 => {
             let header = packet.get(at..at + IPV4)?;
             let ports = if half(header, 6)? & FRAGMENT_V4 != 0 {
                 0
@@ -197,7 +188,7 @@ pub fn transport(frame: &[u8], ip: Ip) -> Option<(u8, u32)> {
             };
             (header[9], ports)
         }
-        Version::V6 => {
+        IpVersion::V6 => {
             let Upper { protocol, ports, fragment, .. } =
                 upper_layer(packet, at + IPV6, *packet.get(at + 6)?);
             (protocol, if fragment.is_some() || is_encrypted(protocol) { 0 } else { ports })
@@ -268,7 +259,7 @@ fn ipv4(frame: &[u8], at: usize, keys: FlowKeys, hash: u64, depth: u8) -> Option
             .then(|| (u32::from(half(header, 4).unwrap_or_default()), fragments & OFFSET_V4 == 0)),
     };
     let (hash, fragment) = flow(bytes, addresses, upper, 0, keys, depth);
-    let ip = Ip { at: at as u16, version: Version::V4, traffic_class: header[1], length: length as u32 };
+    let ip = Ip { at: at as u16, version: IpVersion::V4, traffic_class: header[1], length: length as u32 };
     let hosts = [12, 16].map(|at| fold(mix(keys.salt, word(header, at - 4) & 0xffff_ffff)));
     Some(Packet { ip, hash, hosts, fragment })
 }
@@ -287,7 +278,7 @@ fn ipv6(frame: &[u8], at: usize, keys: FlowKeys, hash: u64, depth: u8) -> Option
     let addresses = [source[0], source[1], destination[0], destination[1]].into_iter().fold(hash, mix);
     let label = word(header, 0) >> 32 & 0xf_ffff;
     let (hash, fragment) = flow(bytes, addresses, upper, label, keys, depth);
-    let ip = Ip { at: at as u16, version: Version::V6, traffic_class, length: length as u32 };
+    let ip = Ip { at: at as u16, version: IpVersion::V6, traffic_class, length: length as u32 };
     let hosts = [source, destination].map(|address| {
         let [high, low] = keys.host(address);
         fold(mix(mix(keys.salt, high), low))

@@ -21,5 +21,5 @@ mod tunnels;
 
 pub use fields::{LONGEST_TIME, Reader, Writer};
 pub use fragments::{Fragment, FragmentFlows};
-pub use headers::{ETHERNET, FlowKeys, Headers, Ip, Version, mix, transport};
+pub use headers::{ETHERNET, FlowKeys, Headers, Ip, mix, transport};
 pub use traffic_class::{set_ce, set_dscp};

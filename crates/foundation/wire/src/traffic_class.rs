@@ -5,8 +5,8 @@
 //! is needed, and a wrong checksum stays as wrong as it was. Example of RFC 1624 section 4: HC = 0xDD2F,
 //! m = 0x5555, m' = 0x3285 gives 0x0000. The transport's checksums do not cover these bits (RFC 9293 section 3.1).
 
-use crate::headers::{Ip, Version};
-use cutline_units::Dscp;
+use crate::headers::Ip;
+use cutline_units::{Dscp, IpVersion};
 
 /// The two bits of CE (RFC 3168 section 5).
 const CE: u8 = 0b11;
@@ -28,8 +28,8 @@ pub fn set_ce(frame: &mut [u8], ip: &mut Ip) {
 fn set(frame: &mut [u8], ip: &mut Ip, traffic_class: u8) {
     let header = &mut frame[usize::from(ip.at)..];
     match ip.version {
-        Version::V4 => set_v4(header, traffic_class),
-        Version::V6 => set_v6(header, traffic_class),
+        IpVersion::V4 => set_v4(header, traffic_class),
+        IpVersion::V6 => set_v6(header, traffic_class),
     }
     ip.traffic_class = traffic_class;
 }

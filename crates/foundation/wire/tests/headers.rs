@@ -1,7 +1,7 @@
 //! The walk over a frame's headers: beside etherparse on frames that are right, and unharmed by those that are not.
 
-use cutline_units::{Dscp, Ecn};
-use cutline_wire::{Headers, Version};
+use cutline_units::{Dscp, Ecn, IpVersion};
+use cutline_wire::Headers;
 use etherparse::{
     EtherType, Ethernet2Header, IpFragOffset, IpNumber, Ipv4Header, Ipv6FlowLabel, Ipv6Header,
     LaxSlicedPacket, NetSlice, SingleVlanHeader, VlanId,
@@ -139,7 +139,7 @@ proptest! {
         let ip = headers.ip.expect("the frame is IP");
         prop_assert_eq!(usize::from(headers.payload), 14 + 4 * recipe.tags);
         prop_assert_eq!(usize::from(ip.at), at);
-        prop_assert_eq!(ip.version, if recipe.v6 { Version::V6 } else { Version::V4 });
+        prop_assert_eq!(ip.version, if recipe.v6 { IpVersion::V6 } else { IpVersion::V4 });
         prop_assert_eq!(ip.traffic_class, recipe.traffic_class);
         prop_assert_eq!(ip.length as usize, frame.len() - at - recipe.padding);
         prop_assert_eq!(ip.dscp(), Dscp::new(recipe.traffic_class >> 2).unwrap());

@@ -32,4 +32,4 @@ pub use interface::{Address, Interface, interfaces};
 pub use monitor::{Monitor, NetworkChanges, Touched, TrafficMonitor};
 pub use route::{Hop, KernelRoute, NoRoute, Question, RouteLookup};
 pub use traffic_control::{ClassId, Counters, HtbShaper, MAJOR, ShaperOptions, sweep};
-pub use uses::{InterfaceUse, IpVersion, uses};
+pub use uses::{InterfaceUse, uses};

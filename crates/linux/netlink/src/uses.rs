@@ -7,6 +7,7 @@
 use crate::Error;
 use crate::channel::Channel;
 use crate::interface::own_address;
+use cutline_units::IpVersion;
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressMessage, AddressProtocol};
 use netlink_packet_route::link::{
@@ -29,15 +30,6 @@ pub enum InterfaceUse {
     Upper(String),
     /// Packets that arrive at it are forwarded, those of IPv4 or those of IPv6.
     Forwarding(IpVersion),
-}
-
-/// A version of IP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IpVersion {
-    /// IPv4.
-    V4,
-    /// IPv6.
-    V6,
 }
 
 impl fmt::Display for InterfaceUse {

@@ -3,13 +3,13 @@
 //! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-netlink`.
 
 use cutline_netlink::{
-    Address, Hop, Interface, InterfaceUse, IpVersion, KernelRoute, Monitor, NetworkChanges, NoRoute,
-    Question, RouteLookup, interfaces, uses,
+    Address, Hop, Interface, InterfaceUse, KernelRoute, Monitor, NetworkChanges, NoRoute, Question,
+    RouteLookup, interfaces, uses,
 };
 use cutline_sys::namespace::Namespace;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_testbed::may_make_namespaces;
-use cutline_units::{Bytes, Duration};
+use cutline_units::{Bytes, Duration, IpVersion};
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 use std::net::IpAddr;
 

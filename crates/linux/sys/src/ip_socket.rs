@@ -10,6 +10,7 @@ use crate::sendmsg::{
     IP_PKTINFO, IPV6_RECVPKTINFO, Name, push_control, send_message, sockaddr_v4, sockaddr_v6,
 };
 use crate::sockopt::{SO_RCVBUF, SO_RCVBUFFORCE, SO_RXQ_OVFL, SocketOption, check};
+use cutline_units::IpVersion;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::net::sockopt::set_socket_reuseaddr;
 use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, bind, socket_with};
@@ -45,29 +46,10 @@ const RETURN_CONSTANT: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 const LONGEST: usize = 65_536;
 const HEADER_V6: usize = 40;
 
-/// A version of IP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Version {
-    /// IPv4.
-    V4,
-    /// IPv6.
-    V6,
-}
-
-impl Version {
-    /// Returns the version of an address.
-    pub const fn of(address: IpAddr) -> Self {
-        match address {
-            IpAddr::V4(_) => Self::V4,
-            IpAddr::V6(_) => Self::V6,
-        }
-    }
-
-    const fn family(self) -> AddressFamily {
-        match self {
-            Self::V4 => AddressFamily::INET,
-            Self::V6 => AddressFamily::INET6,
-        }
+const fn family(version: IpVersion) -> AddressFamily {
+    match version {
+        IpVersion::V4 => AddressFamily::INET,
+        IpVersion::V6 => AddressFamily::INET6,
     }
 }
 
@@ -115,7 +97,7 @@ enum Headers {
 #[derive(Debug)]
 pub struct IpSocket {
     fd: OwnedFd,
-    version: Version,
+    version: IpVersion,
     headers: Headers,
     /// The protocol whose packets are taken, where packets of others come as well.
     protocol: u8,
@@ -130,14 +112,14 @@ impl IpSocket {
     ///
     /// # Errors
     /// When the process may not.
-    pub fn raw(version: Version, protocol: u8, intercepts: bool) -> io::Result<Self> {
+    pub fn raw(version: IpVersion, protocol: u8, intercepts: bool) -> io::Result<Self> {
         let number = NonZeroU32::new(protocol.into()).map(Protocol::from_raw);
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let fd = socket_with(version.family(), SocketType::RAW, flags, number)?;
-        let headers = if version == Version::V4 { Headers::V4 } else { Headers::None };
+        let fd = socket_with(family(version), SocketType::RAW, flags, number)?;
+        let headers = if version == IpVersion::V4 { Headers::V4 } else { Headers::None };
         let this = Self { fd, version, headers, protocol, buffer: vec![0; LONGEST], dropped: 0 };
         this.prepare()?;
-        if intercepts && version == Version::V4 {
+        if intercepts && version == IpVersion::V4 {
             IP_ROUTER_ALERT.set(&this.fd, 1)?;
         }
         Ok(this)
@@ -152,7 +134,7 @@ impl IpSocket {
         let number = NonZeroU32::new(libc::IPPROTO_RAW as u32).map(Protocol::from_raw);
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let fd = socket_with(AddressFamily::INET6, SocketType::RAW, flags, number)?;
-        let (version, headers) = (Version::V6, Headers::V6);
+        let (version, headers) = (IpVersion::V6, Headers::V6);
         let this = Self { fd, version, headers, protocol, buffer: vec![0; LONGEST], dropped: 0 };
         this.prepare()?;
         // Before the socket is in the list of those that intercept.
@@ -165,7 +147,7 @@ impl IpSocket {
     ///
     /// # Errors
     /// When the process may not.
-    pub fn raw_sender(version: Version, protocol: u8) -> io::Result<Self> {
+    pub fn raw_sender(version: IpVersion, protocol: u8) -> io::Result<Self> {
         Self::raw(version, protocol, false)?.only_sending()
     }
 
@@ -173,7 +155,7 @@ impl IpSocket {
     ///
     /// # Errors
     /// When the process may not.
-    pub fn udp_sender(version: Version) -> io::Result<Self> {
+    pub fn udp_sender(version: IpVersion) -> io::Result<Self> {
         Self::udp(version, 0)?.only_sending()
     }
 
@@ -195,9 +177,9 @@ impl IpSocket {
     ///
     /// # Errors
     /// When the port is in use, or the process may not.
-    pub fn udp(version: Version, port: u16) -> io::Result<Self> {
+    pub fn udp(version: IpVersion, port: u16) -> io::Result<Self> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let fd = socket_with(version.family(), SocketType::DGRAM, flags, None)?;
+        let fd = socket_with(family(version), SocketType::DGRAM, flags, None)?;
         let this = Self {
             fd,
             version,
@@ -209,8 +191,8 @@ impl IpSocket {
         this.prepare()?;
         set_socket_reuseaddr(&this.fd, false)?;
         let any: SocketAddr = match version {
-            Version::V4 => (Ipv4Addr::UNSPECIFIED, port).into(),
-            Version::V6 => {
+            IpVersion::V4 => (Ipv4Addr::UNSPECIFIED, port).into(),
+            IpVersion::V6 => {
                 IPV6_V6ONLY.set(&this.fd, 1)?;
                 (Ipv6Addr::UNSPECIFIED, port).into()
             }
@@ -226,12 +208,12 @@ impl IpSocket {
         }
         SO_RXQ_OVFL.set(&self.fd, 1)?;
         match self.version {
-            Version::V4 => {
+            IpVersion::V4 => {
                 IP_PKTINFO.set(&self.fd, 1)?;
                 IP_TRANSPARENT.set(&self.fd, 1)?;
                 IP_MTU_DISCOVER.set(&self.fd, libc::IP_PMTUDISC_DONT)
             }
-            Version::V6 => {
+            IpVersion::V6 => {
                 IPV6_RECVPKTINFO.set(&self.fd, 1)?;
                 IPV6_RECVHOPLIMIT.set(&self.fd, 1)?;
                 IPV6_TRANSPARENT.set(&self.fd, 1)
@@ -265,7 +247,7 @@ impl IpSocket {
         let ttl = i32::from(message.ttl).to_ne_bytes();
         let index = message.interface.to_ne_bytes();
         let name = match (self.version, message.source, destination) {
-            (Version::V4, IpAddr::V4(source), IpAddr::V4(to)) => {
+            (IpVersion::V4, IpAddr::V4(source), IpAddr::V4(to)) => {
                 let info = [&index[..], &source.octets(), &[0; 4]].concat();
                 push_control(&mut control, (libc::IPPROTO_IP, libc::IP_PKTINFO), &info);
                 push_control(&mut control, (libc::IPPROTO_IP, libc::IP_TTL), &ttl);
@@ -274,7 +256,7 @@ impl IpSocket {
                 }
                 Name::V4(sockaddr_v4(to, port))
             }
-            (Version::V6, IpAddr::V6(source), IpAddr::V6(to)) => {
+            (IpVersion::V6, IpAddr::V6(source), IpAddr::V6(to)) => {
                 let info = [&source.octets()[..], &index].concat();
                 push_control(&mut control, (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO), &info);
                 push_control(&mut control, (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT), &ttl);
@@ -465,7 +447,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "needs a datagram socket, which Miri has not")]
     fn a_datagram_has_its_interface_and_both_addresses() {
-        let Ok(mut socket) = IpSocket::udp(Version::V4, 0) else { return };
+        let Ok(mut socket) = IpSocket::udp(IpVersion::V4, 0) else { return };
         let port = match rustix::net::getsockname(&socket).unwrap().try_into().unwrap() {
             SocketAddr::V4(address) => address.port(),
             SocketAddr::V6(_) => unreachable!("the socket has IPv4"),
@@ -490,7 +472,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "needs a datagram socket, which Miri has not")]
     fn a_sender_receives_nothing() {
-        let Ok(sender) = IpSocket::udp_sender(Version::V4) else { return };
+        let Ok(sender) = IpSocket::udp_sender(IpVersion::V4) else { return };
         let SocketAddr::V4(own) = rustix::net::getsockname(&sender).unwrap().try_into().unwrap() else {
             unreachable!("the socket has IPv4")
         };
@@ -511,7 +493,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "needs a datagram socket, which Miri has not")]
     fn messages_without_room_are_counted() {
-        let Ok(mut socket) = IpSocket::udp(Version::V4, 0) else { return };
+        let Ok(mut socket) = IpSocket::udp(IpVersion::V4, 0) else { return };
         SO_RCVBUF.set(&socket, 0).unwrap();
         let (given, wanted) = socket.receive_buffer().unwrap();
         assert!(given < wanted, "{given} of {wanted}");

@@ -34,8 +34,7 @@ use cutline_rsvp::encapsulation::Encapsulation;
 use cutline_rsvp::engine::EngineParams;
 use cutline_rsvp::integrity::IntegrityConfig;
 use cutline_service::{SocketFile, regular_file};
-use cutline_sys::ip_socket::Version;
-use cutline_units::{Duration, Rate};
+use cutline_units::{Duration, IpVersion, Rate};
 use std::path::{Path, PathBuf};
 
 /// Content of a configuration file.
@@ -63,7 +62,7 @@ pub struct InterfaceSpec {
     /// Its name.
     pub name: String,
     /// The version of IP.
-    pub version: Version,
+    pub version: IpVersion,
     /// The rate of its link.
     pub rate: Rate,
     /// Share of the link that can be reserved.
@@ -223,8 +222,8 @@ impl InterfaceSpec {
     /// Returns its name in messages. That of IPv6 has the version, because IPv4 may have an entry of the same name.
     fn label(&self) -> String {
         match self.version {
-            Version::V4 => self.name.clone(),
-            Version::V6 => format!("{} (IPv6)", self.name),
+            IpVersion::V4 => self.name.clone(),
+            IpVersion::V6 => format!("{} (IPv6)", self.name),
         }
     }
 
@@ -309,7 +308,7 @@ fn interface(table: &TableReader<'_>) -> Option<InterfaceSpec> {
     let name = table.required("name", &kind::interface());
     let rate = table.required("rate", &kind::rate());
     let version = kind::integer(4, 6).only("4 or 6", |version| *version != 5);
-    let version = if table.or("version", &version, 4) == 4 { Version::V4 } else { Version::V6 };
+    let version = if table.or("version", &version, 4) == 4 { IpVersion::V4 } else { IpVersion::V6 };
     let share = ShareParams::from_values(parameter::values(table, &ShareParams::describe()));
     let share = parameter::checked(table, share);
     let control = control(table);
@@ -429,7 +428,7 @@ mod tests {
         assert_eq!(config.socket, Path::new("/run/x.sock"));
         assert_eq!((config.params.refresh, config.params.refresh_reduction), (Duration::from_secs(5), false));
         let [v4, v6] = &config.interfaces[..] else { panic!("two interfaces") };
-        assert_eq!((v4.version, &v4.control, v4.share.share), (Version::V4, &InstallerKind::None, 0.5));
+        assert_eq!((v4.version, &v4.control, v4.share.share), (IpVersion::V4, &InstallerKind::None, 0.5));
         let router = Some("fd00::1".parse().unwrap());
         assert_eq!((v6.encapsulation, &v6.control), (Encapsulation::Udp { router }, &InstallerKind::TC));
     }

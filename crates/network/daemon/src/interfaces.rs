@@ -10,7 +10,7 @@ use crate::installers::Installers;
 use crate::network::{KernelInterface, Network};
 use cutline_netlink::Interface;
 use cutline_rsvp::engine::{Engine, InterfaceConfig, InterfaceId};
-use cutline_sys::ip_socket::Version;
+use cutline_units::IpVersion;
 use std::net::IpAddr;
 
 /// An interface of the file.
@@ -178,8 +178,8 @@ fn look<'i>(spec: &InterfaceSpec, all: &'i [Interface]) -> Result<(Seen, &'i Int
     let interface = interface.ok_or("there is no interface of this name; it is used when it appears")?;
     let is_link_local = |address: &IpAddr| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
     let mut its = interface.addresses.iter().map(|own| own.address);
-    let address = its.find(|address| Version::of(*address) == spec.version && !is_link_local(address));
-    let version = if spec.version == Version::V4 { 4 } else { 6 };
+    let address = its.find(|address| IpVersion::of(*address) == spec.version && !is_link_local(address));
+    let version = if spec.version == IpVersion::V4 { 4 } else { 6 };
     let address =
         address.ok_or_else(|| format!("it has no address of IPv{version}; it is used when it has one"))?;
     let mtu = u32::try_from(interface.mtu.get()).unwrap_or(u32::MAX);

@@ -3,8 +3,9 @@
 use cutline_rsvp::encapsulation::{Carrier, Encapsulation, PORT_FROM_HOSTS, PORT_TO_HOSTS, PROTOCOL};
 use cutline_rsvp::engine::{ArrivedMessage, Datagram, InterfaceId};
 use cutline_sys::SysError;
-use cutline_sys::ip_socket::{IpSocket, OutgoingPacket, Version};
+use cutline_sys::ip_socket::{IpSocket, OutgoingPacket};
 use cutline_sys::packet::{LinkAddress, NeighbourSocket};
+use cutline_units::IpVersion;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
@@ -17,7 +18,7 @@ pub struct KernelInterface {
     pub id: InterfaceId,
     /// The kernel's number.
     pub index: u32,
-    pub version: Version,
+    pub version: IpVersion,
     pub address: IpAddr,
 }
 
@@ -25,7 +26,7 @@ pub struct KernelInterface {
 #[derive(Debug)]
 struct Socket {
     inner: IpSocket,
-    version: Version,
+    version: IpVersion,
     carrier: Carrier,
 }
 
@@ -41,7 +42,7 @@ struct Exit {
 }
 
 impl Exit {
-    fn open(version: Version, encapsulation: Encapsulation) -> Result<Self, SysError> {
+    fn open(version: IpVersion, encapsulation: Encapsulation) -> Result<Self, SysError> {
         let failed =
             |error| SysError::privileged("a socket to send messages cannot be opened", "CAP_NET_RAW", error);
         let has_raw = is_raw(encapsulation);
@@ -75,7 +76,7 @@ impl Network {
     ///
     /// # Errors
     /// When the process may not, or another one has a port of the protocol.
-    pub fn open(interfaces: &[(Version, Encapsulation)]) -> Result<Self, SysError> {
+    pub fn open(interfaces: &[(IpVersion, Encapsulation)]) -> Result<Self, SysError> {
         let mut sockets: Vec<Socket> = Vec::new();
         for (version, encapsulation) in interfaces.iter().copied() {
             let raw = is_raw(encapsulation);
@@ -88,7 +89,7 @@ impl Network {
                     |error| SysError::privileged("a raw socket cannot be opened", "CAP_NET_RAW", error);
                 let socket = IpSocket::raw(version, PROTOCOL, true).map_err(failed)?;
                 sockets.push(Socket { inner: socket, version, carrier: Carrier::Raw });
-                if version == Version::V6 {
+                if version == IpVersion::V6 {
                     let socket = IpSocket::interceptor_v6(PROTOCOL).map_err(failed)?;
                     sockets.push(Socket { inner: socket, version, carrier: Carrier::Raw });
                 }

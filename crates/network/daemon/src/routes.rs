@@ -3,8 +3,8 @@
 use crate::network::KernelInterface;
 use cutline_netlink::{Error, KernelRoute as Kernel, Monitor, NetworkChanges, Question, RouteLookup};
 use cutline_rsvp::engine::{Datagram, InterfaceId, Route, RouteKey};
-use cutline_sys::ip_socket::Version;
 use cutline_sys::packet::LinkAddress;
+use cutline_units::IpVersion;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -130,12 +130,12 @@ impl Routes {
             answer = self.router.route(Question { incoming: None, ..question });
         }
         let Ok(Kernel::Leaves(hop)) = answer else { return None };
-        let version = Version::of(destination);
+        let version = IpVersion::of(destination);
         let link = links.iter().find(|link| link.index == hop.interface && link.version == version)?;
         let is_group = destination.is_multicast();
         // A next hop of the other version of IP has no messages of this one.
         let next = hop.next_hop.unwrap_or(destination);
-        let next = (!is_group && Version::of(next) == version).then_some(next);
+        let next = (!is_group && IpVersion::of(next) == version).then_some(next);
         Some((link.id, next))
     }
 }

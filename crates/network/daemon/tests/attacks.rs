@@ -31,9 +31,9 @@ use cutline_rsvp::message::{
 use cutline_rsvp::object::{
     Acknowledgement, Challenge, ErrorSpec, Hop, IdList, Ids, Sender, Session, Style, code,
 };
-use cutline_sys::ip_socket::{IpSocket, OutgoingPacket, Version};
+use cutline_sys::ip_socket::{IpSocket, OutgoingPacket};
 use cutline_testbed::outputs::{full_pipe, terminated};
-use cutline_units::Duration;
+use cutline_units::{Duration, IpVersion};
 use plan::{Assault, Attack, Plan, Victim};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{PipeReader, Read as _, Write as _};
@@ -127,11 +127,11 @@ impl Router {
         net.others.insert(("r1", "south"), "rate = '10 Mbit/s'\nshare = 0.5".to_owned());
         net.node("r3").ip_batch("route replace 10.9.9.9 via 10.1.3.1").unwrap();
         let open = || {
-            let socket = IpSocket::raw(Version::V4, 46, false).unwrap();
+            let socket = IpSocket::raw(IpVersion::V4, 46, false).unwrap();
             (socket, cutline_netlink::Interface::named("west").unwrap().index)
         };
         let (stranger, interface) = net.node("r3").within(open).unwrap();
-        let spy = net.node("r1").within(|| IpSocket::raw(Version::V4, 46, true).unwrap()).unwrap();
+        let spy = net.node("r1").within(|| IpSocket::raw(IpVersion::V4, 46, true).unwrap()).unwrap();
         for node in ["a", "r2", "b"] {
             net.start(node);
         }

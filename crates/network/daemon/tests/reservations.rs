@@ -5,8 +5,8 @@
 use crate::common::{A, B, Net, announce, bucket, eventually, hear, reserve};
 use cutline_provision::protocol::{Reply, Request};
 use cutline_provision::{Access, DaemonClient, Demand, Direction, GrantEvent, Reason, open};
-use cutline_sys::ip_socket::{IpSocket, OutgoingPacket, Version};
-use cutline_units::Duration;
+use cutline_sys::ip_socket::{IpSocket, OutgoingPacket};
+use cutline_units::{Duration, IpVersion};
 use rustix::process::Signal;
 use std::net::UdpSocket;
 
@@ -186,7 +186,7 @@ fn forged_and_replayed_messages_are_refused_and_counted() {
     std::fs::set_permissions(&keys, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     net.interface = format!("keys = '{}'", keys.display());
     // It gets the router's messages.
-    let mut spy = net.node("r1").within(|| IpSocket::raw(Version::V4, 46, true).unwrap()).unwrap();
+    let mut spy = net.node("r1").within(|| IpSocket::raw(IpVersion::V4, 46, true).unwrap()).unwrap();
     net.start_all();
     let (_sender, _receiver) = set_up(&net, 5000);
     let mut path = None;
@@ -199,7 +199,7 @@ fn forged_and_replayed_messages_are_refused_and_counted() {
         path.is_some()
     });
     let recorded = path.unwrap();
-    let attacker = net.node("a").within(|| IpSocket::raw(Version::V4, 46, false).unwrap()).unwrap();
+    let attacker = net.node("a").within(|| IpSocket::raw(IpVersion::V4, 46, false).unwrap()).unwrap();
     let index = net.node("a").within(|| cutline_netlink::Interface::named("eth0").unwrap().index).unwrap();
     let send = |payload: &[u8]| {
         let (source, destination) = (A.parse().unwrap(), (B.parse().unwrap(), 0));

@@ -8,9 +8,9 @@ use cutline_provision::DaemonClient;
 use cutline_provision::protocol::Reply;
 use cutline_rsvp::message::{Body, Descriptor, Message, Path, PathErr, PathTear, Resv, ResvErr, ResvTear};
 use cutline_rsvp::object::{ErrorSpec, Hop, Sender, Session, Style, code};
-use cutline_sys::ip_socket::{IpSocket, OutgoingPacket, Version};
+use cutline_sys::ip_socket::{IpSocket, OutgoingPacket};
 use cutline_sys::now;
-use cutline_units::Duration;
+use cutline_units::{Duration, IpVersion};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -37,7 +37,7 @@ impl Stranger {
     fn new(net: &Net) -> Self {
         net.node("r3").ip_batch("route replace 10.9.9.9 via 10.1.3.1").unwrap();
         let open = || {
-            let socket = IpSocket::raw(Version::V4, 46, false).unwrap();
+            let socket = IpSocket::raw(IpVersion::V4, 46, false).unwrap();
             (socket, cutline_netlink::Interface::named("west").unwrap().index)
         };
         let (socket, interface) = net.node("r3").within(open).unwrap();

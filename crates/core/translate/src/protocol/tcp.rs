@@ -11,10 +11,10 @@
 use super::{Ends, Protocol, ProtocolTranslator, buffer, pacing};
 use crate::baseline;
 use crate::decision::{Chosen, Decisions};
-use crate::path::{IpVersion, Path};
+use crate::path::Path;
 use crate::settings::{EndSystemSettings, PacedBy};
 use crate::stream::{Packets, Stream};
-use cutline_units::{Bytes, Rate};
+use cutline_units::{Bytes, IpVersion, Rate};
 
 /// The header, B.
 const HEADER: u64 = 20;
@@ -171,8 +171,8 @@ fn mss(send: &Stream<'_>) -> Chosen<Bytes> {
     let source = "RFC 9293 section 3.7.1";
     let headers = send.path.ip_header() + HEADER;
     let (packet, smallest) = match send.path.ip {
-        IpVersion::Ipv4 => (send.path.packet(), 536),
-        IpVersion::Ipv6 => (send.path.packet(), 1220),
+        IpVersion::V4 => (send.path.packet(), 536),
+        IpVersion::V6 => (send.path.packet(), 1220),
     };
     let fits = packet.min(ETHERNET) - headers;
     if let (Some(rate), Some(budget)) = (send.path.rate, send.budget()) {

@@ -8,7 +8,8 @@
 //! - An overhead makes a size of every frame.
 
 use cutline_router::Overhead;
-use cutline_wire::{ETHERNET, FlowKeys, FragmentFlows, Headers, Ip, Version};
+use cutline_units::IpVersion;
+use cutline_wire::{ETHERNET, FlowKeys, FragmentFlows, Headers, Ip};
 
 /// Behind the frame, where nothing may look.
 const OTHER_BYTES: [u8; 3] = [0, 0xff, 0x45];
@@ -23,8 +24,8 @@ pub fn parse(frame: &[u8]) -> bool {
     let Some(ip) = headers.ip else { return headers.flow != 0 };
     let end = usize::from(ip.at) + ip.length as usize;
     let header = match ip.version {
-        Version::V4 => 20,
-        Version::V6 => 40,
+        IpVersion::V4 => 20,
+        IpVersion::V6 => 40,
     };
     assert!(usize::from(ip.at) >= usize::from(headers.payload), "the packet is in the payload");
     assert!(ip.length >= header && end <= frame.len(), "the packet ends in the frame");
@@ -61,8 +62,8 @@ fn check_salt(frame: &[u8], ip: Ip) {
 fn check_traffic_class(frame: &[u8], ip: Ip) {
     let (mut marked, at) = (frame.to_vec(), usize::from(ip.at));
     match ip.version {
-        Version::V4 => marked[at + 1] ^= 0xff,
-        Version::V6 => {
+        IpVersion::V4 => marked[at + 1] ^= 0xff,
+        IpVersion::V6 => {
             marked[at] ^= 0x0f;
             marked[at + 1] ^= 0xf0;
         }

@@ -13,8 +13,7 @@ use cutline_provision::Access;
 use cutline_rsvp::admission::ShareParams;
 use cutline_rsvp::encapsulation::Encapsulation;
 use cutline_rsvp::engine::EngineParams;
-use cutline_sys::ip_socket::Version;
-use cutline_units::{Duration, Rate};
+use cutline_units::{Duration, IpVersion, Rate};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -70,7 +69,7 @@ impl Agents {
         let socket = self.access(node).socket;
         let spec = |place: &Place| InterfaceSpec {
             name: place.interface.clone(),
-            version: Version::V4,
+            version: IpVersion::V4,
             rate: place.rate,
             share: share(),
             control: InstallerKind::TC,
