@@ -5,8 +5,8 @@
 
 use crate::errors::{Lost, NoPeer, OptionError, Refused};
 use cutline_bindings::{
-    AnyAddress, AnySocket, CallFailure, Event, EventKind, EventOrigin, Mib, Options, Reason,
-    ReservationEvent, ReservationEventKind, Side, SocketPlace, SocketType, Standing, errno_of, is_direct,
+    AnyAddress, AnySocket, CallFailure, Event, EventKind, EventOrigin, GrantState, Mib, Options, Reason,
+    ReservationEvent, ReservationEventKind, Side, SocketPlace, SocketType, errno_of, is_direct,
     measure_names, parameter_names, system_message,
 };
 use cutline_socket::{ConnectionHandle, Event as QosEvent, Interruptible, QosError};
@@ -377,7 +377,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
         ("ORIGINS", EventOrigin::names()),
         ("MEASURES", measure_names()),
         ("PARAMETERS", parameter_names()),
-        ("STANDINGS", Standing::names()),
+        ("STANDINGS", GrantState::names()),
         ("REASONS", Reason::names()),
         ("RESERVATION_KINDS", ReservationEventKind::names()),
     ] {

@@ -2,14 +2,14 @@
 
 use crate::table::{Table, cells, titles};
 use cutline_records::Record as _;
-use cutline_router_service::{DepartureError, Direction, HintStatistics};
+use cutline_router_service::{DepartureError, DirectionStatistics, HintStatistics};
 use cutline_text::Printable;
 use cutline_units::Rate;
 use serde_json::Value;
 
 /// Returns name, rate, queue, parameters and counters. `parameters` is empty or a line.
-pub fn direction(direction: &Direction, parameters: &str) -> String {
-    let shown = Direction::fields().into_iter().filter_map(|field| {
+pub fn direction(direction: &DirectionStatistics, parameters: &str) -> String {
+    let shown = DirectionStatistics::fields().into_iter().filter_map(|field| {
         let title = field.about.heading?.title;
         Some(format!("{title} {}", counted(&field.value(direction))))
     });
@@ -46,7 +46,7 @@ fn counted(value: &Value) -> String {
     format!("{} ({})", values.values().map(packets).sum::<u64>(), summands.join(", "))
 }
 
-fn sieve(direction: &Direction) -> String {
+fn sieve(direction: &DirectionStatistics) -> String {
     direction.sieve.as_ref().map_or_else(String::new, |sieve| {
         let in_use = sieve
             .load
@@ -71,7 +71,7 @@ fn departure_error(error: &DepartureError) -> String {
     format!("sent late by {}\n", shown.join(", "))
 }
 
-fn hints(direction: &Direction) -> String {
+fn hints(direction: &DirectionStatistics) -> String {
     let mut table = Table::new(0, &titles::<HintStatistics>());
     for of in &direction.hints {
         table.add(cells(of));

@@ -3,8 +3,8 @@
 use crate::direction_text::direction;
 use crate::table::{cells, titles};
 use cutline_router_service::{
-    AutorateStatistics, Direction, DirectionInterval, Interface, ReloadStatus, Statistics, TRUNCATED,
-    UNFILLED,
+    AutorateStatistics, DirectionInterval, DirectionStatistics, Interface, ReloadStatus, Statistics,
+    TRUNCATED, UNFILLED,
 };
 use cutline_text::Printable;
 use serde_json::Value;
@@ -62,7 +62,7 @@ fn interval_line(interval: &DirectionInterval<'_>, at_s: f64) -> String {
         interval.per_second(|direction| direction.sent.packets),
         after.backlog.packets,
         after.backlog.bytes as f64 * 8e3 / after.rate_bps as f64,
-        interval.grown(Direction::dropped_packets),
+        interval.grown(DirectionStatistics::dropped_packets),
     )
 }
 

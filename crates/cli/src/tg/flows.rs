@@ -4,7 +4,7 @@ use super::options::FlowArgs;
 use crate::exit::Failure;
 use cutline_scenario::FlowsFile;
 use cutline_scenario::spec::{FlowDirection, FlowSpec, StartSpec};
-use cutline_traffic::{Direction, FlowGroups, FlowPlan, TcpOptions, Transport};
+use cutline_traffic::{FlowGroups, FlowPlan, PlanDirection, TcpOptions, Transport};
 use cutline_transport::endpoint::TransportParams;
 use cutline_transport::tcp;
 use cutline_units::{DscpPool2, Duration, HintCodec as _, Streams};
@@ -76,12 +76,15 @@ pub fn from_file(
 }
 
 /// Returns the directions of a group and the group's name in each.
-fn directions(direction: FlowDirection, name: &str) -> Vec<(Direction, String)> {
+fn directions(direction: FlowDirection, name: &str) -> Vec<(PlanDirection, String)> {
     match direction {
-        FlowDirection::Forward => vec![(Direction::Forward, name.to_owned())],
-        FlowDirection::Reverse => vec![(Direction::Reverse, name.to_owned())],
+        FlowDirection::Forward => vec![(PlanDirection::Forward, name.to_owned())],
+        FlowDirection::Reverse => vec![(PlanDirection::Reverse, name.to_owned())],
         FlowDirection::Bidirectional => {
-            vec![(Direction::Forward, name.to_owned()), (Direction::Reverse, format!("{name}.reverse"))]
+            vec![
+                (PlanDirection::Forward, name.to_owned()),
+                (PlanDirection::Reverse, format!("{name}.reverse")),
+            ]
         }
     }
 }

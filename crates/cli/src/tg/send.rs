@@ -11,7 +11,7 @@ use cutline_scenario::FlowsFile;
 use cutline_sys::address::{self, ZonedIp};
 use cutline_text::Printable;
 use cutline_traffic::control::{self, SendParams};
-use cutline_traffic::{DatagramOptions, Direction, SendResults};
+use cutline_traffic::{DatagramOptions, PlanDirection, SendResults};
 use cutline_units::{Duration, Streams};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -101,7 +101,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     let (datagrams, blocking) = (DatagramOptions::default(), false);
     let params = SendParams { duration, linger: args.linger, interval, streams, key, datagrams, blocking };
     let count = flows.plans.len();
-    let (verb, preposition) = match (flows.has(Direction::Reverse), flows.has(Direction::Forward)) {
+    let (verb, preposition) = match (flows.has(PlanDirection::Reverse), flows.has(PlanDirection::Forward)) {
         (false, _) => ("sending", "to"),
         (true, false) => ("receiving", "from"),
         (true, true) => ("exchanging", "with"),

@@ -4,7 +4,7 @@ use crate::table::{Table, cells, number, titles};
 use cutline_text::Printable;
 use cutline_traffic::control::ClockReport;
 use cutline_traffic::{
-    Direction, Distribution, FlowsSummary, GroupTotals, IntervalDocument, MeterReport, SendResults,
+    Distribution, FlowsSummary, GroupTotals, IntervalDocument, MeterReport, PlanDirection, SendResults,
     SenderReport, Totals,
 };
 use cutline_units::Duration;
@@ -72,7 +72,7 @@ fn all(totals: Totals) -> GroupTotals {
 
 /// Returns the table of rates and losses, with the direction if there are two.
 fn throughput(rows: &[GroupTotals]) -> String {
-    let has_direction = rows.iter().any(|row| row.direction == Direction::Reverse.name());
+    let has_direction = rows.iter().any(|row| row.direction == PlanDirection::Reverse.name());
     let words: &[&str] = if has_direction { &["flows", "over", "direction"] } else { &["flows", "over"] };
     let titles: Vec<_> = words.iter().copied().chain(titles::<Totals>()).collect();
     let mut table = Table::new(words.len(), &titles);

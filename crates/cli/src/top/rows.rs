@@ -5,7 +5,7 @@ use cutline_monitor::{
 };
 use cutline_publish::{DirectionRow, unit_of};
 use cutline_router::Loss;
-use cutline_router_service::{Direction, DirectionInterval, FlowStatistics, HostStatistics};
+use cutline_router_service::{DirectionInterval, DirectionStatistics, FlowStatistics, HostStatistics};
 use std::net::SocketAddr;
 
 /// A table.
@@ -418,7 +418,7 @@ fn percent(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| 100.0 * part as f64 / whole as f64)
 }
 
-fn flow(direction: &Direction, it: &FlowStatistics, interval: Option<LinkFlowInterval<'_>>) -> Row {
+fn flow(direction: &DirectionStatistics, it: &FlowStatistics, interval: Option<LinkFlowInterval<'_>>) -> Row {
     let end = |address: &str, port: Option<u16>| match port {
         Some(port) if address.contains(':') => format!("[{address}]:{port}"),
         Some(port) => format!("{address}:{port}"),
@@ -459,7 +459,7 @@ fn flow(direction: &Direction, it: &FlowStatistics, interval: Option<LinkFlowInt
     }
 }
 
-fn host(direction: &Direction, it: &HostStatistics) -> Row {
+fn host(direction: &DirectionStatistics, it: &HostStatistics) -> Row {
     let words = [direction.name.clone(), it.host.clone(), it.side.clone()];
     let bps = it.recent_bps as f64;
     let numbers = [

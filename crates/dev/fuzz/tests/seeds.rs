@@ -18,8 +18,9 @@ use cutline_results::{
     RunStore, SeriesRow, Summary, TimingRow, write_table,
 };
 use cutline_router_service::{
-    AutorateStatistics, Direction, HintStatistics, HostStatistics, Interface, PacketCount, ReloadStatus,
-    ReservationAction, ReservationRequest, RouterDirection, RouterSpec, Statistics, configuration,
+    AutorateStatistics, DirectionStatistics, HintStatistics, HostStatistics, Interface, PacketCount,
+    ReloadStatus, ReservationAction, ReservationRequest, RouterDirection, RouterSpec, Statistics,
+    configuration,
 };
 use cutline_rsvp::intserv::{Adspec, Flowspec, Tspec};
 use cutline_rsvp::{message as rsvp, object};
@@ -768,7 +769,7 @@ fn messages_of_the_control_protocol() {
     check("control-reply", replies.map(|(name, reply)| seed(name, write_message(&reply).unwrap())).into());
 }
 
-fn direction(packets: u64) -> Direction {
+fn direction(packets: u64) -> DirectionStatistics {
     let counted = |packets| PacketCount { packets, bytes: packets * 1000 };
     let hint = |hint| HintStatistics {
         hint,
@@ -776,7 +777,7 @@ fn direction(packets: u64) -> Direction {
         mean_wait_ms: 3.5,
         ..HintStatistics::default()
     };
-    Direction {
+    DirectionStatistics {
         name: "lan0 -> wan0".to_owned(),
         rate_bps: 9_500_000,
         queue: "TSQ over pi".to_owned(),
@@ -788,7 +789,7 @@ fn direction(packets: u64) -> Direction {
         probability: Some(0.02),
         slipped_ms: packets as f64 / 8.0,
         hints: vec![hint(1), hint(16)],
-        ..Direction::default()
+        ..DirectionStatistics::default()
     }
 }
 

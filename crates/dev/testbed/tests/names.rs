@@ -23,9 +23,9 @@ const SHARED: [(&str, &[&str]); 4] = [
         "`bindings` has it as a plain struct, for other languages",
         &[
             "Axis",
-            "Direction",
             "Distribution",
             "Event",
+            "GrantState",
             "Interval",
             "Mib",
             "Negotiation",
@@ -34,7 +34,6 @@ const SHARED: [(&str, &[&str]); 4] = [
             "Reservation",
             "SchedulingStats",
             "SentInterval",
-            "Standing",
             "Tcp",
             "Tfrc",
             "TokenBucket",
@@ -43,14 +42,7 @@ const SHARED: [(&str, &[&str]); 4] = [
     ),
     (
         "one concept in two layers: as a file or a request describes it, and as it runs",
-        &[
-            "AckPath",
-            "FlowSpec",
-            "LinkSpec",
-            "Perspective",
-            "ReservationStatus",
-            "Transport",
-        ],
+        &["AckPath", "FlowSpec", "LinkSpec", "Perspective", "ReservationStatus", "Transport"],
     ),
     (
         "a term of several RFCs, of the kernel or of a paper; each protocol's crate has its own",

@@ -52,9 +52,9 @@ pub enum FlowNotice {
     Revoked(AllocationCause),
 }
 
-/// Standing of a flow at the manager.
+/// State of a flow's allocation at the manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FlowStanding {
+pub enum AllocationState {
     /// Not answered yet.
     Pending,
     /// Permission to send at this rate, with all headers.
@@ -85,7 +85,7 @@ enum Command {
 struct Entry {
     need: FlowNeed,
     holder: Weak<dyn FlowHolder>,
-    standing: FlowStanding,
+    state: AllocationState,
     /// The rate in the last notice to the holder.
     rate: Option<Rate>,
     /// Number of missed deadlines in the last report to the manager.
@@ -146,10 +146,17 @@ pub fn hold(path: &Path, need: FlowNeed, holder: Weak<dyn FlowHolder>) -> io::Re
         let mut state = lock(&shared.state);
         let id = state.next;
         state.next += 1;
-        let standing = FlowStanding::Pending;
-        state
-            .flows
-            .insert(id, Entry { need, holder, standing, rate: None, missed: 0, again: Instant::FAR_FUTURE });
+        state.flows.insert(
+            id,
+            Entry {
+                need,
+                holder,
+                state: AllocationState::Pending,
+                rate: None,
+                missed: 0,
+                again: Instant::FAR_FUTURE,
+            },
+        );
         state.commands.push_back(Command::Admit(id));
         id
     };
@@ -176,13 +183,13 @@ fn start(path: &Path) -> io::Result<Arc<Shared>> {
 }
 
 impl AllocatedFlow {
-    /// Returns the standing of the flow.
-    pub fn standing(&self) -> FlowStanding {
+    /// Returns the state of the flow's allocation.
+    pub fn state(&self) -> AllocationState {
         if self.generation != generation() {
-            return FlowStanding::Away("the flow belongs to the parent process".to_owned());
+            return AllocationState::Away("the flow belongs to the parent process".to_owned());
         }
         let state = lock(&self.shared.state);
-        state.flows.get(&self.id).map_or(FlowStanding::Pending, |entry| entry.standing.clone())
+        state.flows.get(&self.id).map_or(AllocationState::Pending, |entry| entry.state.clone())
     }
 
     /// Requests other rates: the highest useful one, `None` if more is always useful, and the lowest acceptable one.
@@ -302,7 +309,7 @@ impl HolderThread {
                     entry.again = Instant::FAR_FUTURE;
                     continue;
                 };
-                entry.standing = FlowStanding::Granted(rate);
+                entry.state = AllocationState::Granted(rate);
                 entry.missed = 0;
                 requests.push(change(*id, &entry.need));
                 if entry.rate != Some(rate) {
@@ -353,33 +360,35 @@ impl HolderThread {
 
     fn take(&self, reply: AllocationReply) -> Option<(Weak<dyn FlowHolder>, FlowNotice)> {
         let mut state = lock(&self.shared.state);
-        let (id, standing, notice) = match reply {
+        let (id, state_now, notice) = match reply {
             AllocationReply::Rate { id, rate_bps, cause, .. } => {
                 let rate = Rate::from_bps(rate_bps);
                 let before = state.flows.get(&id)?.rate;
-                (id, FlowStanding::Granted(rate), FlowNotice::Rate { before, rate, cause })
+                (id, AllocationState::Granted(rate), FlowNotice::Rate { before, rate, cause })
             }
             AllocationReply::Refused { id, reason } => {
-                (id, FlowStanding::Refused(reason.clone()), FlowNotice::Refused(reason))
+                (id, AllocationState::Refused(reason.clone()), FlowNotice::Refused(reason))
             }
-            AllocationReply::Revoked { id, cause } => (id, FlowStanding::Pending, FlowNotice::Revoked(cause)),
+            AllocationReply::Revoked { id, cause } => {
+                (id, AllocationState::Pending, FlowNotice::Revoked(cause))
+            }
             _ => return None,
         };
         let entry = state.flows.get_mut(&id)?;
         let is_refused_change =
-            matches!(notice, FlowNotice::Refused(_)) && matches!(entry.standing, FlowStanding::Granted(_));
+            matches!(notice, FlowNotice::Refused(_)) && matches!(entry.state, AllocationState::Granted(_));
         if is_refused_change {
             // The flow keeps its rate.
             return None;
         }
-        let is_known = entry.standing == standing && matches!(notice, FlowNotice::Refused(_));
-        entry.rate = if let FlowStanding::Granted(rate) = standing { Some(rate) } else { None };
+        let is_known = entry.state == state_now && matches!(notice, FlowNotice::Refused(_));
+        entry.rate = if let AllocationState::Granted(rate) = state_now { Some(rate) } else { None };
         entry.again = match &notice {
             FlowNotice::Rate { .. } => Instant::FAR_FUTURE,
             FlowNotice::Revoked(AllocationCause::Lease) => now().saturating_add(EXPIRED_REST),
             FlowNotice::Revoked(_) | FlowNotice::Refused(_) => now().saturating_add(REFUSED_REST),
         };
-        entry.standing = standing;
+        entry.state = state_now;
         (!is_known).then(|| (entry.holder.clone(), notice))
     }
 
@@ -401,7 +410,7 @@ impl HolderThread {
         let holders: Vec<_> = {
             let state = lock(&self.shared.state);
             let granted =
-                state.flows.iter().filter(|(_, entry)| matches!(entry.standing, FlowStanding::Granted(_)));
+                state.flows.iter().filter(|(_, entry)| matches!(entry.state, AllocationState::Granted(_)));
             granted.map(|(id, entry)| (*id, entry.missed, entry.holder.clone())).collect()
         };
         for (id, known, holder) in holders {
@@ -428,8 +437,8 @@ impl HolderThread {
         self.retry = (now().saturating_add(rest), (rest + rest).min(RETRY.1));
         let reason = error.to_string();
         for entry in lock(&self.shared.state).flows.values_mut() {
-            if !matches!(entry.standing, FlowStanding::Granted(_)) {
-                entry.standing = FlowStanding::Away(reason.clone());
+            if !matches!(entry.state, AllocationState::Granted(_)) {
+                entry.state = AllocationState::Away(reason.clone());
             }
         }
     }

@@ -16,5 +16,5 @@ pub mod protocol;
 pub mod status;
 
 pub use connection::ManagerConnection;
-pub use holder::{AllocatedFlow, FlowHolder, FlowNotice, FlowStanding, hold};
+pub use holder::{AllocatedFlow, AllocationState, FlowHolder, FlowNotice, hold};
 pub use protocol::DEFAULT_SOCKET;

@@ -27,14 +27,14 @@ pub use any_socket::{
 pub use errno::errno_of;
 pub use event::{Event, EventKind, EventOrigin, Side};
 pub use mib::{
-    Axis, Details, Direction, Distribution, Interval, MEASURES, Mib, Negotiation, Requirements,
+    Axis, Details, DirectionMib, Distribution, Interval, MEASURES, Mib, Negotiation, Requirements,
     SchedulingStats, SentInterval, Tcp, Tfrc, Totals,
 };
 pub use names::{NameTable, measure_names, parameter_names};
 pub use options::Options;
 pub use protection::{ProtectionError, ProtectionNumber, ThreadPriority, protect_thread, unprotect_thread};
 pub use reservation::{
-    DirectionReservation, Reason, Refusal, Reservation, ReservationEvent, ReservationEventKind, Standing,
+    DirectionReservation, GrantState, Reason, Refusal, Reservation, ReservationEvent, ReservationEventKind,
     TokenBucket,
 };
 

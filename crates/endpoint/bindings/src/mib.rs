@@ -124,7 +124,7 @@ pub struct Distribution {
 /// Management information of a direction of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
-pub struct Direction {
+pub struct DirectionMib {
     /// The effective specification: the agreement, or this end's own specification.
     pub effective: Requirements,
     /// 1 if both ends have agreed on it, otherwise 0.
@@ -288,9 +288,9 @@ pub struct Mib {
     /// Time of these values, by the monotonic clock, ns.
     pub at_ns: i64,
     /// Direction in which this end sends.
-    pub send: Direction,
+    pub send: DirectionMib,
     /// Direction in which this end receives.
-    pub receive: Direction,
+    pub receive: DirectionMib,
     /// The one-way delays received since the beginning.
     pub delay: Distribution,
     /// The jitters received since the beginning.
@@ -438,7 +438,7 @@ impl From<Option<mib::Distribution>> for Distribution {
     }
 }
 
-impl Direction {
+impl DirectionMib {
     fn new(
         contract: &Contract,
         sent: &Sent,
@@ -559,13 +559,13 @@ impl From<&socket::Mib> for Mib {
         Self {
             size: size_of::<Self>(),
             at_ns: count(it.at.as_nanos()),
-            send: Direction::new(
+            send: DirectionMib::new(
                 &send.contract,
                 &send.sent,
                 (&send.received, send.last.as_ref()),
                 &send.conformance,
             ),
-            receive: Direction::new(
+            receive: DirectionMib::new(
                 &receive.contract,
                 &receive.sent,
                 (&receive.received, receive.last.as_ref()),

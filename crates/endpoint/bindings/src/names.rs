@@ -2,7 +2,7 @@
 
 use crate::event::{EventKind, EventOrigin, Side};
 use crate::protection::ThreadPriority;
-use crate::reservation::{Reason, ReservationEventKind, Standing};
+use crate::reservation::{GrantState, Reason, ReservationEventKind};
 use cutline_quality::spec::{Measure, SpecParameter};
 
 /// Names of numbers: the place of a name is its number. A number without a name means that there is no value.
@@ -55,7 +55,7 @@ named!(Side { Send: "send", Receive: "receive" });
 
 named!(EventOrigin { SendingHost: "sending-host", Network: "network", ReceivingHost: "receiving-host" });
 
-named!(Standing { NotAsked: "not-asked", Pending: "pending", Reserved: "reserved", Failed: "failed" });
+named!(GrantState { NotAsked: "not-asked", Pending: "pending", Reserved: "reserved", Failed: "failed" });
 
 named!(Reason {
     None: "none",
@@ -97,7 +97,7 @@ mod tests {
             (1, EventKind::names()),
             (1, Side::names()),
             (1, EventOrigin::names()),
-            (0, Standing::names()),
+            (0, GrantState::names()),
             (0, Reason::names()),
             (1, ReservationEventKind::names()),
             (0, ThreadPriority::names()),

@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 /// State of a direction's reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
-pub enum Standing {
+pub enum GrantState {
     /// Nothing was requested.
     NotAsked = 0,
     /// The network has not answered yet.
@@ -196,18 +196,18 @@ impl From<Option<&provision::Refusal>> for Refusal {
 }
 
 impl DirectionReservation {
-    fn new(asked: Option<cutline_translate::TrafficSpec>, it: &provision::Standing) -> Self {
-        use cutline_provision::Standing as S;
+    fn new(asked: Option<cutline_translate::TrafficSpec>, it: &provision::GrantState) -> Self {
+        use cutline_provision::GrantState as S;
         let (standing, reserved, refusal) = match it {
-            S::NotAsked => (Standing::NotAsked, None, None),
-            S::Pending => (Standing::Pending, None, None),
-            S::Reserved(bucket) => (Standing::Reserved, Some(*bucket), None),
-            S::Failed(refusal) => (Standing::Failed, None, Some(refusal)),
+            S::NotAsked => (GrantState::NotAsked, None, None),
+            S::Pending => (GrantState::Pending, None, None),
+            S::Reserved(bucket) => (GrantState::Reserved, Some(*bucket), None),
+            S::Failed(refusal) => (GrantState::Failed, None, Some(refusal)),
         };
         Self {
             standing: standing as i64,
             // A service without requests has requested nothing.
-            asked: asked.filter(|_| standing != Standing::NotAsked).into(),
+            asked: asked.filter(|_| standing != GrantState::NotAsked).into(),
             reserved: reserved.into(),
             refusal: refusal.into(),
         }
@@ -216,7 +216,7 @@ impl DirectionReservation {
 
 impl From<Option<&ReservationStatus>> for Reservation {
     fn from(it: Option<&ReservationStatus>) -> Self {
-        let none = provision::Standing::NotAsked;
+        let none = provision::GrantState::NotAsked;
         let demand = it.and_then(|it| it.demand);
         Self {
             service: text(it.map_or("", |it| it.service)),
@@ -309,8 +309,8 @@ mod tests {
         ReservationStatus {
             service: "rsvp",
             demand: Some(demand),
-            send: provision::Standing::Reserved(bucket(90)),
-            receive: provision::Standing::Failed(refused()),
+            send: provision::GrantState::Reserved(bucket(90)),
+            receive: provision::GrantState::Failed(refused()),
             is_lost: false,
         }
     }
@@ -339,7 +339,7 @@ mod tests {
         assert_eq!((words(&none.service), none.send.standing, none.receive.standing), ("", 0, 0));
         assert_eq!((none.send.asked.rate_bps, none.send.refusal.available_bps), (-1, -1));
         let mut status = status();
-        status.send = provision::Standing::NotAsked;
+        status.send = provision::GrantState::NotAsked;
         let Reservation { send, .. } = Some(&status).into();
         assert_eq!((send.standing, send.asked.rate_bps), (0, -1), "a service may ask for nothing");
     }

@@ -4,7 +4,7 @@
 use crate::c;
 
 use cutline_bindings::{
-    Axis, Details, Direction, DirectionReservation, Distribution, Event, Interval, MEASURES, Mib, NAME,
+    Axis, Details, DirectionMib, DirectionReservation, Distribution, Event, Interval, MEASURES, Mib, NAME,
     Negotiation, Refusal, Requirements, Reservation, ReservationEvent, SchedulingStats, SentInterval, TEXT,
     Tcp, Tfrc, TokenBucket, Totals,
 };
@@ -23,6 +23,14 @@ const ENUMS: [&str; 4] = [
     "bindings/src/reservation.rs",
     "bindings/src/protection.rs",
     "ffi/src/error.rs",
+];
+
+/// Types with another name in C than in Rust, where a name without its subject would be that of several things.
+const C_NAMES: [(&str, &str); 4] = [
+    ("ConnectionReservation", "reservation"),
+    ("DirectionMib", "direction"),
+    ("GrantState", "standing"),
+    ("RefusalReason", "reason"),
 ];
 
 /// Head of the header file, above the declarations.
@@ -104,7 +112,7 @@ fn constants(item: &Item, out: &mut String) {
         return;
     }
     let prefix = item.ident.to_string();
-    let prefix = snake(prefix.trim_end_matches("Kind").trim_end_matches("Code")).to_uppercase();
+    let prefix = c_name(prefix.trim_end_matches("Kind").trim_end_matches("Code")).to_uppercase();
     comment(&item.attrs, "", out);
     for variant in &item.variants {
         let Some((_, Expr::Lit(value))) = &variant.discriminant else {
@@ -121,7 +129,7 @@ fn structure(item: &Item, out: &mut String) {
     let Item::Struct(item) = item else { return };
     let Fields::Named(fields) = &item.fields else { return };
     comment(&item.attrs, "", out);
-    let name = format!("cutline_{}", snake(&item.ident.to_string()));
+    let name = format!("cutline_{}", c_name(&item.ident.to_string()));
     writeln!(out, "typedef struct {name} {{").unwrap();
     for field in &fields.named {
         comment(&field.attrs, "    ", out);
@@ -206,12 +214,18 @@ fn declare(ty: &Type, name: &str) -> String {
                 "f64" => "double",
                 "sockaddr" => "struct sockaddr",
                 "socklen_t" => "socklen_t",
-                other => return format!("cutline_{} {name}", snake(other)),
+                other => return format!("cutline_{} {name}", c_name(other)),
             };
             format!("{ty} {name}")
         }
         _ => panic!("{name} has a type that C has not"),
     }
+}
+
+/// Returns the name of a type in C.
+fn c_name(name: &str) -> String {
+    let named = C_NAMES.iter().find(|(rust, _)| *rust == name);
+    named.map_or_else(|| snake(name), |(_, c)| (*c).to_owned())
 }
 
 fn snake(name: &str) -> String {
@@ -260,7 +274,7 @@ fn c_lays_structs_out_as_rust_does_and_finds_every_function() {
         "totals" Totals: messages duplicated;
         "interval" Interval: length_ns rate throughput_bps gap_ns;
         "distribution" Distribution: count max_ns;
-        "direction" Direction: effective agreed received last violated violations;
+        "direction" DirectionMib: effective agreed received last violated violations;
         "tcp" Tcp: rtt_ns pacing_rate_bps;
         "tfrc" Tfrc: rate_bps rtt_ns loss_event_rate refused;
         "mib" Mib: size at_ns send receive delay jitter target_rate hint reports tcp

@@ -1,7 +1,7 @@
 //! Document about the delivered traffic.
 
 use crate::plan::{GatewayRoute, GatewaySide};
-use cutline_provision::{Direction, Standing};
+use cutline_provision::{Direction, GrantState};
 use cutline_records::record;
 use cutline_signal::mib::Distribution;
 use cutline_signal::monitor::{Received, Sent};
@@ -166,10 +166,9 @@ impl ConnectionDocument {
             }
         }
         let Some(status) = status else { return };
-        for (direction, standing) in [(Direction::Send, &status.send), (Direction::Receive, &status.receive)]
-        {
+        for (direction, state) in [(Direction::Send, &status.send), (Direction::Receive, &status.receive)] {
             let of = self.direction(direction);
-            if let (Standing::Failed(refusal), None) = (standing, of.reserved_bps) {
+            if let (GrantState::Failed(refusal), None) = (state, of.reserved_bps) {
                 of.refusal.get_or_insert_with(|| refusal.to_string());
             }
         }
@@ -268,8 +267,8 @@ mod tests {
         }
     }
 
-    fn found(standings: [Standing; 2], events: Vec<ReservationEvent>) -> [(Option<u64>, Option<String>); 2] {
-        let [send, receive] = standings;
+    fn found(states: [GrantState; 2], events: Vec<ReservationEvent>) -> [(Option<u64>, Option<String>); 2] {
+        let [send, receive] = states;
         let mut document = ConnectionDocument::default();
         let status = ReservationStatus { service: "rsvp", demand: None, send, receive, is_lost: false };
         document.reserved(Some(&status), events);
@@ -291,11 +290,11 @@ mod tests {
             ReservationEvent::Lost(Direction::Receive, ended()),
         ];
         let why = "the bandwidth is not available; 400 kbit/s would be granted".to_owned();
-        let both = [Standing::Failed(ended()), Standing::Failed(ended())];
+        let both = [GrantState::Failed(ended()), GrantState::Failed(ended())];
         assert_eq!(found(both, events), [(Some(50_000), None), (None, Some(why))]);
         // A missing answer is no event.
-        let unanswered = Standing::Failed(Refusal::new(Reason::Unanswered));
+        let unanswered = GrantState::Failed(Refusal::new(Reason::Unanswered));
         let why = "there was no answer in time".to_owned();
-        assert_eq!(found([Standing::NotAsked, unanswered], vec![]), [(None, None), (None, Some(why))]);
+        assert_eq!(found([GrantState::NotAsked, unanswered], vec![]), [(None, None), (None, Some(why))]);
     }
 }

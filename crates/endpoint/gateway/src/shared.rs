@@ -3,7 +3,7 @@
 use crate::connection_table::{ConnectionTable, Full};
 use crate::plan::{GatewaySide, Limits, Plan};
 use crate::stop::Stop;
-use cutline_provision::Standing;
+use cutline_provision::GrantState;
 use cutline_socket::{QosOptions, ReservationStatus};
 use cutline_sys::lock;
 use std::fmt::Display;
@@ -111,8 +111,8 @@ impl Shared {
     /// Reports the missing reservation of a connection that continues without it.
     pub fn tell_unreserved(&self, route: usize, reservation: Option<&ReservationStatus>) {
         let Some(reservation) = reservation else { return };
-        for (way, standing) in [("send", &reservation.send), ("receive", &reservation.receive)] {
-            if let Standing::Failed(refusal) = standing {
+        for (way, state) in [("send", &reservation.send), ("receive", &reservation.receive)] {
+            if let GrantState::Failed(refusal) = state {
                 let route = self.book.route(route);
                 self.tell(format_args!("{route}: {way} continues as best effort: {refusal}"));
             }

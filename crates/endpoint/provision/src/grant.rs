@@ -3,7 +3,7 @@
 use crate::client::DaemonClient;
 use crate::protocol::Reply;
 use crate::refusal::{Reason, Refusal};
-use cutline_flow::TrafficSpec;
+use cutline_flow::{Direction, TrafficSpec};
 use cutline_service::JsonLineError;
 use cutline_sys::now;
 use cutline_units::Duration;
@@ -11,18 +11,9 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-/// A direction, as this end sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Direction {
-    /// Traffic that this end sends.
-    Send,
-    /// Traffic that this end receives.
-    Receive,
-}
-
-/// State of a direction.
+/// State of a direction of a grant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Standing {
+pub enum GrantState {
     /// Nothing was requested.
     #[default]
     NotAsked,
@@ -57,7 +48,7 @@ pub struct Grant {
     /// The requests: send, receive.
     asked: [Option<TrafficSpec>; 2],
     /// The states of both directions.
-    standings: [Standing; 2],
+    states: [GrantState; 2],
     /// True for a direction that has been reserved.
     held: [bool; 2],
     events: VecDeque<GrantEvent>,
@@ -72,12 +63,12 @@ pub(crate) const RECEIVE: u64 = 2;
 
 impl Grant {
     /// A grant of a service that needs no agent. It stays as it is.
-    pub fn standing(service: &'static str) -> Self {
+    pub fn without_agent(service: &'static str) -> Self {
         Self {
             service,
             client: None,
             asked: [None; 2],
-            standings: Default::default(),
+            states: Default::default(),
             held: [false; 2],
             events: VecDeque::new(),
         }
@@ -89,8 +80,8 @@ impl Grant {
         client: DaemonClient,
         asked: [Option<TrafficSpec>; 2],
     ) -> Self {
-        let standings = asked.map(|asked| asked.map_or(Standing::NotAsked, |_| Standing::Pending));
-        Self { service, client: Some(client), asked, standings, held: [false; 2], events: VecDeque::new() }
+        let states = asked.map(|asked| asked.map_or(GrantState::NotAsked, |_| GrantState::Pending));
+        Self { service, client: Some(client), asked, states, held: [false; 2], events: VecDeque::new() }
     }
 
     /// The name of the service.
@@ -99,19 +90,19 @@ impl Grant {
     }
 
     /// Returns the state of a direction, as far as [`Grant::event`] has read.
-    pub const fn direction(&self, direction: Direction) -> &Standing {
-        &self.standings[direction as usize]
+    pub const fn direction(&self, direction: Direction) -> &GrantState {
+        &self.states[direction as usize]
     }
 
     /// Returns whether a direction was reserved and has failed since.
     pub const fn is_lost(&self, direction: Direction) -> bool {
         let direction = direction as usize;
-        self.held[direction] && matches!(self.standings[direction], Standing::Failed(_))
+        self.held[direction] && matches!(self.states[direction], GrantState::Failed(_))
     }
 
     /// Returns whether everything that was requested is reserved.
     pub fn is_complete(&self) -> bool {
-        self.standings.iter().all(|standing| matches!(standing, Standing::Reserved(_) | Standing::NotAsked))
+        self.states.iter().all(|state| matches!(state, GrantState::Reserved(_) | GrantState::NotAsked))
     }
 
     /// Reads the agent's messages, without waiting. Events stay.
@@ -132,8 +123,8 @@ impl Grant {
     pub fn wait(&mut self, time: Duration) -> Result<(), Refusal> {
         let until = now().saturating_add(time);
         loop {
-            for standing in &self.standings {
-                if let Standing::Failed(refusal) = standing {
+            for state in &self.states {
+                if let GrantState::Failed(refusal) = state {
                     return Err(refusal.clone());
                 }
             }
@@ -160,9 +151,9 @@ impl Grant {
         loop {
             match client.reply(wait) {
                 Ok(Some(reply)) => {
-                    take(&self.asked, &mut self.standings, &mut self.events, &reply);
-                    for (held, standing) in self.held.iter_mut().zip(&self.standings) {
-                        *held |= matches!(standing, Standing::Reserved(_));
+                    take(&self.asked, &mut self.states, &mut self.events, &reply);
+                    for (held, state) in self.held.iter_mut().zip(&self.states) {
+                        *held |= matches!(state, GrantState::Reserved(_));
                     }
                     let surplus = self.events.len().saturating_sub(MOST_EVENTS);
                     self.events.drain(..surplus);
@@ -182,9 +173,9 @@ impl Grant {
     fn fail(&mut self, error: &JsonLineError) {
         let refusal = Refusal::new(Reason::NoAgent(error.to_string()));
         for direction in [Direction::Send, Direction::Receive] {
-            let standing = &mut self.standings[direction as usize];
-            if *standing != Standing::NotAsked {
-                *standing = Standing::Failed(refusal.clone());
+            let state = &mut self.states[direction as usize];
+            if *state != GrantState::NotAsked {
+                *state = GrantState::Failed(refusal.clone());
                 self.events.push_back(GrantEvent::Lost(direction, refusal.clone()));
             }
         }
@@ -194,7 +185,7 @@ impl Grant {
 /// Handles a message of the agent.
 fn take(
     asked: &[Option<TrafficSpec>; 2],
-    standings: &mut [Standing; 2],
+    states: &mut [GrantState; 2],
     events: &mut VecDeque<GrantEvent>,
     reply: &Reply,
 ) {
@@ -203,38 +194,38 @@ fn take(
         Some(RECEIVE) => Direction::Receive,
         _ => return,
     };
-    let standing = &mut standings[direction as usize];
+    let state = &mut states[direction as usize];
     match reply {
         Reply::Reserved { bucket: Some(bucket), .. } => {
             let bucket = *bucket;
-            match standing {
-                Standing::Reserved(before) if *before == bucket => {}
-                Standing::Reserved(_) => events.push_back(GrantEvent::Changed(direction, bucket)),
+            match state {
+                GrantState::Reserved(before) if *before == bucket => {}
+                GrantState::Reserved(_) => events.push_back(GrantEvent::Changed(direction, bucket)),
                 _ => events.push_back(GrantEvent::Granted(direction, bucket)),
             }
-            *standing = Standing::Reserved(bucket);
+            *state = GrantState::Reserved(bucket);
         }
-        Reply::Reserved { bucket: None, .. } if matches!(standing, Standing::Reserved(_)) => {
+        Reply::Reserved { bucket: None, .. } if matches!(state, GrantState::Reserved(_)) => {
             let refusal = Refusal::new(Reason::Ended);
-            *standing = Standing::Failed(refusal.clone());
+            *state = GrantState::Failed(refusal.clone());
             events.push_back(GrantEvent::Lost(direction, refusal));
         }
         Reply::Confirmed { node, .. } => {
             // A confirmation does not say how much: it is for the request.
             let Some(bucket) = asked[direction as usize] else { return };
-            if !matches!(standing, Standing::Reserved(_)) {
-                *standing = Standing::Reserved(bucket);
+            if !matches!(state, GrantState::Reserved(_)) {
+                *state = GrantState::Reserved(bucket);
                 events.push_back(GrantEvent::Granted(direction, bucket));
             }
             events.push_back(GrantEvent::Confirmed(direction, *node));
         }
         Reply::SenderGone { .. } => {
             let refusal = Refusal::new(Reason::NoPath);
-            *standing = Standing::Failed(refusal.clone());
+            *state = GrantState::Failed(refusal.clone());
             events.push_back(GrantEvent::Lost(direction, refusal));
         }
         Reply::Failed { refusal, in_place: false, .. } => {
-            *standing = Standing::Failed(refusal.clone());
+            *state = GrantState::Failed(refusal.clone());
             events.push_back(GrantEvent::Lost(direction, refusal.clone()));
         }
         _ => {}
@@ -330,28 +321,28 @@ mod tests {
         let [sent, received] = [100_000, 8000].map(bucket);
         let less = bucket(50_000);
         let asked = [Some(sent), Some(received)];
-        let mut standings = [Standing::Pending, Standing::Pending];
+        let mut states = [GrantState::Pending, GrantState::Pending];
         let mut heard = |reply: &Reply| {
             let mut events = VecDeque::new();
-            take(&asked, &mut standings, &mut events, reply);
-            (standings.clone(), Vec::from(events))
+            take(&asked, &mut states, &mut events, reply);
+            (states.clone(), Vec::from(events))
         };
         let (now, events) = heard(&Reply::Reserved { id: SEND, bucket: Some(bucket(100_000)) });
-        assert_eq!(now, [Standing::Reserved(sent), Standing::Pending]);
+        assert_eq!(now, [GrantState::Reserved(sent), GrantState::Pending]);
         assert_eq!(events, [GrantEvent::Granted(Direction::Send, sent)]);
         // A confirmation says no amount, and nothing of the other direction.
         let node = IpAddr::from([10, 0, 0, 1]);
         let (now, events) = heard(&Reply::Confirmed { id: RECEIVE, node });
-        assert_eq!(now, [Standing::Reserved(sent), Standing::Reserved(received)]);
+        assert_eq!(now, [GrantState::Reserved(sent), GrantState::Reserved(received)]);
         let granted = GrantEvent::Granted(Direction::Receive, received);
         assert_eq!(events, [granted, GrantEvent::Confirmed(Direction::Receive, node)]);
         let (now, events) = heard(&Reply::Reserved { id: SEND, bucket: Some(bucket(50_000)) });
-        assert_eq!(now, [Standing::Reserved(less), Standing::Reserved(received)]);
+        assert_eq!(now, [GrantState::Reserved(less), GrantState::Reserved(received)]);
         assert_eq!(events, [GrantEvent::Changed(Direction::Send, less)]);
         assert_eq!(heard(&Reply::Reserved { id: SEND, bucket: Some(bucket(50_000)) }).1, []);
         let (now, events) = heard(&Reply::Reserved { id: SEND, bucket: None });
         let ended = Refusal::new(Reason::Ended);
-        assert_eq!(now, [Standing::Failed(ended.clone()), Standing::Reserved(received)]);
+        assert_eq!(now, [GrantState::Failed(ended.clone()), GrantState::Reserved(received)]);
         assert_eq!(events, [GrantEvent::Lost(Direction::Send, ended)]);
     }
 }

@@ -53,8 +53,9 @@ mod services;
 pub mod status;
 
 pub use client::DaemonClient;
+pub use cutline_flow::Direction;
 pub use demand::{Demand, Flow, Transport};
-pub use grant::{Direction, Grant, GrantEvent, Standing};
+pub use grant::{Grant, GrantEvent, GrantState};
 pub use refusal::{Reason, Refusal};
 pub use services::{
     Access, DEFAULT_SOCKET, Provisioner, ReservationService, UnknownService, open, register, services,

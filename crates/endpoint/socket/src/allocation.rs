@@ -9,13 +9,13 @@ use crate::error::QosError;
 use crate::gate::GatedFlow;
 use crate::reservation::IfRefused;
 use cutline_allocation::protocol::FlowNeed;
-use cutline_allocation::{AllocatedFlow, DEFAULT_SOCKET, FlowHolder, FlowNotice, FlowStanding, hold};
+use cutline_allocation::{AllocatedFlow, AllocationState, DEFAULT_SOCKET, FlowHolder, FlowNotice, hold};
 use cutline_manager::feedback::{FlowEdges, FlowReport};
 use cutline_manager::resources::{CarrierKind, HIGHEST_PRIORITY, MOST_WEIGHT, SchedulingClass};
 use cutline_params::ParameterError;
 use cutline_quality::spec::{Region, Specification};
 use cutline_signal::frame::{DATAGRAM_HEADER, STREAM_HEADER};
-use cutline_signal::session::{Inbound, Outbound, Session, Standing};
+use cutline_signal::session::{Inbound, Outbound, Participation, Session};
 use cutline_sys::{lock, now};
 use cutline_units::{Bytes, Duration, Instant, Rate};
 use cutline_wire::direct::{CHECKSUM, HEADER};
@@ -157,12 +157,12 @@ impl Allocator {
     ///
     /// # Errors
     /// When a real-time connection has no highest rate, or the thread cannot be started.
-    pub fn ask(&self, sending: &Specification, standing: Standing) -> Result<(), QosError> {
+    pub fn ask(&self, sending: &Specification, participation: Participation) -> Result<(), QosError> {
         let Some(holder) = self.holder.get() else { return Ok(()) };
-        if standing == Standing::Joining {
+        if participation == Participation::Joining {
             return Ok(());
         }
-        let (need, factor) = self.need(sending, standing)?;
+        let (need, factor) = self.need(sending, participation)?;
         let mut state = lock(&self.state);
         state.factor = factor;
         if let Some(flow) = &state.flow {
@@ -176,10 +176,14 @@ impl Allocator {
         Ok(())
     }
 
-    fn need(&self, sending: &Specification, standing: Standing) -> Result<(FlowNeed, f64), QosError> {
+    fn need(
+        &self,
+        sending: &Specification,
+        participation: Participation,
+    ) -> Result<(FlowNeed, f64), QosError> {
         self.options.validate()?;
         let AllocationOptions { class, weight, priority, .. } = self.options;
-        let has_header = matches!(standing, Standing::Joined(_));
+        let has_header = matches!(participation, Participation::Joined(_));
         let factor = factor(self.transport, self.addresses[1], has_header, sending.size);
         let on_wire = |rate: Rate| (rate.as_bps() as f64 * factor).ceil() as u64;
         let desired = sending.peak_throughput().or_else(|| sending.max_throughput()).map(on_wire);
@@ -213,19 +217,19 @@ impl Allocator {
         let state = lock(&self.state);
         let (Some(flow), Some(asked)) = (&state.flow, state.asked) else { return Some(Ok(())) };
         let is_late = now().saturating_since(asked) >= self.options.patience;
-        match flow.standing() {
-            FlowStanding::Granted(_) if is_limited => Some(Ok(())),
-            FlowStanding::Pending | FlowStanding::Granted(_) => is_late.then_some(Ok(())),
-            FlowStanding::Refused(reason) if self.options.if_refused == IfRefused::Fail => {
+        match flow.state() {
+            AllocationState::Granted(_) if is_limited => Some(Ok(())),
+            AllocationState::Pending | AllocationState::Granted(_) => is_late.then_some(Ok(())),
+            AllocationState::Refused(reason) if self.options.if_refused == IfRefused::Fail => {
                 Some(Err(QosError::Unallocated(reason)))
             }
-            FlowStanding::Refused(_) | FlowStanding::Away(_) => Some(Ok(())),
+            AllocationState::Refused(_) | AllocationState::Away(_) => Some(Ok(())),
         }
     }
 
-    /// Returns the standing at the manager; `None` before the first request.
-    pub fn standing(&self) -> Option<FlowStanding> {
-        lock(&self.state).flow.as_ref().map(AllocatedFlow::standing)
+    /// Returns the state at the manager; `None` before the first request.
+    pub fn state(&self) -> Option<AllocationState> {
+        lock(&self.state).flow.as_ref().map(AllocatedFlow::state)
     }
 
     /// Converts a notice to a change of the session.

@@ -16,7 +16,7 @@ use cutline_quality::spec::{ConnectionSpecification, Measure};
 use cutline_signal::mib::{LocalFeedback, TcpFigures};
 use cutline_signal::monitor::Delivery;
 use cutline_signal::negotiation::{Agreed, OneSidedReason};
-use cutline_signal::session::{Activity, Event, Inbound, Outbound, Session, Standing};
+use cutline_signal::session::{Activity, Event, Inbound, Outbound, Participation, Session};
 use cutline_sys::clock::unix_time;
 use cutline_sys::lock;
 use cutline_sys::process::generation;
@@ -34,8 +34,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 ///
 /// Locks are acquired in field order.
 pub struct Connection {
-    /// A [`Standing`], which is read for each message.
-    standing: AtomicU64,
+    /// A [`Participation`], which is read for each message.
+    participation: AtomicU64,
     session: Mutex<Session>,
     outbound: Mutex<Outbound>,
     inbound: Mutex<Inbound>,
@@ -75,12 +75,12 @@ const MOST_EVENTS: usize = 256;
 const JOINED: u64 = 1 << 32;
 const JOINING: u64 = 1 << 33;
 
-/// A standing as a number, which is read without a lock.
-fn pack(standing: Standing) -> u64 {
-    match standing {
-        Standing::Joining => JOINING,
-        Standing::Joined(token) => JOINED | u64::from(token),
-        Standing::Alone => 0,
+/// The participation as a number, which is read without a lock.
+fn pack(participation: Participation) -> u64 {
+    match participation {
+        Participation::Joining => JOINING,
+        Participation::Joined(token) => JOINED | u64::from(token),
+        Participation::Alone => 0,
     }
 }
 
@@ -92,7 +92,7 @@ impl Connection {
         options: &QosOptions,
     ) -> Self {
         Self {
-            standing: AtomicU64::new(pack(session.standing())),
+            participation: AtomicU64::new(pack(session.participation())),
             session: Mutex::new(session),
             outbound: Mutex::new(outbound),
             inbound: Mutex::new(inbound),
@@ -169,11 +169,11 @@ impl Connection {
         !self.is_private
     }
 
-    pub fn standing(&self) -> Standing {
-        match self.standing.load(Ordering::Relaxed) {
-            JOINING => Standing::Joining,
-            packed if packed & JOINED != 0 => Standing::Joined(packed as u32),
-            _ => Standing::Alone,
+    pub fn participation(&self) -> Participation {
+        match self.participation.load(Ordering::Relaxed) {
+            JOINING => Participation::Joining,
+            packed if packed & JOINED != 0 => Participation::Joined(packed as u32),
+            _ => Participation::Alone,
         }
     }
 
@@ -249,7 +249,7 @@ impl Connection {
         let limit = self.outbound().limit();
         {
             let (mut old_out, mut old_inbound) = (self.outbound(), self.inbound());
-            self.standing.store(pack(session.standing()), Ordering::Relaxed);
+            self.participation.store(pack(session.participation()), Ordering::Relaxed);
             (*current, *old_out, *old_inbound) = (session, out, inbound);
             if let Some(limit) = limit {
                 current.allocate(now(), limit, &mut old_out);
@@ -315,7 +315,7 @@ impl Connection {
             act(&mut session, &mut out, &mut inbound);
             session.deadline(&out, &inbound)
         };
-        self.standing.store(pack(session.standing()), Ordering::Relaxed);
+        self.participation.store(pack(session.participation()), Ordering::Relaxed);
         while let Some(message) = session.transmit() {
             send(&message);
         }
@@ -351,7 +351,7 @@ impl Connection {
     fn allocate(&self) -> Result<(), QosError> {
         let Some(allocator) = &self.allocator else { return Ok(()) };
         let sending = lock(&self.session).sending().clone();
-        allocator.ask(&sending, self.standing())
+        allocator.ask(&sending, self.participation())
     }
 
     /// Returns the report to the resource manager about the last interval. `None` without a share, and if the interval was
@@ -483,6 +483,6 @@ impl Connection {
             _ => None,
         });
         drop(events);
-        outcome.or_else(|| (self.standing() != Standing::Joining).then_some(Ok(())))
+        outcome.or_else(|| (self.participation() != Participation::Joining).then_some(Ok(())))
     }
 }

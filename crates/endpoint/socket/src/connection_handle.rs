@@ -5,7 +5,7 @@ use crate::keeper::KeptConnection;
 use crate::mib::Mib;
 use crate::reservation::ReservationStatus;
 use crate::time::duration;
-use cutline_allocation::FlowStanding;
+use cutline_allocation::AllocationState;
 use cutline_manager::scheduling::SchedulingStats;
 use cutline_provision::GrantEvent as ReservationEvent;
 use cutline_quality::spec::ConnectionSpecification;
@@ -135,10 +135,10 @@ impl ConnectionHandle {
         std::iter::from_fn(|| self.reservation_event())
     }
 
-    /// Returns the standing at the resource manager of the host; `None` without [`QosOptions::allocation`](crate::QosOptions::allocation).
+    /// Returns the state of the allocation at the resource manager of the host; `None` without [`QosOptions::allocation`](crate::QosOptions::allocation).
     /// Its rate counts all headers.
-    pub fn allocation(&self) -> Option<FlowStanding> {
-        self.0.connection().allocator.as_ref()?.standing()
+    pub fn allocation(&self) -> Option<AllocationState> {
+        self.0.connection().allocator.as_ref()?.state()
     }
 
     /// Returns the counters of messages and missed deadlines ([`Mib::scheduling`]).
@@ -164,7 +164,7 @@ impl ConnectionHandle {
 impl fmt::Debug for ConnectionHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ConnectionHandle")
-            .field("standing", &self.0.connection().standing())
+            .field("participation", &self.0.connection().participation())
             .finish_non_exhaustive()
     }
 }

@@ -102,7 +102,7 @@ mod udp;
 pub use allocation::AllocationOptions;
 pub use connecting::{Connect, Connecting, Readiness};
 pub use connection_handle::ConnectionHandle;
-pub use cutline_allocation::FlowStanding;
+pub use cutline_allocation::AllocationState;
 pub use cutline_direct::{AddressTextError, DirectAddress};
 pub use cutline_manager::resources::SchedulingClass;
 pub use cutline_manager::scheduling::SchedulingStats;

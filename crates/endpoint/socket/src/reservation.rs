@@ -3,7 +3,7 @@
 
 use crate::error::QosError;
 use cutline_provision::{
-    Demand, Direction, Flow, Grant, GrantEvent, Provisioner, Reason, Refusal, Standing, Transport,
+    Demand, Direction, Flow, Grant, GrantEvent, GrantState, Provisioner, Reason, Refusal, Transport,
 };
 use cutline_quality::spec::{ConnectionSpecification, Specification};
 use cutline_signal::frame::{DATAGRAM_HEADER, STREAM_HEADER};
@@ -45,9 +45,9 @@ pub struct ReservationStatus {
     /// State of the direction in which this end sends. A direction that is pending for longer than the
     /// patience ([`reservation_patience`](crate::QosOptions::reservation_patience)) has failed with
     /// [`Reason::Unanswered`]. A later answer replaces that.
-    pub send: Standing,
+    pub send: GrantState,
     /// State of the direction in which it receives.
-    pub receive: Standing,
+    pub receive: GrantState,
     /// True if a direction was reserved and has failed since.
     pub is_lost: bool,
 }
@@ -200,21 +200,21 @@ impl Reserver {
             grant.refresh();
         }
         let is_late = state.asked.is_some_and(|asked| now().saturating_since(asked) >= self.options.patience);
-        let standing = |direction| match (&state.grant, &state.refused) {
+        let state_of = |direction| match (&state.grant, &state.refused) {
             (Some(grant), _) => match grant.direction(direction) {
-                Standing::Pending if is_late => Standing::Failed(Refusal::new(Reason::Unanswered)),
-                standing => standing.clone(),
+                GrantState::Pending if is_late => GrantState::Failed(Refusal::new(Reason::Unanswered)),
+                decided => decided.clone(),
             },
             (None, Some(refusal)) if state.demand.is_some_and(|it| asked(&it).any(|it| it == direction)) => {
-                Standing::Failed(refusal.clone())
+                GrantState::Failed(refusal.clone())
             }
-            (None, _) => Standing::NotAsked,
+            (None, _) => GrantState::NotAsked,
         };
         ReservationStatus {
             service: self.options.provisioner.name(),
             demand: state.demand,
-            send: standing(Direction::Send),
-            receive: standing(Direction::Receive),
+            send: state_of(Direction::Send),
+            receive: state_of(Direction::Receive),
             is_lost: state.grant.as_ref().is_some_and(|grant| {
                 [Direction::Send, Direction::Receive].into_iter().any(|direction| grant.is_lost(direction))
             }),

@@ -4,8 +4,8 @@ use cutline_manager::resources::{Capacities, ResourceParams};
 use cutline_manager_service::{ManagerService, ManagerSpec};
 use cutline_quality::spec::Specification;
 use cutline_socket::{
-    AllocationOptions, Event, FlowStanding, IfRefused, Marking, Peer, QosError, QosOptions, QosTcpListener,
-    QosTcpStream, QosUdpListener, QosUdpSocket, Rate, SchedulingClass,
+    AllocationOptions, AllocationState, Event, IfRefused, Marking, Peer, QosError, QosOptions,
+    QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket, Rate, SchedulingClass,
 };
 use cutline_testbed::{in_time, undisturbed};
 use cutline_units::Bytes;
@@ -101,7 +101,7 @@ fn the_granted_rate_limits_datagrams_and_changes_while_they_are_sent() {
     // 6 Mbit/s may be promised, headers included.
     let (before, rate) = next(&socket, allocated);
     assert!(before.is_none() && rate < Rate::from_mbps(6) && rate > Rate::from_kbps(5600), "{rate}");
-    assert_eq!(socket.allocation(), Some(FlowStanding::Granted(Rate::from_mbps(6))));
+    assert_eq!(socket.allocation(), Some(AllocationState::Granted(Rate::from_mbps(6))));
     let measured = measure(&socket, Duration::from_secs(1));
     assert!(measured < rate.as_bps() as f64 * 1.05, "{measured} of {rate}");
     let mut spec = host.spec.clone();
@@ -151,7 +151,9 @@ fn without_a_manager_nothing_is_limited_and_a_later_one_limits() {
         let begin = Instant::now();
         let (socket, _other) = pair(&options);
         let connecting = begin.elapsed();
-        assert!(matches!(socket.allocation(), Some(FlowStanding::Away(why)) if why.contains("manager.sock")));
+        assert!(
+            matches!(socket.allocation(), Some(AllocationState::Away(why)) if why.contains("manager.sock"))
+        );
         assert!(
             socket.events().all(|event| !matches!(event, Event::Allocated { .. } | Event::Unallocated(_)))
         );
@@ -163,7 +165,7 @@ fn without_a_manager_nothing_is_limited_and_a_later_one_limits() {
         drop(service);
         let service = host.start();
         assert_eq!(service.taken_over(), 1);
-        assert!(matches!(socket.allocation(), Some(FlowStanding::Granted(_))));
+        assert!(matches!(socket.allocation(), Some(AllocationState::Granted(_))));
         // Nothing is to happen, so there is no event to wait for.
         thread::sleep(Duration::from_millis(500));
         assert!(
@@ -187,7 +189,7 @@ fn a_refusal_is_an_event_or_an_error() {
         _ => None,
     });
     assert!(reason.contains("TCP and datagrams together is exhausted"), "{reason}");
-    assert_eq!(socket.allocation(), Some(FlowStanding::Refused(reason)));
+    assert_eq!(socket.allocation(), Some(AllocationState::Refused(reason)));
     let failing = options.clone().allocation(allocation.if_refused(IfRefused::Fail));
     let error = QosUdpSocket::connect(to, &failing).unwrap_err();
     assert!(matches!(error, QosError::Unallocated(_)), "{error}");
@@ -225,7 +227,7 @@ fn the_share_of_a_socket_returns_when_it_is_dropped() {
 
 fn socket_rate(socket: &QosUdpSocket) -> Rate {
     match socket.allocation() {
-        Some(FlowStanding::Granted(rate)) => rate,
+        Some(AllocationState::Granted(rate)) => rate,
         _ => Rate::ZERO,
     }
 }

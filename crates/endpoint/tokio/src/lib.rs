@@ -90,8 +90,8 @@ mod stream;
 mod watched;
 
 pub use cutline_socket::{
-    Access, AckPath, AddressTextError, AllocationOptions, Alternatives, Attempt, Bytes, Cause, Class,
-    ConnectionSpecification, Delivery, DirectAddress, Direction, Dscp, Duration, Event, FlowStanding, Hint,
+    Access, AckPath, AddressTextError, AllocationOptions, AllocationState, Alternatives, Attempt, Bytes,
+    Cause, Class, ConnectionSpecification, Delivery, DirectAddress, Direction, Dscp, Duration, Event, Hint,
     HintBits, HintParams, IfRefused, IpVersion, Marking, Measure, Mib, MonitorParams, NegotiationParams,
     OperationParams, Pacing, Path, Peer, Preset, ProtectedThread, QosError, QosOptions, RaisedPriority, Rate,
     RateControl, RenegotiationParams, ReservationEvent, ReservationStatus, Sample, SchedulingClass,

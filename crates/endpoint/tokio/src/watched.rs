@@ -104,9 +104,9 @@ macro_rules! connection_calls {
                 self.$field.socket().reservation()
             }
 
-            /// Returns the standing at the resource manager of the host; `None` without
+            /// Returns the state of the allocation at the resource manager of the host; `None` without
             /// [`QosOptions::allocation`](cutline_socket::QosOptions::allocation). Its rate counts all headers.
-            pub fn allocation(&self) -> Option<cutline_socket::FlowStanding> {
+            pub fn allocation(&self) -> Option<cutline_socket::AllocationState> {
                 self.$field.socket().allocation()
             }
 

@@ -1,8 +1,8 @@
 //! Every option, and what connections tell about them, by the names of this crate alone.
 
 use cutline_tokio::{
-    Access, AckPath, AllocationOptions, Alternatives, Class, ConnectionSpecification, Direction, Dscp,
-    Duration, FlowStanding, Hint, HintBits, HintParams, IfRefused, IpVersion, Marking, MonitorParams,
+    Access, AckPath, AllocationOptions, AllocationState, Alternatives, Class, ConnectionSpecification,
+    Direction, Dscp, Duration, Hint, HintBits, HintParams, IfRefused, IpVersion, Marking, MonitorParams,
     NegotiationParams, OperationParams, Pacing, Path, Peer, Preset, QosOptions, QosTcpListener, QosTcpStream,
     QosUdpListener, QosUdpSocket, Rate, RateControl, RenegotiationParams, ReservationStatus, Sample,
     SchedulingClass, SchedulingStats, SessionTrace, TfrcParams, UnknownService,
@@ -61,7 +61,7 @@ fn every_option_can_be_set() {
 }
 
 /// The state that a connection has of the services that its options request.
-type State = (Option<ReservationStatus>, Option<FlowStanding>, Option<SchedulingStats>);
+type State = (Option<ReservationStatus>, Option<AllocationState>, Option<SchedulingStats>);
 
 #[tokio::test]
 async fn a_connection_tells_of_its_reservation_its_share_and_its_messages() {

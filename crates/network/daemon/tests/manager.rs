@@ -3,7 +3,7 @@
 use crate::common::{Net, eventually};
 use cutline_allocation::protocol::FlowNeed;
 use cutline_allocation::status::ManagerStatus;
-use cutline_allocation::{FlowHolder, FlowNotice, FlowStanding, ManagerConnection, hold};
+use cutline_allocation::{AllocationState, FlowHolder, FlowNotice, ManagerConnection, hold};
 use cutline_manager::feedback::FlowReport;
 use cutline_manager::resources::{CarrierKind, SchedulingClass};
 use cutline_provision::protocol::Request;
@@ -111,7 +111,7 @@ fn a_kill_of_the_daemon_loses_no_flow_and_no_account() {
             hold(&socket, need(class, 2 + number as u64 % 5), weak).unwrap()
         })
         .collect();
-    let granted = || flows.iter().all(|flow| matches!(flow.standing(), FlowStanding::Granted(_)));
+    let granted = || flows.iter().all(|flow| matches!(flow.state(), AllocationState::Granted(_)));
     eventually("all flows are granted", granted);
     let before = status(&socket);
     let rates = |status: &ManagerStatus| {
@@ -154,14 +154,14 @@ fn a_manager_that_is_started_later_serves_the_flows_that_are_there() {
     let holder: Arc<Noted> = Arc::default();
     let weak: Weak<Noted> = Arc::downgrade(&holder);
     let flow = hold(&host.path("m.sock"), need(SchedulingClass::RealTime, 5), weak).unwrap();
-    eventually("it is known that nobody is there", || matches!(flow.standing(), FlowStanding::Away(_)));
+    eventually("it is known that nobody is there", || matches!(flow.state(), AllocationState::Away(_)));
     assert!(holder.0.lock().unwrap().is_empty());
     host.start();
     let rate = Rate::from_mbps(5);
-    eventually("the flow is granted", || flow.standing() == FlowStanding::Granted(rate));
+    eventually("the flow is granted", || flow.state() == AllocationState::Granted(rate));
     flow.change(Some(Rate::from_mbps(90)), rate, need(SchedulingClass::RealTime, 5).edges());
     let rate = Rate::from_mbps(75);
-    eventually("the flow is raised", || flow.standing() == FlowStanding::Granted(rate));
+    eventually("the flow is raised", || flow.state() == AllocationState::Granted(rate));
 }
 
 #[test]
@@ -241,11 +241,11 @@ fn what_cutlined_reserves_is_not_given_to_flows() {
     let weak: Weak<Noted> = Arc::downgrade(&holder);
     let flow = hold(&socket, to_b, weak).unwrap();
     let rate = Rate::from_bps(7_500_000 - taken);
-    eventually("the flow gets what is left", || flow.standing() == FlowStanding::Granted(rate));
+    eventually("the flow gets what is left", || flow.state() == AllocationState::Granted(rate));
     assert_eq!(status(&socket).flows[0].interface.as_deref(), Some("eth0"));
     client.send(&Request::Withdraw { id: 1 }).unwrap();
     let rate = Rate::from_bps(7_500_000);
-    eventually("the flow is raised", || flow.standing() == FlowStanding::Granted(rate));
+    eventually("the flow is raised", || flow.state() == AllocationState::Granted(rate));
     net.end("a", Signal::TERM);
 }
 
@@ -266,7 +266,7 @@ fn a_flow_whose_rate_is_reserved_is_not_charged_again() {
         (hold(&socket, need, weak).unwrap(), holder)
     };
     let granted = |flow: &cutline_allocation::AllocatedFlow, bps| {
-        flow.standing() == FlowStanding::Granted(Rate::from_bps(bps))
+        flow.state() == AllocationState::Granted(Rate::from_bps(bps))
     };
     let of_reservation = FlowNeed {
         source: packets.source,

@@ -4,7 +4,7 @@
 
 use crate::common::{B, Net, eventually};
 use cutline_bindings::{Mib, Options, ReservationEvent};
-use cutline_provision::{Access, Reason, Refusal, Standing};
+use cutline_provision::{Access, GrantState, Reason, Refusal};
 use cutline_quality::spec::Preset;
 use cutline_socket::{
     AckPath, IfRefused, Peer, QosError, QosOptions, QosTcpListener, QosTcpStream, QosUdpListener,
@@ -22,8 +22,8 @@ fn options(net: &Net, node: &str, ack_path: AckPath) -> QosOptions {
     options.peer(Peer::Speaks).service("rsvp", &access).unwrap().ack_path(ack_path)
 }
 
-const fn is_reserved(standing: &Standing) -> bool {
-    matches!(standing, Standing::Reserved(_))
+const fn is_reserved(state: &GrantState) -> bool {
+    matches!(state, GrantState::Reserved(_))
 }
 
 /// A listener. The one before, on the same port, closes in a thread of its own.
@@ -67,7 +67,7 @@ fn r_tcp_reserves_its_data_and_its_acknowledgements_if_they_are_to_be() {
         let status = stream.reservation().unwrap();
         assert!(status.service == "rsvp" && is_reserved(&status.send), "{status:?}");
         assert!(net.reserved("r1", "east") > 800_000, "the data");
-        let expected = if acknowledgements { is_reserved } else { |it: &_| *it == Standing::NotAsked };
+        let expected = if acknowledgements { is_reserved } else { |it: &_| *it == GrantState::NotAsked };
         assert!(expected(&status.receive), "{status:?}");
         assert_eq!(net.reserved("r1", "west") > 0, acknowledgements, "{ack_path:?}");
         eventually("the other end knows", || is_reserved(&other.reservation().unwrap().receive));
@@ -88,9 +88,9 @@ fn a_refused_reservation_is_an_error_or_best_effort() {
     let (stream, other) = streams(&net, &at_a.clone().reservation_patience(patience), &at_b);
     let stream = stream.unwrap();
     // The network says to the receiver alone why.
-    let unanswered = Standing::Failed(Refusal::new(Reason::Unanswered));
+    let unanswered = GrantState::Failed(Refusal::new(Reason::Unanswered));
     assert_eq!(stream.reservation().unwrap().send, unanswered, "it goes on as best effort");
-    let refused = |standing: &Standing| matches!(standing, Standing::Failed(refusal) if refusal.reason == Reason::Bandwidth);
+    let refused = |state: &GrantState| matches!(state, GrantState::Failed(refusal) if refusal.reason == Reason::Bandwidth);
     eventually("the receiver is told", || refused(&other.reservation().unwrap().receive));
     drop((stream, other));
     let at_a = at_a.if_refused(IfRefused::Fail).reservation_patience(patience);

@@ -2,18 +2,24 @@
 
 use crate::bottleneck::QueueLoad;
 use cutline_router::{Loss, Overhead};
-use cutline_router_service::Direction;
+use cutline_router_service::DirectionStatistics;
 use cutline_units::Duration;
 
 /// The load of one direction between two documents that are `seconds` apart. `hint` is the hint of the probes.
-pub fn load(before: &Direction, after: &Direction, seconds: f64, overhead: Overhead, hint: u16) -> QueueLoad {
+pub fn load(
+    before: &DirectionStatistics,
+    after: &DirectionStatistics,
+    seconds: f64,
+    overhead: Overhead,
+    hint: u16,
+) -> QueueLoad {
     let [packets, bytes] = [
         after.sent.packets.saturating_sub(before.sent.packets),
         after.sent.bytes.saturating_sub(before.sent.bytes),
     ];
     let capacity_bits = after.rate_bps as f64 * seconds;
-    let lost = |of: &Direction, loss| of.lost(loss).packets;
-    let of_queue = |of: &Direction| lost(of, Loss::Early) + lost(of, Loss::Overflow);
+    let lost = |of: &DirectionStatistics, loss| of.lost(loss).packets;
+    let of_queue = |of: &DirectionStatistics| lost(of, Loss::Early) + lost(of, Loss::Overflow);
     QueueLoad {
         utilisation: if capacity_bits > 0.0 {
             overhead.of_frames(packets, bytes) * 8.0 / capacity_bits
@@ -32,8 +38,12 @@ pub fn load(before: &Direction, after: &Direction, seconds: f64, overhead: Overh
 
 /// The mean waiting time of the packets with a hint, or of all packets, that departed between two documents; `None` if no
 /// packet departed.
-fn mean_wait(before: &Direction, after: &Direction, hint: Option<u16>) -> Option<Duration> {
-    let sums = |of: &Direction| {
+fn mean_wait(
+    before: &DirectionStatistics,
+    after: &DirectionStatistics,
+    hint: Option<u16>,
+) -> Option<Duration> {
+    let sums = |of: &DirectionStatistics| {
         let of_hint = of.hints.iter().filter(|of| hint.is_none_or(|hint| of.hint == hint));
         of_hint.fold((0, 0.0), |(packets, ms), of| {
             (packets + of.departed.packets, ms + of.departed.packets as f64 * of.mean_wait_ms)
@@ -49,10 +59,10 @@ mod tests {
     use super::*;
     use cutline_router_service::{HintStatistics, PacketCount};
 
-    fn direction(packets: u64, hints: &[HintStatistics]) -> Direction {
+    fn direction(packets: u64, hints: &[HintStatistics]) -> DirectionStatistics {
         let count = |packets: u64| PacketCount { packets, bytes: packets * 1514 };
         let lost = [(Loss::Early, 3), (Loss::Overflow, 1), (Loss::Unsent, packets / 1000)];
-        Direction {
+        DirectionStatistics {
             rate_bps: 12_304_000,
             received: count(packets + 5),
             sent: count(packets),
@@ -61,7 +71,7 @@ mod tests {
             backlog: count(5),
             slipped_ms: packets as f64 / 100.0,
             hints: hints.to_vec(),
-            ..Direction::default()
+            ..DirectionStatistics::default()
         }
     }
 

@@ -5,7 +5,7 @@ use crate::listing::{PlaceClaim, share_places};
 use crate::registry::{Process, RowRegistry, Viewer};
 use cutline_publish::SocketRow;
 use cutline_router::Loss;
-use cutline_router_service::{Direction, DirectionInterval, PacketCount, SieveStatistics};
+use cutline_router_service::{DirectionInterval, DirectionStatistics, PacketCount, SieveStatistics};
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -57,7 +57,7 @@ pub struct History {
     links: BTreeMap<LinkKey, Series<{ DIRECTION_COLUMNS.len() }>>,
     sockets: BTreeMap<SocketKey, Series<{ SOCKET_COLUMNS.len() }>>,
     /// The last statistics of each link with their time, s. A second is their difference.
-    last: BTreeMap<LinkKey, (f64, Direction)>,
+    last: BTreeMap<LinkKey, (f64, DirectionStatistics)>,
 }
 
 /// A series for readers.
@@ -218,7 +218,7 @@ fn direction_point(interval: &DirectionInterval<'_>) -> [f32; DIRECTION_COLUMNS.
     let after = interval.after();
     let dropped = |loss: Loss| interval.per_second(|direction| direction.lost(loss).packets);
     let (early, overflow) = (dropped(Loss::Early), dropped(Loss::Overflow));
-    let other = interval.per_second(Direction::dropped_packets) - early - overflow;
+    let other = interval.per_second(DirectionStatistics::dropped_packets) - early - overflow;
     let waits = interval.waits();
     let wait = |q| waits.quantile_ms(q).unwrap_or(f64::NAN);
     let has_shares = interval.before().sieve.is_some() && after.sieve.is_some();

@@ -2,7 +2,7 @@
 
 use crate::document::HostDocument;
 use crate::registry::{Process, RowRegistry};
-use cutline_router_service::{Direction, DirectionInterval, QdiscDocument, Statistics};
+use cutline_router_service::{DirectionInterval, DirectionStatistics, QdiscDocument, Statistics};
 
 /// Identity of a link.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,7 +31,7 @@ pub struct HostLink<'d> {
     /// Time since its counters were zero, s.
     pub elapsed_s: f64,
     /// Its statistics.
-    pub direction: &'d Direction,
+    pub direction: &'d DirectionStatistics,
 }
 
 impl<'d> HostLink<'d> {

@@ -3,7 +3,7 @@
 use crate::document::{HostDocument, HostTotals, KernelQueueEntry, ProgramEntry, RouterEntry, SocketEntry};
 use crate::kernel_queues::KernelQueueReading;
 use cutline_publish::{DirectionRow, LimitRow, ProgramRow, RowKind, SocketRow, VERSION, ViolationRow};
-use cutline_router_service::{Direction, Statistics};
+use cutline_router_service::{DirectionStatistics, Statistics};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -131,7 +131,7 @@ impl PublishedLine {
 
 /// Returns whether a router states more than a router has.
 fn has_long_router_lists(statistics: &Statistics) -> bool {
-    let is_long = |direction: &Direction| {
+    let is_long = |direction: &DirectionStatistics| {
         let buckets = &direction.waits_us;
         direction.dropped.len() > MOST_REASONS
             || direction.dropped.keys().any(|reason| reason.len() > LONGEST_NAME)
@@ -582,8 +582,11 @@ mod tests {
     fn flows_of_a_router_are_seen_by_root_and_its_own_user_alone() {
         let flow = cutline_router_service::FlowStatistics { source: "10.0.0.7".into(), ..Default::default() };
         let host = cutline_router_service::HostStatistics { host: "10.0.0.7".into(), ..Default::default() };
-        let way =
-            cutline_router_service::Direction { flows: vec![flow], hosts: vec![host], ..Default::default() };
+        let way = cutline_router_service::DirectionStatistics {
+            flows: vec![flow],
+            hosts: vec![host],
+            ..Default::default()
+        };
         let router = Statistics { forward: way.clone(), reverse: way, ..Statistics::default() };
         for process in [ROOT, ANN] {
             let mut registry = RowRegistry::new(PublicationLimits::DEFAULT);
@@ -741,7 +744,7 @@ mod tests {
             change(&mut statistics);
             PublishedLine::parse(json!({ "router": statistics }).to_string().as_bytes())
         };
-        let reasons = |direction: &mut Direction, number: usize| {
+        let reasons = |direction: &mut DirectionStatistics, number: usize| {
             let reasons = (0..number).map(|reason| (reason.to_string(), PacketCount::default()));
             direction.dropped = reasons.collect();
         };

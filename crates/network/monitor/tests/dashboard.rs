@@ -5,14 +5,14 @@ use cutline_openmetrics::TextFormat;
 use cutline_publish::testing::receiving_socket;
 use cutline_publish::{ProgramRow, ViolationRow};
 use cutline_records::BucketCounts;
-use cutline_router_service::{Direction, PacketCount, QdiscDocument, SieveStatistics, Statistics};
+use cutline_router_service::{DirectionStatistics, PacketCount, QdiscDocument, SieveStatistics, Statistics};
 use cutline_testbed::skip;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Gives a link a Sieve of which everything is known.
-fn fill(link: &mut Direction) {
+fn fill(link: &mut DirectionStatistics) {
     link.dropped.insert("early".to_owned(), PacketCount::default());
     link.sieve = Some(SieveStatistics::default());
     link.waits_us = BucketCounts { bounds: vec![1.0], counts: vec![0, 0], sum: 0.0 };

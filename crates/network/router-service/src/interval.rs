@@ -1,6 +1,6 @@
 //! Differences of a direction's statistics at two times.
 
-use crate::statistics::{Direction, PacketCount, Statistics};
+use crate::statistics::{DirectionStatistics, PacketCount, Statistics};
 use cutline_records::BucketCounts;
 use cutline_router::Loss;
 
@@ -9,14 +9,18 @@ use cutline_router::Loss;
 /// A counter that is smaller at the end than at the beginning has not grown: the router restarted in between.
 #[derive(Clone, Copy, Debug)]
 pub struct DirectionInterval<'s> {
-    before: &'s Direction,
-    after: &'s Direction,
+    before: &'s DirectionStatistics,
+    after: &'s DirectionStatistics,
     seconds: f64,
 }
 
 impl<'s> DirectionInterval<'s> {
     /// An interval between two statistics of one direction, with its length in seconds; `None` if it has no length.
-    pub fn new(before: &'s Direction, after: &'s Direction, seconds: f64) -> Option<Self> {
+    pub fn new(
+        before: &'s DirectionStatistics,
+        after: &'s DirectionStatistics,
+        seconds: f64,
+    ) -> Option<Self> {
         (seconds > 0.0).then_some(Self { before, after, seconds })
     }
 
@@ -30,12 +34,12 @@ impl<'s> DirectionInterval<'s> {
     }
 
     /// Returns the state at the beginning.
-    pub const fn before(&self) -> &'s Direction {
+    pub const fn before(&self) -> &'s DirectionStatistics {
         self.before
     }
 
     /// Returns the state at the end.
-    pub const fn after(&self) -> &'s Direction {
+    pub const fn after(&self) -> &'s DirectionStatistics {
         self.after
     }
 
@@ -45,17 +49,17 @@ impl<'s> DirectionInterval<'s> {
     }
 
     /// Returns the growth of a counter.
-    pub fn grown(&self, counter: impl Fn(&Direction) -> u64) -> u64 {
+    pub fn grown(&self, counter: impl Fn(&DirectionStatistics) -> u64) -> u64 {
         counter(self.after).saturating_sub(counter(self.before))
     }
 
     /// Returns the growth of a counter, per second.
-    pub fn per_second(&self, counter: impl Fn(&Direction) -> u64) -> f64 {
+    pub fn per_second(&self, counter: impl Fn(&DirectionStatistics) -> u64) -> f64 {
         self.grown(counter) as f64 / self.seconds
     }
 
     /// Returns the growth of a counter of packets and bytes.
-    pub fn counted(&self, counter: impl Fn(&Direction) -> PacketCount) -> PacketCount {
+    pub fn counted(&self, counter: impl Fn(&DirectionStatistics) -> PacketCount) -> PacketCount {
         PacketCount {
             packets: self.grown(|direction| counter(direction).packets),
             bytes: self.grown(|direction| counter(direction).bytes),

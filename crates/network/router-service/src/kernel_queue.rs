@@ -1,6 +1,6 @@
 //! The queue of an interface in the kernel as a document, with the statistics of a direction of the router.
 
-use crate::statistics::{DepartureError, Direction, HintStatistics, PacketCount, SieveStatistics};
+use crate::statistics::{DepartureError, DirectionStatistics, HintStatistics, PacketCount, SieveStatistics};
 use cutline_qdisc::layout::{
     CountLayout, HintLayout, LawLayout, PACKET_BITS, PROBABILITY_BITS, QdiscConfig, QdiscCounters,
 };
@@ -30,7 +30,7 @@ record! {
         average_packets: Option<f64>, gauge("packets"), "Average queue of Adaptive RED; null for other laws.";
         target_packets: Option<f64>, gauge("packets"), "Target of Adaptive RED; null for other laws.";
         max_p: Option<f64>, gauge("0..1"), "Drop probability of Adaptive RED at its upper threshold; null for other laws.";
-        statistics: Direction, part, "Statistics, as those of a direction of `cutline router`. There are no reservations, no list of flows and no departure errors.";
+        statistics: DirectionStatistics, part, "Statistics, as those of a direction of `cutline router`. There are no reservations, no list of flows and no departure errors.";
     }
 }
 
@@ -73,7 +73,7 @@ impl QdiscDocument {
 }
 
 /// Returns the statistics in the record of a direction of the router.
-fn statistics(status: &QdiscStatus) -> Direction {
+fn statistics(status: &QdiscStatus) -> DirectionStatistics {
     let QdiscStatus { interface, queue, config, counters, load, .. } = status;
     let lost = |loss: Loss| {
         let counted = match loss {
@@ -87,7 +87,7 @@ fn statistics(status: &QdiscStatus) -> Direction {
     };
     let has_probability = !matches!(law(*queue, config), None | Some(LawLayout::None));
     let us = |time: Duration| time.as_nanos() as f64 / 1e3;
-    Direction {
+    DirectionStatistics {
         name: interface.clone(),
         rate_bps: config.link_bps,
         queue: in_words(*queue, config).to_owned(),
@@ -113,7 +113,7 @@ fn statistics(status: &QdiscStatus) -> Direction {
             sum: us(Duration::from_nanos(counters.waits_sum)),
         },
         hints: counters.hints.iter().zip(1..).filter_map(hint).collect(),
-        ..Direction::default()
+        ..DirectionStatistics::default()
     }
 }
 

@@ -79,7 +79,7 @@ pub use router::{Router, Schedule, StatisticsSource};
 pub use service::{Listener, TRUNCATED, UNFILLED};
 pub use spec::{AutorateSpec, DirectionSpec, ProcessSpec, RouterSpec, default_limit};
 pub use statistics::{
-    AutorateStatistics, DepartureError, Direction, FilterDocument, FlowStatistics, HintStatistics,
+    AutorateStatistics, DepartureError, DirectionStatistics, FilterDocument, FlowStatistics, HintStatistics,
     HostStatistics, Interface, PacketCount, ReloadStatus, ReservationStatistics, ReservedStatistics,
     SieveStatistics, SocketReply, Statistics, StatisticsError,
 };

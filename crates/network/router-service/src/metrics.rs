@@ -9,7 +9,7 @@
 
 use crate::kernel_queue::QdiscDocument;
 use crate::snapshots::StatsSnapshots;
-use crate::statistics::{Direction, Statistics};
+use crate::statistics::{DirectionStatistics, Statistics};
 use cutline_openmetrics::{Metrics, TextFormat};
 use cutline_sys::{SysError, now};
 use cutline_units::Duration;
@@ -159,7 +159,7 @@ pub fn add_statistics(metrics: &mut Metrics, labels: &[(&str, &str)], statistics
 }
 
 /// Adds the statistics of a direction to metrics, without those of reservations.
-fn add_direction(metrics: &mut Metrics, labels: &[(&str, &str)], direction: &Direction) {
+fn add_direction(metrics: &mut Metrics, labels: &[(&str, &str)], direction: &DirectionStatistics) {
     metrics.add(&[], labels, direction);
     if let Some(sieve) = &direction.sieve {
         metrics.add(&["sieve"], labels, sieve);
@@ -186,14 +186,14 @@ mod tests {
         let sent = PacketCount { packets: 7, bytes: 900 };
         let dropped = BTreeMap::from([("early".to_owned(), PacketCount { packets: 2, bytes: 300 })]);
         let hint = HintStatistics { hint: 6, departed: sent, mean_wait_ms: 1.5, ..HintStatistics::default() };
-        let forward = Direction {
+        let forward = DirectionStatistics {
             name: "a -> \"b\"".to_owned(),
             queue: "sieve".to_owned(),
             rate_bps: 15_000_000,
             sent,
             dropped,
             hints: vec![hint],
-            ..Direction::default()
+            ..DirectionStatistics::default()
         };
         Statistics { event: "stats".to_owned(), elapsed_s: 2.5, forward, ..Statistics::default() }
     }

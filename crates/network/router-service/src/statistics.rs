@@ -26,8 +26,8 @@ record! {
         #[schemars(extend("enum" = ["interval", "end", "stats"]))]
         event: String, label, "`interval`, `end`, or `stats` for a reply.";
         elapsed_s: f64, counter("s"), "Time since the router's start.";
-        forward: Direction, part, "From `--in` to `--out`.";
-        reverse: Direction, part, "From `--out` to `--in`.";
+        forward: DirectionStatistics, part, "From `--in` to `--out`.";
+        reverse: DirectionStatistics, part, "From `--out` to `--in`.";
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         interfaces as "ports": Vec<Interface>, part, "The interfaces; not reported by interval.";
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -49,7 +49,8 @@ record! {
 
     /// One direction. At any time received = sent + dropped + queued.
     #[derive(Deserialize)]
-    pub struct Direction {
+    #[schemars(rename = "Direction")]
+    pub struct DirectionStatistics {
         name as "direction": String, label, "Its name, such as `eth0 -> eth1`.";
         rate_bps: u64, gauge("bit/s"), "The rate it is shaped to.";
         queue: String, label, "The name of its queue, such as `TSQ over pie`.";
@@ -343,12 +344,12 @@ impl Statistics {
     }
 
     /// Returns the reverse direction if `reverse`, otherwise the forward direction.
-    pub const fn direction(&self, reverse: bool) -> &Direction {
+    pub const fn direction(&self, reverse: bool) -> &DirectionStatistics {
         if reverse { &self.reverse } else { &self.forward }
     }
 }
 
-impl Direction {
+impl DirectionStatistics {
     /// Returns the rate it is shaped to.
     pub const fn rate(&self) -> Rate {
         Rate::from_bps(self.rate_bps)
@@ -484,10 +485,10 @@ impl ShaperSnapshot {
     }
 
     /// Returns the document's part about this direction, which is called `name`.
-    pub fn direction(&self, name: String) -> Direction {
+    pub fn direction(&self, name: String) -> DirectionStatistics {
         let stats = &self.stats;
         let lost = |loss: Loss| (loss.name().to_owned(), stats.lost(loss).into());
-        Direction {
+        DirectionStatistics {
             name,
             rate_bps: self.rate.as_bps(),
             queue: self.queue.clone(),
@@ -705,7 +706,7 @@ mod tests {
     /// Any user may publish such a router.
     #[test]
     fn sums_do_not_overflow() {
-        let mut direction = Direction::default();
+        let mut direction = DirectionStatistics::default();
         let most = PacketCount { packets: u64::MAX, bytes: u64::MAX };
         direction.dropped.extend(Loss::ALL.map(|loss| (loss.name().to_owned(), most)));
         assert_eq!([direction.dropped_packets(), direction.dropped_bytes()], [u64::MAX; 2]);
@@ -714,7 +715,7 @@ mod tests {
     #[test]
     fn numbers_are_read_to_their_last_place() {
         let slipped_ms = 3.751_844_674_407_370_6e22;
-        let forward = Direction { slipped_ms, ..Direction::default() };
+        let forward = DirectionStatistics { slipped_ms, ..DirectionStatistics::default() };
         let read = Statistics::parse(&Statistics { forward, ..Statistics::default() }.json()).unwrap();
         assert_eq!(read.forward.slipped_ms, slipped_ms);
     }

@@ -10,7 +10,7 @@ use cutline_provision::status::{InterfaceStatus, ReservationStatus, SenderStatus
 use cutline_publish::{DirectionRow, LimitRow, ProgramRow, SocketRow, ViolationRow};
 use cutline_records::BucketCounts;
 use cutline_router_service::{
-    Direction, FlowStatistics, HintStatistics, HostStatistics, PacketCount, QdiscDocument,
+    DirectionStatistics, FlowStatistics, HintStatistics, HostStatistics, PacketCount, QdiscDocument,
     ReservedStatistics, Statistics,
 };
 use cutline_sys::now;
@@ -243,7 +243,7 @@ impl ItemInstance {
 
 impl QueueInstance {
     /// Returns the statistics of the direction.
-    pub fn direction(&self) -> &Direction {
+    pub fn direction(&self) -> &DirectionStatistics {
         match self {
             Self::Router { router, is_reverse, .. } => router.direction(*is_reverse),
             Self::Kernel(queue) => &queue.statistics,

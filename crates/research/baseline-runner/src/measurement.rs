@@ -7,7 +7,7 @@ use crate::receiver::FarEnd;
 use cutline_baseline::{BaselineRow, PlanDocument, QueueSize, RowKey};
 use cutline_traffic::control::{BothReports, SendParams, send};
 use cutline_traffic::{
-    DIRECT, DatagramOptions, Direction, FlowPlan, FlowsSummary, HostUse, RateShaper, ReceiverReport,
+    DIRECT, DatagramOptions, FlowPlan, FlowsSummary, HostUse, PlanDirection, RateShaper, ReceiverReport,
     TcpOptions, Transport,
 };
 use cutline_transport::app::{CbrParams, Params};
@@ -94,20 +94,20 @@ fn blocks(
         let params = udp::Params { max_datagram: key.block as u32, ..udp::Params::default() };
         Transport::Datagrams(TransportParams::Udp(Arc::new(params)))
     };
-    flow(BLOCKS, "blocks", Direction::Forward, transport, Params::Cbr(app), from, to)
+    flow(BLOCKS, "blocks", PlanDirection::Forward, transport, Params::Cbr(app), from, to)
 }
 
 /// Returns the flow of the datagrams back.
 fn back(from: Option<SocketAddr>, to: SocketAddr) -> FlowPlan {
     let app = Params::Cbr(CbrParams::new(BACK_RATE, Bytes::new(BACK_SIZE)));
     let transport = Transport::Datagrams(TransportParams::Udp(Arc::default()));
-    flow(BACK, "back", Direction::Reverse, transport, app, from, to)
+    flow(BACK, "back", PlanDirection::Reverse, transport, app, from, to)
 }
 
 fn flow(
     id: u32,
     name: &str,
-    direction: Direction,
+    direction: PlanDirection,
     transport: Transport,
     app: Params,
     from: Option<SocketAddr>,

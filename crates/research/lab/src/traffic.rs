@@ -5,7 +5,7 @@ use crate::hosts::{sink, source};
 use cutline_scenario::Scenario;
 use cutline_scenario::spec::TransportSpec;
 use cutline_sim::{FlowSpec, Network};
-use cutline_traffic::{Direction, FlowPlan, TcpOptions, Transport};
+use cutline_traffic::{FlowPlan, PlanDirection, TcpOptions, Transport};
 use cutline_transport::endpoint::TransportParams;
 use cutline_transport::tcp;
 use cutline_units::{DscpPool2, Ecn, HintCodec, Instant, Streams};
@@ -36,7 +36,7 @@ pub fn plan(
         datagrams => (Transport::Datagrams(datagrams.clone()), datagrams.ecn() != Ecn::NotEct),
     };
     FlowPlan {
-        direction: Direction::Forward,
+        direction: PlanDirection::Forward,
         id: number as u32,
         name: flow.name.clone(),
         transport,

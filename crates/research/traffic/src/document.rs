@@ -3,7 +3,7 @@
 //! Packets are datagrams; for TCP, data segments where a sender counts them, and messages where a receiver does.
 
 use crate::control::{ClockReport, SenderSession};
-use crate::plan::Direction;
+use crate::plan::PlanDirection;
 use crate::report::{MeterReport, ReceivedInterval, ReceiverReport, SenderReport};
 use crate::summary::FlowsSummary;
 use cutline_records::record;
@@ -278,7 +278,7 @@ impl FlowDocument {
     pub fn new(
         sent: &SenderReport,
         received: Option<&ReceiverReport>,
-        direction: Direction,
+        direction: PlanDirection,
         interval: Option<Duration>,
     ) -> Self {
         Self {

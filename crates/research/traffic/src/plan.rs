@@ -19,7 +19,7 @@ pub struct FlowPlan {
     /// The flow's name. Its random numbers depend on it.
     pub name: String,
     /// The end that sends. A [`Generator`](crate::Generator) sends reverse flows only over paths that the peer has opened.
-    pub direction: Direction,
+    pub direction: PlanDirection,
     /// The transport.
     pub transport: Transport,
     /// The application.
@@ -41,7 +41,7 @@ pub struct FlowPlan {
 
 /// The direction of a flow between the two ends of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Direction {
+pub enum PlanDirection {
     /// From the end that requests the run to the receiver.
     #[default]
     Forward,
@@ -49,7 +49,7 @@ pub enum Direction {
     Reverse,
 }
 
-impl Direction {
+impl PlanDirection {
     /// Returns the name in files and documents.
     pub const fn name(self) -> &'static str {
         match self {
@@ -240,7 +240,7 @@ impl FlowPlan {
 
     /// Checks a flow in frames below IP.
     fn check_direct(&self, largest: u32) -> Result<(), PlanError> {
-        if self.direction == Direction::Reverse {
+        if self.direction == PlanDirection::Reverse {
             let allowed = "forward: the receiver sends no frames".to_owned();
             return Err(self.refuse("direction", self.direction.name(), allowed));
         }
@@ -282,7 +282,7 @@ mod tests {
         FlowPlan {
             id: 0,
             name: "f".to_owned(),
-            direction: Direction::Forward,
+            direction: PlanDirection::Forward,
             transport,
             app,
             from: None,
@@ -347,7 +347,7 @@ mod tests {
             ("rate", plan(udp(), Params::Cbr(CbrParams::new(Rate::ZERO, Bytes::new(100))))),
             ("max_segment", tcp(TcpOptions { max_segment: Some(20), ..TcpOptions::default() })),
             ("from", FlowPlan { from: Some("[::1]:0".parse().unwrap()), ..tcp(TcpOptions::default()) }),
-            ("direction", FlowPlan { direction: Direction::Reverse, ..plan(direct(), cbr(1000)) }),
+            ("direction", FlowPlan { direction: PlanDirection::Reverse, ..plan(direct(), cbr(1000)) }),
             ("ecn", FlowPlan { ecn: true, ..plan(direct(), cbr(1000)) }),
             ("largest message", plan(Transport::Direct { largest: 65_508 }, cbr(1000))),
             ("app", plan(direct(), Params::BULK)),

@@ -28,7 +28,7 @@
 
 use crate::control::BothReports;
 use crate::document::{Clock, Distribution, rate_bps};
-use crate::plan::{Direction, FlowPlan, TcpOptions, Transport};
+use crate::plan::{FlowPlan, PlanDirection, TcpOptions, Transport};
 use crate::report::{MeterReport, ReceivedInterval, ReceiverReport, SenderReport};
 use cutline_transport::app::{CbrParams, Params};
 use cutline_transport::endpoint::TransportParams;
@@ -45,7 +45,7 @@ pub const SETTLING: Duration = Duration::from_secs(1);
 pub const PROBE: Bytes = Bytes::new(64);
 /// The largest added delays of the grades, ms. A larger one is an F.
 const GRADES: [(f64, &str); 5] = [(5.0, "A+"), (30.0, "A"), (60.0, "B"), (200.0, "C"), (400.0, "D")];
-const DIRECTIONS: [Direction; 2] = [Direction::Forward, Direction::Reverse];
+const DIRECTIONS: [PlanDirection; 2] = [PlanDirection::Forward, PlanDirection::Reverse];
 
 /// A class of traffic.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,7 +160,7 @@ impl Responsiveness {
         let mut plans: Vec<FlowPlan> = Vec::new();
         let end = self.duration();
         for class in &self.classes {
-            let mut add = |what: &str, direction: Direction, [start, stop]: [Duration; 2]| {
+            let mut add = |what: &str, direction: PlanDirection, [start, stop]: [Duration; 2]| {
                 let id = plans.len() as u32;
                 let bulk = what == "bulk";
                 plans.push(FlowPlan {
@@ -192,9 +192,9 @@ impl Responsiveness {
     }
 
     /// Returns the indices of the flows of a class in a direction: the idle probes, the probes under load, and the bulk flows.
-    fn members(&self, class: usize, direction: Direction) -> (usize, usize, Range<usize>) {
+    fn members(&self, class: usize, direction: PlanDirection) -> (usize, usize, Range<usize>) {
         let each = 2 + self.flows as usize;
-        let first = class * 2 * each + if direction == Direction::Forward { 0 } else { each };
+        let first = class * 2 * each + if direction == PlanDirection::Forward { 0 } else { each };
         (first, first + 1, first + 2..first + each)
     }
 
@@ -263,7 +263,7 @@ impl Flows<'_> {
         }
     }
 
-    fn direction(&self, class: usize, direction: Direction) -> LoadedDirection {
+    fn direction(&self, class: usize, direction: PlanDirection) -> LoadedDirection {
         let (idle, loaded, bulk) = self.of.members(class, direction);
         let delay = |flow| self.received(flow).map(|report| &report.delay);
         let quantile =
@@ -328,13 +328,13 @@ mod tests {
     fn outcome(plans: &[FlowPlan], offset_ms: i64) -> BothReports {
         let received = |plan: &FlowPlan| {
             let mut delay = Histogram::default();
-            let shift = if plan.direction == Direction::Forward { offset_ms } else { -offset_ms };
+            let shift = if plan.direction == PlanDirection::Forward { offset_ms } else { -offset_ms };
             let delays: &[i64] = match (plan.name.split('.').nth(1).unwrap(), plan.direction) {
                 ("idle", _) => &[10; 20],
-                ("loaded", Direction::Forward) => {
+                ("loaded", PlanDirection::Forward) => {
                     &[45, 45, 45, 45, 45, 30, 30, 30, 30, 30, 30, 30, 30, 30, 30]
                 }
-                ("loaded", Direction::Reverse) => {
+                ("loaded", PlanDirection::Reverse) => {
                     &[20, 20, 20, 20, 20, 10, 15, 15, 15, 10, 10, 10, 15, 15, 10]
                 }
                 _ => &[],

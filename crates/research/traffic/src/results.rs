@@ -2,7 +2,7 @@
 
 use crate::control::{BothReports, SendParams};
 use crate::document::{FlowDocument, GroupTotals, SendDocument, Totals};
-use crate::plan::{Direction, FlowPlan};
+use crate::plan::{FlowPlan, PlanDirection};
 use crate::report::{ReceiverReport, SenderReport};
 use crate::summary::FlowsSummary;
 use cutline_units::Duration;
@@ -26,7 +26,7 @@ pub struct FlowGroup {
     /// The name of the transport.
     pub transport: &'static str,
     /// The direction of its flows.
-    pub direction: Direction,
+    pub direction: PlanDirection,
     /// The places of its plans.
     pub members: Range<usize>,
 }
@@ -42,7 +42,7 @@ impl FlowGroups {
     }
 
     /// Returns whether a flow has this direction.
-    pub fn has(&self, direction: Direction) -> bool {
+    pub fn has(&self, direction: PlanDirection) -> bool {
         self.groups.iter().any(|group| group.direction == direction)
     }
 }

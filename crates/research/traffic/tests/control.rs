@@ -8,7 +8,7 @@ use cutline_traffic::control::{
     BothReports, ControlError, Key, Receiver, ReceiverParams, SendParams, SenderSession, send,
 };
 use cutline_traffic::header::{PROOF, Proof, Step};
-use cutline_traffic::{DatagramOptions, Direction, FlowPlan, MeterReport, TcpOptions, Transport};
+use cutline_traffic::{DatagramOptions, FlowPlan, MeterReport, PlanDirection, TcpOptions, Transport};
 use cutline_transport::app::{CbrParams, FilesParams, Params, PoissonParams};
 use cutline_transport::endpoint::TransportParams;
 use cutline_transport::wire::Data;
@@ -23,7 +23,7 @@ fn plans() -> Vec<FlowPlan> {
     let plan = |id, transport| FlowPlan {
         id,
         name: format!("flow.{id}"),
-        direction: Direction::Forward,
+        direction: PlanDirection::Forward,
         transport,
         app: Params::Cbr(CbrParams::new(Rate::from_kbps(800), Bytes::new(500))),
         from: None,
@@ -543,7 +543,7 @@ fn errors_distinguish_other_servers() {
 }
 
 fn reversed(plans: Vec<FlowPlan>) -> Vec<FlowPlan> {
-    plans.into_iter().map(|plan| FlowPlan { direction: Direction::Reverse, ..plan }).collect()
+    plans.into_iter().map(|plan| FlowPlan { direction: PlanDirection::Reverse, ..plan }).collect()
 }
 
 /// TCP, UDP and TFRC, a constant rate each, and files over TCP, which need notes of the receiving end.

@@ -3,7 +3,7 @@
 use cutline_testbed::{in_time, undisturbed};
 use cutline_traffic::control::{BothReports, ControlError, Receiver, ReceiverParams, SendParams, send};
 use cutline_traffic::{
-    DatagramOptions, Direction, FlowPlan, FlowsSummary, RateShaper, TcpOptions, Transport,
+    DatagramOptions, FlowPlan, FlowsSummary, PlanDirection, RateShaper, TcpOptions, Transport,
 };
 use cutline_transport::app::{CbrParams, Params};
 use cutline_transport::endpoint::TransportParams;
@@ -27,7 +27,7 @@ fn run(
     let plan = FlowPlan {
         id: 0,
         name: "blocks".to_owned(),
-        direction: Direction::Forward,
+        direction: PlanDirection::Forward,
         transport,
         app: Params::Cbr(CbrParams { random_phase: false, ..CbrParams::new(rate, Bytes::new(block)) }),
         from: None,

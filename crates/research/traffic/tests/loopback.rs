@@ -4,8 +4,8 @@
 use cutline_sys::now;
 use cutline_testbed::{in_time, undisturbed};
 use cutline_traffic::{
-    Direction, FlowPlan, Generator, Meter, MeterParams, MeterReport, SenderReport, TcpOptions, TrafficError,
-    Transport, Window,
+    FlowPlan, Generator, Meter, MeterParams, MeterReport, PlanDirection, SenderReport, TcpOptions,
+    TrafficError, Transport, Window,
 };
 use cutline_transport::app::{CbrParams, FilesParams, Params, PoissonParams};
 use cutline_transport::endpoint::TransportParams;
@@ -23,7 +23,7 @@ const LOOPBACK: &str = "127.0.0.1:0";
 
 fn plan(id: u32, transport: Transport, app: Params) -> FlowPlan {
     FlowPlan {
-        direction: Direction::Forward,
+        direction: PlanDirection::Forward,
         id,
         name: format!("flow.{id}"),
         transport,

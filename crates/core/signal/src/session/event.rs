@@ -2,18 +2,10 @@
 
 use crate::negotiation::{Agreed, OneSidedReason};
 use crate::violation::Violation;
+use cutline_flow::Direction;
 use cutline_quality::spec::Conflicts;
 use cutline_units::{Duration, Hint, Rate};
 use std::fmt;
-
-/// A direction of a connection, as its end sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Direction {
-    /// Traffic that this end sends.
-    Send,
-    /// Traffic that this end receives.
-    Receive,
-}
 
 /// Event of a session.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,7 +1,7 @@
 //! The receiving direction: purpose of each datagram, counters, delays, jitter.
 
 use super::trace::{Input, Output, Recorder};
-use super::{CHECKED, ControlKind, Purpose, Standing};
+use super::{CHECKED, ControlKind, Participation, Purpose};
 use crate::clock::ClockOffset;
 use crate::frame::{self, DATAGRAM_HEADER, Frame};
 use crate::monitor::{Arrivals, MessageArrival, MonitorParams, Sample};
@@ -69,23 +69,23 @@ impl Inbound {
 
     /// A datagram has arrived. Returns its purpose; a message is measured.
     #[inline]
-    pub fn on_datagram(&mut self, arrived: Instant, bytes: &[u8], standing: Standing) -> Purpose {
-        let purpose = self.purpose(arrived, bytes, standing);
+    pub fn on_datagram(&mut self, arrived: Instant, bytes: &[u8], participation: Participation) -> Purpose {
+        let purpose = self.purpose(arrived, bytes, participation);
         if let Some(recorder) = &self.recorder {
-            let input = Input::Datagram(standing, bytes.to_vec());
+            let input = Input::Datagram(participation, bytes.to_vec());
             recorder.note(arrived, input, vec![Output::Purpose(purpose)]);
         }
         purpose
     }
 
     #[inline]
-    fn purpose(&mut self, arrived: Instant, bytes: &[u8], standing: Standing) -> Purpose {
+    fn purpose(&mut self, arrived: Instant, bytes: &[u8], participation: Participation) -> Purpose {
         // The address may have been that of an earlier connection, whose peer does not know that it is over. A datagram before the
         // answer, because the network reorders, is not plain either.
-        if standing == Standing::Joining && frame::token_of(bytes).is_some() {
+        if participation == Participation::Joining && frame::token_of(bytes).is_some() {
             return Purpose::Nothing;
         }
-        match frame::datagram(bytes, standing.token()) {
+        match frame::datagram(bytes, participation.token()) {
             Frame::Data { number, sent, rtt } => {
                 let length = (bytes.len() - DATAGRAM_HEADER) as u64;
                 match self.arrivals.on_message(arrived, number, sent, length, self.offset) {

@@ -23,20 +23,21 @@ mod inbound;
 mod negotiating;
 mod outbound;
 mod params;
+mod participation;
 mod purpose;
 mod reporting;
-mod standing;
 #[cfg(test)]
 mod tests;
 pub mod trace;
 
 pub use activity::Activity;
-pub use event::{Cause, Direction, Event};
+pub use cutline_flow::Direction;
+pub use event::{Cause, Event};
 pub use inbound::Inbound;
 pub use outbound::Outbound;
 pub use params::{Policies, SessionParams, SessionStart};
+pub use participation::{Opening, Participation};
 pub use purpose::{ControlKind, Purpose};
-pub use standing::{Opening, Standing};
 
 use crate::clock::{OffsetEstimator, Stamper};
 use crate::mib::{Contract, LocalFeedback, Mib, ReceiveMib, SendMib, TcpFigures};
@@ -58,7 +59,7 @@ use trace::{Beginning, Input, Output, Recorder, Role};
 pub struct Session {
     /// `None` for an end without a negotiation.
     negotiation: Option<Negotiation>,
-    standing: Standing,
+    participation: Participation,
     params: SessionParams,
     clock: OffsetEstimator,
     stamper: Stamper,
@@ -140,7 +141,7 @@ impl Session {
     /// When a parameter is not allowed.
     pub fn alone(now: Instant, start: SessionStart) -> Result<Self, ParameterError> {
         let mut this = Self::new(now, start, Role::Alone, None)?;
-        this.standing = Standing::Alone;
+        this.participation = Participation::Alone;
         Ok(this)
     }
 
@@ -170,7 +171,7 @@ impl Session {
         let (send, receive) = (specification.send, specification.receive);
         Ok(Self {
             negotiation,
-            standing: Standing::Joining,
+            participation: Participation::Joining,
             clock: OffsetEstimator::new(params.clock.clone())?,
             stamper: Stamper::default(),
             reports: 0,
@@ -215,17 +216,17 @@ impl Session {
 
     /// Returns whether it is still unknown if the peer takes part.
     pub const fn is_joining(&self) -> bool {
-        matches!(self.standing, Standing::Joining)
+        matches!(self.participation, Participation::Joining)
     }
 
     /// Returns whether the peer takes part.
-    pub const fn standing(&self) -> Standing {
-        self.standing
+    pub const fn participation(&self) -> Participation {
+        self.participation
     }
 
     /// The token of messages; `None` while the peer does not take part.
     pub const fn token(&self) -> Option<u32> {
-        self.standing.token()
+        self.participation.token()
     }
 
     /// The hint that packets should have; `None` if nothing adapts it.

@@ -1,7 +1,7 @@
 //! Negotiation in a session: offers and answers of both ends, and requests for something else.
 
 use super::trace::Input;
-use super::{ControlKind, Event, Inbound, Opening, Outbound, Session, Side, Standing};
+use super::{ControlKind, Event, Inbound, Opening, Outbound, Participation, Session, Side};
 use crate::frame::{self, Frame};
 use crate::negotiation::{self, Agreed, Negotiation, OneSidedReason};
 use crate::operation::{DEPENDENT, Operation};
@@ -36,8 +36,8 @@ impl Session {
         if let Some(renegotiation) = &mut self.renegotiation {
             renegotiation.restart(now, specification.clone());
         }
-        if let (Standing::Joined(_) | Standing::Joining, Some(negotiation)) =
-            (self.standing, &mut self.negotiation)
+        if let (Participation::Joined(_) | Participation::Joining, Some(negotiation)) =
+            (self.participation, &mut self.negotiation)
         {
             negotiation.renegotiate(now, specification);
             self.collect();
@@ -65,7 +65,9 @@ impl Session {
     /// Handles a message of a negotiation.
     pub fn on_negotiation(&mut self, now: Instant, bytes: &[u8], out: &mut Outbound, inbound: &mut Inbound) {
         // An end that was left alone sends plain messages, and a late answer would be one too many among them.
-        if let Some(negotiation) = self.negotiation.as_mut().filter(|_| self.standing != Standing::Alone) {
+        if let Some(negotiation) =
+            self.negotiation.as_mut().filter(|_| self.participation != Participation::Alone)
+        {
             negotiation.on_message(now, bytes);
             self.settle(now, out, inbound);
         }
@@ -99,7 +101,7 @@ impl Session {
         inbound: &mut Inbound,
     ) -> bool {
         let Some(negotiation) =
-            self.negotiation.as_mut().filter(|_| matches!(self.standing, Standing::Joining))
+            self.negotiation.as_mut().filter(|_| matches!(self.participation, Participation::Joining))
         else {
             return false;
         };
@@ -246,8 +248,8 @@ impl Session {
         self.send.agree(now, &agreed.send);
         self.receive.agree(now, &agreed.receive);
         let token = self.negotiation.as_ref().and_then(Negotiation::token);
-        if let (Standing::Joining, Some(token)) = (self.standing, token) {
-            (self.standing, self.heard) = (Standing::Joined(token), now);
+        if let (Participation::Joining, Some(token)) = (self.participation, token) {
+            (self.participation, self.heard) = (Participation::Joined(token), now);
             self.contact.hear(now);
             (*out, *inbound) = self.new_directions(now);
             if let RateControl::Tfrc(params) = &self.params.rate_control {
@@ -274,7 +276,7 @@ impl Session {
     /// The peer takes no part. One that has taken part before continues to be measured.
     fn leave(&mut self, now: Instant, reason: OneSidedReason, inbound: &mut Inbound) {
         if self.is_joining() {
-            self.standing = Standing::Alone;
+            self.participation = Participation::Alone;
             // The application of the peer had nothing to send before.
             inbound.arrivals.restart(now);
             self.next = inbound.arrivals.deadline();

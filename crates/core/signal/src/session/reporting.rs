@@ -1,7 +1,7 @@
 //! Reports and deadlines of a session: intervals, feedback, the silence of the peer, a lost connection.
 
 use super::trace::Input;
-use super::{Cause, ControlKind, Event, Inbound, MISSED, Outbound, Session, Standing};
+use super::{Cause, ControlKind, Event, Inbound, MISSED, Outbound, Participation, Session};
 use crate::frame;
 use crate::monitor::{Report, SentInterval};
 use crate::negotiation::Carrier;
@@ -78,7 +78,7 @@ impl Session {
 
     /// Sends the feedback that is due.
     fn feed_back(&mut self, now: Instant, inbound: &mut Inbound) {
-        if let (Standing::Joined(token), Some(negotiation)) = (self.standing, &self.negotiation)
+        if let (Participation::Joined(token), Some(negotiation)) = (self.participation, &self.negotiation)
             && let Some(feedback) = inbound.feedback(now)
         {
             let message = frame::feedback(token, &feedback.encode(), negotiation.tagger());
@@ -113,7 +113,7 @@ impl Session {
         self.next = inbound.arrivals.deadline();
         let silence = now.saturating_since(self.heard);
         let is_silent = silence > self.params.monitor.interval * MISSED;
-        if let (Standing::Joined(token), Some(negotiation)) = (self.standing, &self.negotiation) {
+        if let (Participation::Joined(token), Some(negotiation)) = (self.participation, &self.negotiation) {
             if is_silent {
                 self.send.watch.on_silence(now, silence, inbound.arrivals.is_unread());
             }

@@ -114,7 +114,7 @@ impl World {
                 Opening::Foreign => session.on_foreign(now, out, inbound),
             }
         }
-        if let Purpose::Control(control) = inbound.on_datagram(now, bytes, session.standing()) {
+        if let Purpose::Control(control) = inbound.on_datagram(now, bytes, session.participation()) {
             session.on_control(now, control, bytes, out, inbound);
         }
     }
@@ -359,29 +359,29 @@ fn what_the_other_end_keeps_is_not_weakened() {
 #[test]
 fn a_datagram_is_for_one_thing() {
     const TOKEN: u32 = 77;
-    let joined = Standing::Joined(TOKEN);
+    let joined = Participation::Joined(TOKEN);
     let now = Instant::ZERO + ms(10);
     let mut world = World::new(Preset::Audio.specification(), SessionParams::default(), None);
     let offer = world.ends[0].session.transmit().unwrap();
     let inbound = &mut world.ends[0].inbound;
     let message = [&frame::datagram_header(TOKEN, 0, now, None)[..], b"hello"].concat();
     let report = frame::report(TOKEN, b"content", None::<fn(&[u8]) -> [u8; 32]>);
-    for (bytes, standing, purpose) in [
+    for (bytes, participation, purpose) in [
         (&message, joined, Purpose::Message(frame::DATAGRAM_HEADER)),
         (&message, joined, Purpose::Nothing),
-        (&message, Standing::Joined(TOKEN + 1), Purpose::Nothing),
+        (&message, Participation::Joined(TOKEN + 1), Purpose::Nothing),
         (&report, joined, Purpose::Control(ControlKind::Report)),
         (&offer, joined, Purpose::Control(ControlKind::Negotiation)),
-        (&offer, Standing::Joining, Purpose::Control(ControlKind::Negotiation)),
-        (&offer, Standing::Alone, Purpose::Control(ControlKind::Negotiation)),
-        (&report, Standing::Alone, Purpose::Message(0)),
-        (&b"GET /".to_vec(), Standing::Joining, Purpose::Message(0)),
+        (&offer, Participation::Joining, Purpose::Control(ControlKind::Negotiation)),
+        (&offer, Participation::Alone, Purpose::Control(ControlKind::Negotiation)),
+        (&report, Participation::Alone, Purpose::Message(0)),
+        (&b"GET /".to_vec(), Participation::Joining, Purpose::Message(0)),
         // An earlier connection's end does not know that it is over.
-        (&report, Standing::Joining, Purpose::Nothing),
-        (&message, Standing::Joining, Purpose::Nothing),
+        (&report, Participation::Joining, Purpose::Nothing),
+        (&message, Participation::Joining, Purpose::Nothing),
         (&b"GET /".to_vec(), joined, Purpose::Nothing),
     ] {
-        assert_eq!(inbound.on_datagram(now, bytes, standing), purpose, "{bytes:?} at {standing:?}");
+        assert_eq!(inbound.on_datagram(now, bytes, participation), purpose, "{bytes:?} at {participation:?}");
     }
     assert_eq!(inbound.arrivals.total().messages, 3, "those for the application are measured, and no others");
 }

@@ -3,7 +3,7 @@
 //! A session reads no clock and draws its random numbers from its beginning. So a session with the same beginning and the same
 //! inputs again does the same: [`Beginning::session`] and [`TraceStep::repeat`] do so.
 
-use super::{Cause, ControlKind, Event, Inbound, Outbound, Purpose, Session, SessionStart, Standing};
+use super::{Cause, ControlKind, Event, Inbound, Outbound, Participation, Purpose, Session, SessionStart};
 use crate::mib::{LocalFeedback, Mib, TcpFigures};
 use crate::monitor::MessageArrival;
 use crate::negotiation::Nonce;
@@ -103,7 +103,7 @@ pub enum Input {
     /// [`Outbound::release`].
     Release,
     /// [`Inbound::on_datagram`].
-    Datagram(Standing, Vec<u8>),
+    Datagram(Participation, Vec<u8>),
     /// [`Inbound::on_message`].
     Message {
         /// Its number.
@@ -214,8 +214,8 @@ impl TraceStep {
             Input::Hold => out.hold(at),
             Input::Refused => out.on_refused(at),
             Input::Release => out.release(at),
-            Input::Datagram(standing, bytes) => {
-                inbound.on_datagram(at, bytes, *standing);
+            Input::Datagram(participation, bytes) => {
+                inbound.on_datagram(at, bytes, *participation);
             }
             Input::Message { number, sent, bytes } => {
                 inbound.on_message(at, *number, *sent, *bytes);

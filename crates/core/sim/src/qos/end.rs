@@ -121,7 +121,7 @@ impl End {
             }
         }
         let Driver { session, out, inbound, .. } = self.driver.as_mut()?;
-        match inbound.on_datagram(clock, bytes, session.standing()) {
+        match inbound.on_datagram(clock, bytes, session.participation()) {
             Purpose::Message(begin) => {
                 if inbound.feedback_due() <= clock {
                     session.advance(clock, out, inbound);

@@ -8,7 +8,7 @@
 
 use cutline_doctor::load;
 use cutline_router::Overhead;
-use cutline_router_service::{Direction, RouterReply, Statistics};
+use cutline_router_service::{DirectionStatistics, RouterReply, Statistics};
 
 pub fn parse(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else { return false };
@@ -29,7 +29,7 @@ pub fn parse(bytes: &[u8]) -> bool {
     !replies.is_empty()
 }
 
-fn check_load(before: &Direction, after: &Direction, seconds: f64) {
+fn check_load(before: &DirectionStatistics, after: &DirectionStatistics, seconds: f64) {
     for overhead in Overhead::NAMED {
         let load = load(before, after, seconds, overhead, 16);
         assert!(load.utilisation >= 0.0, "{load:?}");

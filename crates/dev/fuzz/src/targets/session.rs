@@ -87,7 +87,7 @@ fn feed(mut bytes: &[u8]) -> bool {
         now += Duration::from_millis(300);
         let is_foreign = datagram(message, Some(TOKEN)) == Frame::Foreign;
         is_of_session |= !is_foreign;
-        match inbound.on_datagram(now, message, session.standing()) {
+        match inbound.on_datagram(now, message, session.participation()) {
             Purpose::Control(control) => session.on_control(now, control, message, &mut out, &mut inbound),
             Purpose::Nothing if is_foreign => session.on_foreign(now, &mut out, &mut inbound),
             Purpose::Message(_) | Purpose::Nothing => {}

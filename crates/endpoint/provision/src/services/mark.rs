@@ -32,6 +32,6 @@ impl Provisioner for Mark {
     }
 
     fn request(&self, _: &Demand) -> Result<Grant, Refusal> {
-        Ok(Grant::standing(ReservationService::name(self)))
+        Ok(Grant::without_agent(ReservationService::name(self)))
     }
 }

@@ -8,7 +8,7 @@
 //! - after [`ROW_MESSAGES`] messages, and again when messages have stopped after that;
 //! - after [`OLDEST_ROW`] if there was a message since, or shortly before it, and after [`OLDEST_IDLE_ROW`] in any case.
 
-use cutline_signal::session::{Activity, Standing};
+use cutline_signal::session::{Activity, Participation};
 use cutline_units::{Duration, Instant};
 
 /// Messages, sent and received, after which a row is made: so many cost more than a hundred times as much as a row.
@@ -26,7 +26,7 @@ pub struct ConnectionGlance {
     /// Counters of the session.
     pub activity: Activity,
     /// Participation of the peer.
-    pub standing: Standing,
+    pub participation: Participation,
     /// True while the connection is being made again.
     pub is_reconnecting: bool,
     /// Number of events of the connection that a row shows.
@@ -94,7 +94,7 @@ mod tests {
 
     const IDLE: ConnectionGlance = ConnectionGlance {
         activity: Activity { messages: 0, lost: 0, violations: 0, is_violated: false },
-        standing: Standing::Joined(7),
+        participation: Participation::Joined(7),
         is_reconnecting: false,
         changes: 0,
         reservation: ("none", None),
@@ -135,7 +135,7 @@ mod tests {
         let changes: [Change; 6] = [
             |it| it.activity.lost = 1,
             |it| it.activity.violations = 1,
-            |it| it.standing = Standing::Alone,
+            |it| it.participation = Participation::Alone,
             |it| it.is_reconnecting = true,
             |it| it.changes = 1,
             |it| it.reservation = ("reserved", Some(1_000_000)),

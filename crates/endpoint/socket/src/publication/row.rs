@@ -4,12 +4,12 @@ use crate::connection_handle::SharedCalls;
 use crate::mib::Mib;
 use crate::publication::{ConnectionGlance, RowTexts};
 use crate::reservation::ReservationStatus;
-use cutline_provision::Standing as Reserved;
+use cutline_provision::GrantState;
 use cutline_publish::{DELAY_BOUNDS_MS, DirectionRow, LimitRow, SocketRow, SpreadRow, ViolationRow};
 use cutline_records::BucketCounts;
 use cutline_signal::mib::{Conformance, Distribution};
 use cutline_signal::monitor::{Delivery, Received, Sent, Spread};
-use cutline_signal::session::Standing;
+use cutline_signal::session::Participation;
 use cutline_units::{Duration, Histogram, Instant};
 
 /// Returns a brief view of a connection without making its row; `None` if it is not published.
@@ -21,7 +21,7 @@ pub fn glance(of: &(impl SharedCalls + ?Sized)) -> Option<ConnectionGlance> {
     let (state, rate, _) = reserved(connection.reservation().as_ref());
     Some(ConnectionGlance {
         activity: connection.activity(),
-        standing: connection.standing(),
+        participation: connection.participation(),
         is_reconnecting: of.is_reconnecting(),
         changes: connection.changes(),
         reservation: (state, rate),
@@ -34,11 +34,11 @@ pub fn row(of: &(impl SharedCalls + ?Sized), number: u64, texts: &mut RowTexts) 
     let [local, peer] = texts.addresses(of.addresses().ok()?);
     let mib = of.mib();
     let delays = buckets(connection.inbound().delays());
-    let state = match connection.standing() {
+    let state = match connection.participation() {
         _ if of.is_reconnecting() => "reconnecting",
-        Standing::Joining => "joining",
-        Standing::Joined(_) => "agreed",
-        Standing::Alone => "alone",
+        Participation::Joining => "joining",
+        Participation::Joined(_) => "agreed",
+        Participation::Alone => "alone",
     };
     let (reservation, reserved_bps, refusal) = reserved(mib.reservation.as_ref());
     let tcp_rtt = mib.tcp.as_ref().map(|tcp| ms(tcp.rtt));
@@ -184,20 +184,20 @@ fn reserved(status: Option<&ReservationStatus>) -> (&'static str, Option<u64>, O
     let Some(status) = status else { return ("none", None, None) };
     let both = [&status.send, &status.receive];
     let rate = match &status.send {
-        Reserved::Reserved(spec) => Some(spec.rate.as_bps()),
+        GrantState::Reserved(spec) => Some(spec.rate.as_bps()),
         _ => None,
     };
-    let refusal = both.into_iter().find_map(|standing| match standing {
-        Reserved::Failed(refusal) => Some(refusal.to_string()),
+    let refusal = both.into_iter().find_map(|state| match state {
+        GrantState::Failed(refusal) => Some(refusal.to_string()),
         _ => None,
     });
     let state = if status.is_lost {
         "ended"
     } else if refusal.is_some() {
         "refused"
-    } else if both.iter().any(|standing| matches!(standing, Reserved::Pending)) {
+    } else if both.iter().any(|state| matches!(state, GrantState::Pending)) {
         "waiting"
-    } else if both.iter().any(|standing| matches!(standing, Reserved::Reserved(_))) {
+    } else if both.iter().any(|state| matches!(state, GrantState::Reserved(_))) {
         "reserved"
     } else {
         "none"
@@ -216,20 +216,20 @@ mod tests {
 
     #[test]
     fn a_reservation_that_was_held_has_ended_and_one_that_was_not_is_refused() {
-        let failed = |reason| Reserved::Failed(Refusal::new(reason));
-        let state = |send: Reserved, is_lost| {
+        let failed = |reason| GrantState::Failed(Refusal::new(reason));
+        let state = |send: GrantState, is_lost| {
             let status = ReservationStatus {
                 service: "rsvp",
                 demand: None,
                 send,
-                receive: Reserved::NotAsked,
+                receive: GrantState::NotAsked,
                 is_lost,
             };
             let (state, rate, refusal) = reserved(Some(&status));
             (state, rate, refusal.is_some())
         };
-        assert_eq!(state(Reserved::NotAsked, false), ("none", None, false));
-        assert_eq!(state(Reserved::Pending, false), ("waiting", None, false));
+        assert_eq!(state(GrantState::NotAsked, false), ("none", None, false));
+        assert_eq!(state(GrantState::Pending, false), ("waiting", None, false));
         assert_eq!(state(failed(Reason::Bandwidth), false), ("refused", None, true));
         assert_eq!(state(failed(Reason::Ended), true), ("ended", None, true));
     }

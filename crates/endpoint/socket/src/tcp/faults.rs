@@ -246,7 +246,7 @@ fn a_stream_that_ends_within_a_message_is_an_error() {
     let [ours, mut theirs] = through(Fault::Pieces, 1, options(), options()).unwrap();
     (&ours).write_all(b"whole").unwrap();
     // Past the layer: a header that announces more than comes.
-    let Standing::Joined(token) = ours.0.connection.standing() else { panic!("they have agreed") };
+    let Participation::Joined(token) = ours.0.connection.participation() else { panic!("they have agreed") };
     (&*ours.0.socket).write_all(&frame::stream_header(token, 100, true, now())).unwrap();
     (&*ours.0.socket).write_all(b"part").unwrap();
     ours.shutdown(Shutdown::Write).unwrap();
@@ -294,7 +294,9 @@ fn frames_that_nobody_should_send_are_errors_and_no_more() {
     for seed in 0..60_u64 {
         let options = || quick(QosOptions::sending(bulk()));
         let [ours, theirs] = through(Fault::Pieces, seed, options(), options()).unwrap();
-        let Standing::Joined(token) = theirs.0.connection.standing() else { panic!("they have agreed") };
+        let Participation::Joined(token) = theirs.0.connection.participation() else {
+            panic!("they have agreed")
+        };
         theirs.set_read_timeout(Some(ms(200))).unwrap();
         let mut noise =
             |length: usize| (0..length).map(|_| (random.uniform() * 256.0) as u8).collect::<Vec<u8>>();

@@ -9,7 +9,7 @@
 
 use super::Inner;
 use crate::keeper::{KeptConnection, keep};
-use cutline_signal::session::Standing;
+use cutline_signal::session::Participation;
 use cutline_sys::lock;
 use cutline_sys::now;
 use cutline_sys::process::{PerProcess, at_exit};
@@ -110,7 +110,7 @@ impl Closing {
         Some(Self {
             socket: Arc::clone(&stream.socket),
             linger: stream.linger,
-            is_plain: stream.connection.standing() == Standing::Alone,
+            is_plain: stream.connection.participation() == Participation::Alone,
             progress: Mutex::new(ConnectProgress { bytes, since: now(), pause: FIRST_PAUSE }),
         })
     }

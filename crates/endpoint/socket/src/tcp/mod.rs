@@ -41,7 +41,7 @@ use cutline_publish::{ManagerRequest, SocketRow};
 use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::frame::{End, STREAM_HEADER};
 use cutline_signal::mib::TcpFigures;
-use cutline_signal::session::{Direction, Inbound, Outbound, Session, Standing};
+use cutline_signal::session::{Direction, Inbound, Outbound, Participation, Session};
 use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags};
 use cutline_sys::tcp::{is_delivered, set_max_pacing_rate, tcp_info};
@@ -183,14 +183,14 @@ impl QosTcpStream {
     pub fn has_qos_peer(&self) -> Result<bool, QosError> {
         self.0.connection.check_process()?;
         self.0.join(&self.0.read_patience.until())?;
-        Ok(matches!(self.0.connection.standing(), Standing::Joined(_)))
+        Ok(matches!(self.0.connection.participation(), Participation::Joined(_)))
     }
 
     /// Returns whether it is still unknown if the peer is a QoS socket. Then a stream that was accepted
     /// and does not wait ([`QosTcpStream::set_nonblocking`]) refuses to write, unless the peer is a
     /// plain one for certain: it does not wait for room, but for the peer.
     pub fn is_joining(&self) -> bool {
-        self.0.connection.standing() == Standing::Joining
+        self.0.connection.participation() == Participation::Joining
     }
 
     /// Returns whether bytes were received already, so that reading does not wait. The descriptor does not
@@ -200,9 +200,9 @@ impl QosTcpStream {
         if inlet.has_left() {
             return true;
         }
-        match self.0.connection.standing() {
-            Standing::Joined(token) => inlet.has_payload(token),
-            Standing::Joining | Standing::Alone => !inlet.is_empty(),
+        match self.0.connection.participation() {
+            Participation::Joined(token) => inlet.has_payload(token),
+            Participation::Joining | Participation::Alone => !inlet.is_empty(),
         }
     }
 
@@ -309,7 +309,7 @@ impl fmt::Debug for QosTcpStream {
         f.debug_struct("QosTcpStream")
             .field("local", &self.0.socket.local_addr().ok())
             .field("peer", &self.0.peer)
-            .field("standing", &self.0.connection.standing())
+            .field("participation", &self.0.connection.participation())
             .field("fd", &self.0.socket.as_fd())
             .finish_non_exhaustive()
     }
@@ -387,7 +387,7 @@ impl Inner {
     /// A report that comes to a socket that has been shut down for reading would reset the connection before this direction is
     /// delivered. So with a QoS socket as the peer, the kernel learns that the application receives no more when all is delivered.
     fn shut_down(&self, how: Shutdown) -> io::Result<()> {
-        let is_alone = self.connection.standing() == Standing::Alone;
+        let is_alone = self.connection.participation() == Participation::Alone;
         if is_alone {
             self.socket.shutdown(how)?;
         } else if how != Shutdown::Read {
@@ -432,7 +432,7 @@ impl Inner {
         let is_waiting = !self.nonblocking.load(Ordering::Relaxed);
         let since = if is_waiting { now() } else { self.since };
         let until = since.saturating_add(self.patience);
-        while self.connection.standing() == Standing::Joining {
+        while self.connection.participation() == Participation::Joining {
             // Another call that waits for the peer negotiates for both.
             let due = match try_lock(&self.inlet) {
                 Some(mut inlet) => self.negotiate_until(&mut inlet, until)?,
@@ -524,7 +524,7 @@ impl Inner {
         if buffer.is_empty() || self.is_reading_over() {
             return Ok(0);
         }
-        let Standing::Joined(token) = self.connection.standing() else {
+        let Participation::Joined(token) = self.connection.participation() else {
             let length = loop {
                 match inlet.read_plain(&self.socket, buffer) {
                     Err(error) => until.wait_again(&self.socket, error)?,
@@ -622,7 +622,7 @@ impl Inner {
 
     /// Writes to a stream of which it may be unknown whether the peer takes part.
     fn write_first(&self, bytes: &[u8]) -> io::Result<usize> {
-        if self.connection.standing() == Standing::Joining {
+        if self.connection.participation() == Participation::Joining {
             // Who reads at the same time waits for the first bytes.
             let has_begun = self.inlet.try_lock().is_ok_and(|inlet| !inlet.is_empty());
             if !self.expects_peer && !has_begun {
@@ -635,7 +635,7 @@ impl Inner {
     }
 
     fn write_to(&self, outlet: &mut Outlet, bytes: &[u8]) -> io::Result<usize> {
-        let Standing::Joined(token) = self.connection.standing() else {
+        let Participation::Joined(token) = self.connection.participation() else {
             let written = (&*self.socket).write(bytes)?;
             self.connection.outbound().on_send(now(), written as u64);
             return Ok(written);
@@ -733,7 +733,8 @@ impl KeptConnection for Inner {
             return due;
         }
         // While the application reads, it reads control messages, too.
-        if let (Standing::Joined(token), Ok(mut inlet)) = (self.connection.standing(), self.inlet.try_lock())
+        if let (Participation::Joined(token), Ok(mut inlet)) =
+            (self.connection.participation(), self.inlet.try_lock())
         {
             loop {
                 match inlet.control(&self.socket, token) {
@@ -750,7 +751,7 @@ impl KeptConnection for Inner {
             let is_unread = inlet.has_payload(token) || self.has_unread_in_kernel();
             self.connection.note_unread(is_unread.then_some(now));
         }
-        if self.connection.standing() == Standing::Joining {
+        if self.connection.participation() == Participation::Joining {
             // An end that was accepted answers also while the application does not read yet.
             if let Ok(mut inlet) = self.inlet.try_lock() {
                 let _later =

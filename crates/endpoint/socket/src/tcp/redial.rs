@@ -208,7 +208,7 @@ impl Reconnect for Inner {
         let (Ok(mut inlet), Ok(mut outlet)) = (self.inlet.try_lock(), self.outlet.try_lock()) else {
             return false;
         };
-        for taken in inlet.salvage(&self.socket, self.connection.standing().token()) {
+        for taken in inlet.salvage(&self.socket, self.connection.participation().token()) {
             match taken {
                 Taken::Payload { end: Some(end), .. } => self.measure(&mut inlet, Some(end)),
                 Taken::Payload { bytes, end: None } if !self.demands_peer => {

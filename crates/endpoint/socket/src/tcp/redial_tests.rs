@@ -102,7 +102,9 @@ fn a_stream_that_is_reset_is_made_again_and_each_direction_is_told_once() {
         }
         // A whole message that was not read, and the beginning of another one.
         theirs.write_all(b"whole").unwrap();
-        let Standing::Joined(token) = theirs.0.connection.standing() else { panic!("they have agreed") };
+        let Participation::Joined(token) = theirs.0.connection.participation() else {
+            panic!("they have agreed")
+        };
         let part = cutline_signal::frame::stream_header(token, 100_000, true, now());
         (&*theirs.0.socket).write_all(&[&part[..], b"part"].concat()).unwrap();
         thread::sleep(ms(50));

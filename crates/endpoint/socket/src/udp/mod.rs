@@ -41,7 +41,7 @@ use cutline_manager::feedback::FlowReport;
 use cutline_provision::Transport;
 use cutline_publish::{ManagerRequest, SocketRow};
 use cutline_quality::spec::ConnectionSpecification;
-use cutline_signal::session::{Cause, Event, Inbound, Outbound, Session, Standing};
+use cutline_signal::session::{Cause, Event, Inbound, Outbound, Participation, Session};
 use cutline_sys::now;
 use cutline_translate::Protocol;
 use cutline_units::{Duration, Hint, Instant};
@@ -219,7 +219,7 @@ impl QosUdpSocket {
 
     /// Returns whether the peer is a QoS socket.
     pub fn has_qos_peer(&self) -> bool {
-        matches!(self.0.connection.standing(), Standing::Joined(_))
+        matches!(self.0.connection.participation(), Participation::Joined(_))
     }
 
     /// Returns whether a message was received already, so that [`QosUdpSocket::recv`] does not wait. The
@@ -268,7 +268,7 @@ impl fmt::Debug for QosUdpSocket {
         f.debug_struct("QosUdpSocket")
             .field("local", &self.0.socket.local_addr().ok())
             .field("peer", &self.0.peer)
-            .field("standing", &self.0.connection.standing())
+            .field("participation", &self.0.connection.participation())
             .field("fd", &self.0.socket.as_fd())
             .finish_non_exhaustive()
     }

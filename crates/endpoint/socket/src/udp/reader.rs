@@ -4,7 +4,7 @@ use super::carrier::DatagramCarrier;
 use super::inbox::{CarrierInbox, LONGEST};
 use cutline_direct::Glance;
 use cutline_signal::frame::{Frame, datagram, token_of};
-use cutline_signal::session::{ControlKind, Inbound, Purpose, Standing};
+use cutline_signal::session::{ControlKind, Inbound, Participation, Purpose};
 use cutline_sys::datagrams::Wait;
 use cutline_units::Instant;
 use rustix::net::{RecvFlags, recvfrom};
@@ -121,7 +121,7 @@ impl DatagramReader {
     pub fn sort(
         &mut self,
         count: usize,
-        standing: Standing,
+        participation: Participation,
         inbound: &mut Inbound,
     ) -> (Vec<ControlMessage>, Vec<Stranger>) {
         let (mut found, mut strangers) = (Vec::new(), Vec::new());
@@ -132,12 +132,12 @@ impl DatagramReader {
                 strangers.extend(Stranger::of(&self.inbox, number));
                 continue;
             }
-            match inbound.on_datagram(at, head, standing) {
+            match inbound.on_datagram(at, head, participation) {
                 Purpose::Message(start) => self.messages.push_back((number, start)),
                 Purpose::Control(control) => {
                     found.push(ControlMessage { at, control, bytes: head.to_vec() });
                 }
-                Purpose::Nothing if is_strange(head, standing) => {
+                Purpose::Nothing if is_strange(head, participation) => {
                     strangers.extend(Stranger::of(&self.inbox, number));
                 }
                 Purpose::Nothing => {}
@@ -156,20 +156,20 @@ impl DatagramReader {
     pub fn take_control(
         &mut self,
         socket: &DatagramCarrier,
-        standing: Standing,
+        participation: Participation,
         inbound: &mut Inbound,
     ) -> io::Result<Option<Taken>> {
         let (is_taken, count) = match (socket, &mut self.inbox) {
             (DatagramCarrier::Direct(socket), CarrierInbox::Direct(inbox)) => {
                 let is_message = match inbox.peek(socket)? {
-                    Glance::Message(bytes) => is_message(bytes, standing),
+                    Glance::Message(bytes) => is_message(bytes, participation),
                     // Control messages are short, except those of a long negotiation, which the next call that receives takes.
                     Glance::Part => true,
                     Glance::Malformed => false,
                 };
                 (!is_message, if is_message { 0 } else { inbox.fill_one(socket)? })
             }
-            _ => self.take_single(socket, standing)?,
+            _ => self.take_single(socket, participation)?,
         };
         if count == 0 {
             return Ok(is_taken.then_some(Taken::Other));
@@ -180,13 +180,13 @@ impl DatagramReader {
             return Ok(Some(Stranger::of(single, 0).map_or(Taken::Other, Taken::Stranger)));
         }
         let (head, at) = (single.head(0), single.arrival(0));
-        Ok(Some(match inbound.on_datagram(at, head, standing) {
+        Ok(Some(match inbound.on_datagram(at, head, participation) {
             Purpose::Message(start) => {
                 self.early.push_back((at, head[start..].to_vec()));
                 Taken::Other
             }
             Purpose::Control(control) => Taken::Control(ControlMessage { at, control, bytes: head.to_vec() }),
-            Purpose::Nothing if is_strange(head, standing) => {
+            Purpose::Nothing if is_strange(head, participation) => {
                 Stranger::of(single, 0).map_or(Taken::Other, Taken::Stranger)
             }
             Purpose::Nothing => Taken::Other,
@@ -194,12 +194,16 @@ impl DatagramReader {
     }
 
     /// Takes a datagram of UDP that is none of the application's. Returns whether there was one, and the number of datagrams in the inbox.
-    fn take_single(&mut self, socket: &DatagramCarrier, standing: Standing) -> io::Result<(bool, usize)> {
+    fn take_single(
+        &mut self,
+        socket: &DatagramCarrier,
+        participation: Participation,
+    ) -> io::Result<(bool, usize)> {
         let (length, _, from) =
             recvfrom(socket, &mut self.glance[..], RecvFlags::PEEK | RecvFlags::DONTWAIT)?;
         let is_ours =
             from.and_then(|from| from.try_into().ok()).is_none_or(|from: SocketAddr| from == self.peer);
-        if is_message(&self.glance[..length], standing) && is_ours {
+        if is_message(&self.glance[..length], participation) && is_ours {
             return Ok((false, 0));
         }
         let count = match &mut self.single {
@@ -211,8 +215,8 @@ impl DatagramReader {
 }
 
 /// Returns whether a datagram is a message of the application.
-fn is_message(bytes: &[u8], standing: Standing) -> bool {
-    matches!(datagram(bytes, standing.token()), Frame::Data { .. } | Frame::Plain)
+fn is_message(bytes: &[u8], participation: Participation) -> bool {
+    matches!(datagram(bytes, participation.token()), Frame::Data { .. } | Frame::Plain)
 }
 
 /// Takes the kernel's count of dropped datagrams with one that arrived at a time. It comes with no datagram before the first drop.
@@ -241,8 +245,8 @@ impl Stranger {
 }
 
 /// Returns whether a datagram that serves no purpose belongs to another session.
-fn is_strange(datagram: &[u8], standing: Standing) -> bool {
-    token_of(datagram).is_some_and(|token| standing.token().is_some_and(|ours| ours != token))
+fn is_strange(datagram: &[u8], participation: Participation) -> bool {
+    token_of(datagram).is_some_and(|token| participation.token().is_some_and(|ours| ours != token))
 }
 
 /// Datagram that is not for the application.

@@ -8,7 +8,7 @@ use crate::error::QosError;
 use crate::patience::Until;
 use crate::signals;
 use cutline_direct::DirectInbox;
-use cutline_signal::session::{Cause, Direction, Event, Purpose, Standing};
+use cutline_signal::session::{Cause, Direction, Event, Participation, Purpose};
 use cutline_sys::datagrams::Wait;
 use cutline_sys::lock;
 use cutline_sys::now;
@@ -167,7 +167,7 @@ impl Inner {
     /// Returns whether an end that is silent for too long ends a call that receives. Only one that takes part
     /// reports, so that its silence means something; a connection that is made again ends in another way.
     fn is_watching_silence(&self) -> bool {
-        self.recovery.is_none() && matches!(self.connection.standing(), Standing::Joined(_))
+        self.recovery.is_none() && matches!(self.connection.participation(), Participation::Joined(_))
     }
 
     /// The error of a call that receives from an end that has been silent for too long.
@@ -226,13 +226,13 @@ impl Inner {
         }
         let ((control, strangers), due) = {
             let mut inbound = self.connection.inbound();
-            (reader.sort(count, self.connection.standing(), &mut inbound), inbound.feedback_due())
+            (reader.sort(count, self.connection.participation(), &mut inbound), inbound.feedback_due())
         };
         self.pass_on(strangers);
         self.handle(&control);
         self.feed_back(due);
         // Only an end that takes no part sends something else while this one negotiates.
-        if self.connection.standing() == Standing::Joining && !reader.is_empty() {
+        if self.connection.participation() == Participation::Joining && !reader.is_empty() {
             self.act(|session, out, inbound| session.on_foreign(now(), out, inbound));
         }
         Ok(Filled::Datagrams)
@@ -275,8 +275,8 @@ impl Inner {
     fn take_control(&self, reader: &mut DatagramReader) -> bool {
         let mut took = false;
         for _ in 0..MOST_CONTROL {
-            let standing = self.connection.standing();
-            let taken = reader.take_control(&self.socket, standing, &mut self.connection.inbound());
+            let participation = self.connection.participation();
+            let taken = reader.take_control(&self.socket, participation, &mut self.connection.inbound());
             match taken {
                 Ok(Some(taken)) => {
                     took = true;
@@ -316,7 +316,7 @@ impl Inner {
             let datagrams = std::mem::take(&mut *lock(&self.early));
             let mut inbound = self.connection.inbound();
             for (at, mut bytes) in datagrams {
-                match inbound.on_datagram(at, &bytes, self.connection.standing()) {
+                match inbound.on_datagram(at, &bytes, self.connection.participation()) {
                     Purpose::Message(start) => reader.add(at, bytes.split_off(start)),
                     Purpose::Control(control) => found.push(ControlMessage { at, control, bytes }),
                     Purpose::Nothing => {}

@@ -12,7 +12,7 @@ use crate::recovery::{Candidate, Reconnect};
 use crate::session::Role;
 use crate::settings::Settings;
 use cutline_signal::negotiation::Carrier;
-use cutline_signal::session::{Cause, Event, Standing};
+use cutline_signal::session::{Cause, Event, Participation};
 use cutline_sys::datagrams::Wait;
 use cutline_sys::now;
 use cutline_translate::Protocol;
@@ -47,7 +47,7 @@ impl Inner {
     /// never taken part has none.
     pub(super) fn notice(&self, error: &io::Error) -> bool {
         let Some(recovery) = self.recovery.as_ref().filter(|_| is_hard(error)) else { return false };
-        let is_lost = matches!(self.connection.standing(), Standing::Joined(_))
+        let is_lost = matches!(self.connection.participation(), Participation::Joined(_))
             && recovery.break_off(|| Cause::Failed(error.to_string()));
         if is_lost {
             self.connection.hasten(now());
@@ -68,8 +68,8 @@ impl Inner {
                 Judged::Hidden(..) => return Ok(()),
             },
         };
-        let standing = candidate.session.standing();
-        let (found, _) = reader.sort(count, standing, &mut candidate.inbound);
+        let participation = candidate.session.participation();
+        let (found, _) = reader.sort(count, participation, &mut candidate.inbound);
         for ControlMessage { at, control, bytes } in found {
             candidate.act(|session, out, inbound| session.on_control(at, control, &bytes, out, inbound));
         }
@@ -86,13 +86,13 @@ impl Reconnect for Inner {
 
     fn take_down(&self, cause: &Cause) -> bool {
         let Ok(mut reader) = self.reader.try_lock() else { return false };
-        let standing = self.connection.standing();
+        let participation = self.connection.participation();
         let mut control = Vec::new();
         reader.keep();
         for _ in 0..BATCHES {
             match reader.fill(&self.socket, Wait::No) {
                 Ok(count) => {
-                    control.extend(reader.sort(count, standing, &mut self.connection.inbound()).0);
+                    control.extend(reader.sort(count, participation, &mut self.connection.inbound()).0);
                     reader.keep();
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,

@@ -7,7 +7,7 @@ use crate::options::Pacing;
 use crate::recovery::Admission;
 use crate::signals::{self, sleep};
 use cutline_signal::frame::{DATAGRAM_HEADER, datagram_header};
-use cutline_signal::session::{Direction, Outbound, Standing};
+use cutline_signal::session::{Direction, Outbound, Participation};
 use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_units::{Duration, Instant};
@@ -148,9 +148,11 @@ impl Inner {
                 // The connection was lost while this has waited for its turn: the caller looks.
                 return Err(io::ErrorKind::NotConnected.into());
             }
-            let sent = match self.connection.standing() {
-                Standing::Joining | Standing::Alone => self.try_to_send(|| self.socket.send_now(message)),
-                Standing::Joined(token) => {
+            let sent = match self.connection.participation() {
+                Participation::Joining | Participation::Alone => {
+                    self.try_to_send(|| self.socket.send_now(message))
+                }
+                Participation::Joined(token) => {
                     let header = datagram_header(token, out.number(), now, out.stated_rtt());
                     let sent = self.try_to_send(|| self.socket.send_parts(&header, message));
                     sent.map(|sent| sent.saturating_sub(DATAGRAM_HEADER))

@@ -5,7 +5,7 @@ use crate::document::{HostDocument, KernelQueueEntry, RouterEntry, SocketEntry};
 use cutline_publish::{DirectionRow, ViolationRow};
 use cutline_router::Loss;
 use cutline_router_service::{
-    Direction, DirectionInterval, FlowStatistics, Interface, PacketCount, Statistics,
+    DirectionInterval, DirectionStatistics, FlowStatistics, Interface, PacketCount, Statistics,
 };
 use std::net::{IpAddr, SocketAddr};
 
@@ -245,7 +245,7 @@ fn parsed(text: &str) -> Option<SocketAddr> {
 
 impl<'e> LinkFlowInterval<'e> {
     /// Compares a flow of a link with the link's state at the beginning.
-    pub fn new(before: &'e Direction, after: &'e FlowStatistics) -> Self {
+    pub fn new(before: &'e DirectionStatistics, after: &'e FlowStatistics) -> Self {
         let key = |flow: &'e FlowStatistics| {
             (&flow.source, flow.source_port, &flow.destination, flow.destination_port, flow.protocol)
         };

@@ -112,7 +112,9 @@ fn slow_link(way: &LinkInterval<'_>, interval: &Interval<'_>) -> Option<Delivery
     // The queue disciplines of its interface are the queue itself, and it drops waiting packets where the interface goes down.
     let of_router = Some(way).filter(|way| !way.is_kernel);
     let refused = of_router.map_or(0, LinkInterval::unsent);
-    let stuck = |of: &cutline_router_service::Direction| of.queued_packets.saturating_sub(of.backlog.packets);
+    let stuck = |of: &cutline_router_service::DirectionStatistics| {
+        of.queued_packets.saturating_sub(of.backlog.packets)
+    };
     let held = stuck(way.direction.before()).min(stuck(way.direction.after()));
     let refused_share = refused as f64 / refused.saturating_add(way.sent_packets()).max(1) as f64;
     let is_busy = way.direction.utilisation() >= BUSY;

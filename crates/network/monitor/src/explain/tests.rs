@@ -5,7 +5,7 @@ use crate::document::{KernelQueueEntry, RouterEntry, SocketEntry};
 use cutline_publish::{DirectionRow, LimitRow, SocketRow, SpreadRow, ViolationRow};
 use cutline_records::BucketCounts;
 use cutline_router_service::{
-    Direction, FlowStatistics, HostStatistics, Interface, PacketCount, QdiscDocument, Statistics,
+    DirectionStatistics, FlowStatistics, HostStatistics, Interface, PacketCount, QdiscDocument, Statistics,
 };
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ fn packets(packets: u64, size: u64) -> PacketCount {
 }
 
 /// The counters at the beginning of the interval, or at its end.
-fn direction(traffic: &Traffic, is_end: bool) -> Direction {
+fn direction(traffic: &Traffic, is_end: bool) -> DirectionStatistics {
     let so_far = |of: u64| if is_end { 1000 + of } else { 1000 };
     let sent = (traffic.utilisation * traffic.rate_bps as f64 * SECONDS / 8.0 / 1000.0) as u64;
     let lost = |reason: &str, of: u64| (reason.to_owned(), packets(so_far(of), 1000));
@@ -95,7 +95,7 @@ fn direction(traffic: &Traffic, is_end: bool) -> Direction {
             ..FlowStatistics::default()
         }
     };
-    Direction {
+    DirectionStatistics {
         name: "p0 -> p1".into(),
         rate_bps: traffic.rate_bps,
         queue: "sieve".into(),
@@ -105,7 +105,7 @@ fn direction(traffic: &Traffic, is_end: bool) -> Direction {
         waits_us: BucketCounts { bounds: vec![1.0], counts: vec![0, so_far(sent)], sum: waited },
         flows: traffic.flows.iter().map(flow).collect(),
         hosts: traffic.hosts.clone(),
-        ..Direction::default()
+        ..DirectionStatistics::default()
     }
 }
 
@@ -122,7 +122,7 @@ fn router(traffic: &Traffic, is_end: bool) -> RouterEntry {
     let statistics = Statistics {
         elapsed_s: if is_end { 100.0 + SECONDS } else { 100.0 },
         forward: direction(traffic, is_end),
-        reverse: Direction { rate_bps: 50_000_000, ..Direction::default() },
+        reverse: DirectionStatistics { rate_bps: 50_000_000, ..DirectionStatistics::default() },
         interfaces: vec![input, output],
         ..Statistics::default()
     };
@@ -498,8 +498,12 @@ fn a_bottleneck_elsewhere() {
 
 /// A queue in the kernel of `eth0`, with the counters of this traffic.
 fn kernel_queue(traffic: &Traffic, is_end: bool) -> KernelQueueEntry {
-    let statistics =
-        Direction { name: "eth0".into(), flows: Vec::new(), hosts: Vec::new(), ..direction(traffic, is_end) };
+    let statistics = DirectionStatistics {
+        name: "eth0".into(),
+        flows: Vec::new(),
+        hosts: Vec::new(),
+        ..direction(traffic, is_end)
+    };
     let elapsed_s = if is_end { 50.0 + SECONDS } else { 50.0 };
     let queue = QdiscDocument { interface: "eth0".into(), elapsed_s, statistics, ..QdiscDocument::default() };
     KernelQueueEntry { index: 2, queue: queue.into() }

@@ -7,7 +7,7 @@ use crate::object::{MibColumn, Object, Syntax, columns, computed, gauge, text};
 use crate::snapshot::{LOSSES, QueueInstance, QueueItem, Snapshot};
 use crate::table::{Definition, Table};
 use async_snmp::Value;
-use cutline_router_service::Direction;
+use cutline_router_service::DirectionStatistics;
 
 /// Directions of a router.
 const DIRECTIONS: &[(&str, i32)] = &[("forward", 1), ("reverse", 2)];
@@ -123,7 +123,7 @@ fn dropped(
     name: &str,
     description: &str,
     units: &'static str,
-    total: fn(&Direction) -> u64,
+    total: fn(&DirectionStatistics) -> u64,
 ) -> MibColumn<QueueInstance> {
     let object = Object {
         arc,

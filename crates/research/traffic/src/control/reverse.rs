@@ -3,7 +3,7 @@
 //!
 //! Fractions are sent as the bits of the floating-point number, because a decimal fraction could be rounded.
 
-use crate::plan::{DIRECT, Direction, FlowPlan, TcpOptions, Transport};
+use crate::plan::{DIRECT, FlowPlan, PlanDirection, TcpOptions, Transport};
 use cutline_params::{ParameterError, ParameterValue};
 use cutline_transport::app::{Params, Recorded, TraceParams};
 use cutline_transport::endpoint::{Defaults, TransportParams};
@@ -113,7 +113,7 @@ impl ReverseFlows {
     /// Returns the groups of the reverse flows among `plans`. Neighbours with the same parameters are one group.
     pub fn of(plans: &[FlowPlan]) -> Vec<Self> {
         let mut groups: Vec<Self> = Vec::new();
-        for plan in plans.iter().filter(|plan| plan.direction == Direction::Reverse) {
+        for plan in plans.iter().filter(|plan| plan.direction == PlanDirection::Reverse) {
             let parameters = TestParameters::of(plan);
             let member = Member { flow: plan.id, name: plan.name.clone(), start_ns: plan.start.as_nanos() };
             match groups.last_mut().filter(|last| last.parameters == parameters) {
@@ -136,7 +136,7 @@ impl ReverseFlows {
         let plan = |member: &Member| FlowPlan {
             id: member.flow,
             name: member.name.clone(),
-            direction: Direction::Reverse,
+            direction: PlanDirection::Reverse,
             transport: transport.clone(),
             app: app.clone(),
             from: None,
@@ -311,7 +311,7 @@ mod tests {
         FlowPlan {
             id,
             name: format!("f.{id}"),
-            direction: Direction::Reverse,
+            direction: PlanDirection::Reverse,
             transport,
             app,
             from: None,
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn flows_with_the_same_parameters_are_one_group() {
-        let forward = FlowPlan { direction: Direction::Forward, ..plan(7, udp(), cbr(8)) };
+        let forward = FlowPlan { direction: PlanDirection::Forward, ..plan(7, udp(), cbr(8)) };
         let plans = [plan(0, udp(), cbr(8)), forward, plan(1, udp(), cbr(8)), plan(2, udp(), cbr(9))];
         let groups = ReverseFlows::of(&plans);
         let members: Vec<Vec<u32>> =

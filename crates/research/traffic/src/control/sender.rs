@@ -13,7 +13,7 @@ use crate::TrafficError;
 use crate::generator::{Generator, check_ecn};
 use crate::host::{HostUse, HostWatch};
 use crate::meter::{Meter, MeterParams};
-use crate::plan::{DatagramOptions, Direction, FlowPlan, Transport};
+use crate::plan::{DatagramOptions, FlowPlan, PlanDirection, Transport};
 use crate::rendezvous::{Called, call};
 use crate::report::{MeterReport, SenderReport};
 use crate::socket::{check_on_link, connect_control, link_of};
@@ -113,7 +113,7 @@ pub fn send(
     let plans: Vec<_> = plans.into_iter().map(|plan| addressed(plan, data, frames)).collect();
     let names: Vec<_> = plans.iter().map(|plan| (plan.id, plan.name.clone())).collect();
     let (forward, reverse): (Vec<_>, Vec<_>) =
-        plans.into_iter().partition(|plan| plan.direction == Direction::Forward);
+        plans.into_iter().partition(|plan| plan.direction == PlanDirection::Forward);
     let called = open_paths(&mut line, &reverse, token, stop)?;
     let zero = begin(&mut line, &clock)?;
     let run = Run { forward, reverse, called, address: data, zero, token, clock: &clock, params };

@@ -3,7 +3,7 @@
 use super::connection::Connection;
 use super::datagrams::Datagrams;
 use super::{Run, TURN};
-use crate::plan::{Direction, FlowPlan, Transport, frame_params};
+use crate::plan::{FlowPlan, PlanDirection, Transport, frame_params};
 use crate::report::SenderReport;
 use cutline_sys::reactor::{EventFlags, Reactor};
 use cutline_transport::app::{App, TrafficSource as _, Write};
@@ -145,7 +145,7 @@ impl Flow {
 
     fn begin(&mut self, reactor: &Reactor, number: u32) {
         let socket = self.adopted.take();
-        if socket.is_none() && self.plan.direction == Direction::Reverse {
+        if socket.is_none() && self.plan.direction == PlanDirection::Reverse {
             return self.fail("the peer has opened no path for it".to_owned());
         }
         let settings = &self.run.settings;

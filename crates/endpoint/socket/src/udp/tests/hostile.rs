@@ -94,7 +94,9 @@ fn what_the_path_repeats_replays_and_reorders_arrives_once() {
 #[test]
 fn datagrams_that_nobody_should_send_are_no_messages() {
     let (ours, theirs) = pair(LOOPBACK[0], &QosOptions::default(), &QosOptions::default());
-    let Standing::Joined(token) = theirs.0.connection.standing() else { panic!("they have agreed") };
+    let Participation::Joined(token) = theirs.0.connection.participation() else {
+        panic!("they have agreed")
+    };
     let mut random = cutline_units::Streams::new(5).stream("datagrams", "wrong");
     theirs.set_read_timeout(Some(time::Duration::from_millis(100))).unwrap();
     let (stop, drained) = (Arc::new(AtomicBool::new(false)), theirs.clone());

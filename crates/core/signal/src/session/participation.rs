@@ -2,7 +2,7 @@
 
 /// Participation of the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum Participation {
     /// Not known yet.
     Joining,
     /// The peer takes part; this is the session's token.
@@ -11,7 +11,7 @@ pub enum Standing {
     Alone,
 }
 
-impl Standing {
+impl Participation {
     /// The token of messages; `None` while the peer does not take part.
     #[inline]
     pub const fn token(self) -> Option<u32> {
