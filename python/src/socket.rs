@@ -5,9 +5,9 @@
 
 use crate::errors::{Lost, NoPeer, OptionError, Refused};
 use cutline_bindings::{
-    AnyAddress, AnySocket, CallFailure, Event, EventKind, EventOrigin, GrantState, Mib, Options, Reason,
-    ReservationEvent, ReservationEventKind, Side, SocketPlace, SocketType, errno_of, is_direct,
-    measure_names, parameter_names, system_message,
+    AnyAddress, AnySocket, CallFailure, Event, EventKind, EventOrigin, GrantState, Mib, Options,
+    RefusalReason, ReservationEvent, ReservationEventKind, Side, SocketPlace, SocketType, errno_of,
+    is_direct, measure_names, parameter_names, system_message,
 };
 use cutline_socket::{ConnectionHandle, Event as QosEvent, Interruptible, QosError};
 use cutline_sys::address::lookup_host;
@@ -378,7 +378,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
         ("MEASURES", measure_names()),
         ("PARAMETERS", parameter_names()),
         ("STANDINGS", GrantState::names()),
-        ("REASONS", Reason::names()),
+        ("REASONS", RefusalReason::names()),
         ("RESERVATION_KINDS", ReservationEventKind::names()),
     ] {
         module.add(table, names)?;

@@ -3,8 +3,8 @@
 use super::options::FlowArgs;
 use crate::exit::Failure;
 use cutline_scenario::FlowsFile;
-use cutline_scenario::spec::{FlowDirection, FlowSpec, StartSpec};
-use cutline_traffic::{FlowGroups, FlowPlan, PlanDirection, TcpOptions, Transport};
+use cutline_scenario::spec::{FlowDirection, FlowGroupSpec, StartSpec};
+use cutline_traffic::{FlowGroups, FlowPlan, FlowTransport, PlanDirection, TcpOptions};
 use cutline_transport::endpoint::TransportParams;
 use cutline_transport::tcp;
 use cutline_units::{DscpPool2, Duration, HintCodec as _, Streams};
@@ -55,7 +55,7 @@ pub fn from_file(
         let dscp = DscpPool2.encode(spec.hint).unwrap_or_default();
         for (direction, group) in directions(spec.direction, &spec.name) {
             let first = flows.plans.len() as u32;
-            let names = FlowSpec { name: group.clone(), ..spec.clone() };
+            let names = FlowGroupSpec { name: group.clone(), ..spec.clone() };
             let plan = |(id, name): (u32, String)| FlowPlan {
                 id,
                 direction,
@@ -99,18 +99,18 @@ fn start(spec: StartSpec, streams: Streams, name: &str) -> Duration {
     }
 }
 
-fn transport(spec: &FlowSpec) -> Result<Transport, Failure> {
+fn transport(spec: &FlowGroupSpec) -> Result<FlowTransport, Failure> {
     if spec.adaptive.is_some() {
         return Err(refuse(spec, "hint", "\"adaptive\" is only available in simulations: set a level"));
     }
     Ok(match spec.transport() {
-        TransportParams::Tcp(params) => Transport::Tcp(tcp_options(spec, &params)?),
-        datagrams => Transport::Datagrams(datagrams),
+        TransportParams::Tcp(params) => FlowTransport::Tcp(tcp_options(spec, &params)?),
+        datagrams => FlowTransport::Datagrams(datagrams),
     })
 }
 
 /// Returns the options of the kernel's TCP for a scenario's TCP. Keys that the kernel has no option for are errors.
-fn tcp_options(spec: &FlowSpec, params: &tcp::Params) -> Result<TcpOptions, Failure> {
+fn tcp_options(spec: &FlowGroupSpec, params: &tcp::Params) -> Result<TcpOptions, Failure> {
     let known = ["mss", "send-buffer", "nagle"];
     let given = &spec.transport.given;
     if let Some(key) = given.iter().find(|key| !known.contains(key)) {
@@ -129,6 +129,6 @@ fn tcp_options(spec: &FlowSpec, params: &tcp::Params) -> Result<TcpOptions, Fail
     })
 }
 
-fn refuse(spec: &FlowSpec, key: &str, why: &str) -> Failure {
+fn refuse(spec: &FlowGroupSpec, key: &str, why: &str) -> Failure {
     Failure::Usage(format!("flow {:?}: key {key:?}: {why}", spec.name))
 }

@@ -6,7 +6,7 @@ use clap::builder::PossibleValuesParser;
 use cutline_config::quantity;
 use cutline_scenario::spec::FlowDirection;
 use cutline_text::Printable;
-use cutline_traffic::{DIRECT, LONGEST_FRAME_MESSAGE, TcpOptions, Transport, parse_trace};
+use cutline_traffic::{DIRECT, FlowTransport, LONGEST_FRAME_MESSAGE, TcpOptions, parse_trace};
 use cutline_transport::app::{
     CbrParams, FilesParams, OnOffParams, Params, PoissonParams, TalkSpurtParams, TraceParams,
 };
@@ -128,7 +128,7 @@ impl FlowArgs {
     }
 
     /// Returns the transport of the flows.
-    pub fn transport(&self) -> Result<Transport, Failure> {
+    pub fn transport(&self) -> Result<FlowTransport, Failure> {
         let tcp_only = [
             ("--congestion-control", self.congestion_control.is_some()),
             ("--max-segment", self.max_segment.is_some()),
@@ -136,7 +136,7 @@ impl FlowArgs {
             ("--no-delay", self.no_delay),
             ("--write-queue", self.write_queue.is_some()),
         ];
-        let Some(datagrams) = self.datagrams() else { return Ok(Transport::Tcp(self.tcp_options())) };
+        let Some(datagrams) = self.datagrams() else { return Ok(FlowTransport::Tcp(self.tcp_options())) };
         if let Some((option, _)) = tcp_only.iter().find(|(_, given)| *given) {
             return Err(Failure::Usage(format!(
                 "{option} is only allowed with TCP: remove it, or use --transport tcp"
@@ -149,10 +149,10 @@ impl FlowArgs {
         let message = message.get().try_into().unwrap_or(u32::MAX);
         if self.transport == DIRECT {
             // A message of the application is one in frames, if it fits.
-            return Ok(Transport::Direct { largest: message.clamp(FRAMES, LONGEST_FRAME_MESSAGE) });
+            return Ok(FlowTransport::Direct { largest: message.clamp(FRAMES, LONGEST_FRAME_MESSAGE) });
         }
         let ecn = if self.ecn { Ecn::Ect0 } else { Ecn::NotEct };
-        Ok(Transport::Datagrams(datagrams.with_message_size(message).with_ecn(ecn)))
+        Ok(FlowTransport::Datagrams(datagrams.with_message_size(message).with_ecn(ecn)))
     }
 
     /// Returns the transport over datagrams with its defaults; `None` for the kernel's TCP.

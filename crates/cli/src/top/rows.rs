@@ -547,7 +547,7 @@ pub mod tests {
     use cutline_flow::TrafficSpec;
     use cutline_monitor::{KernelQueueEntry, ReservationState, RouterEntry};
     use cutline_provision::status::{LocalStatus, ReservationStatus, SessionStatus, Status};
-    use cutline_provision::{Flow, Transport};
+    use cutline_provision::{Flow, TransportProtocol};
     use cutline_publish::ProgramRow;
     use cutline_router_service::{PacketCount, QdiscDocument, Statistics};
     use cutline_units::{Bytes, Rate};
@@ -565,7 +565,7 @@ pub mod tests {
     fn reservations_of_the_host_alone_are_listed_and_those_without_a_route_are_not_in_effect() {
         let local = |interface: Option<&str>| LocalStatus {
             flow: Flow {
-                transport: Transport::Udp,
+                transport: TransportProtocol::Udp,
                 source: "10.0.1.2:5000".parse().unwrap(),
                 destination: "10.0.2.2:5001".parse().unwrap(),
             },

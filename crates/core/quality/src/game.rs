@@ -25,10 +25,11 @@
 //!
 //! Not modelled: loss and jitter apart from their effect on T, and games' own compensation of lag.
 
+use cutline_params::Choice;
 use cutline_units::{Duration, Rate};
 
 /// Perspective of the player, which decides the latency that is tolerated (Claypool and Claypool 2006).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Choice)]
 pub enum Perspective {
     /// Shooters and races, through the avatar's eyes: 100 ms. The default.
     #[default]

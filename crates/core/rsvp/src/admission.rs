@@ -35,7 +35,7 @@ pub struct ReservationHandle(pub u64);
 
 /// Reason why a reservation is refused: the value of an admission error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum AdmissionError {
     /// The buckets together would be too deep.
     Delay,
     /// The rates together would exceed the share.
@@ -44,7 +44,7 @@ pub enum Refusal {
     PacketSize,
 }
 
-impl Refusal {
+impl AdmissionError {
     /// Returns the error value.
     pub const fn value(self) -> u16 {
         match self {
@@ -119,10 +119,10 @@ impl Share {
     ///
     /// # Errors
     /// The reason of the shortage. Then the reservation keeps its share.
-    pub fn admit(&mut self, handle: ReservationHandle, tspec: &Tspec) -> Result<(), Refusal> {
+    pub fn admit(&mut self, handle: ReservationHandle, tspec: &Tspec) -> Result<(), AdmissionError> {
         // RFC 2211 section 5: packets beyond the link's MTU are refused.
         if tspec.max_packet > self.mtu {
-            return Err(Refusal::PacketSize);
+            return Err(AdmissionError::PacketSize);
         }
         let had = self.charges.get(&handle).copied().unwrap_or_default();
         let needs = self.charge(tspec);
@@ -133,10 +133,10 @@ impl Share {
         };
         // A reservation may always become smaller, also where the limit has become smaller than the sum of reservations.
         if total.bps > self.limit.bps && needs.bps > had.bps {
-            return Err(Refusal::Bandwidth);
+            return Err(AdmissionError::Bandwidth);
         }
         if total.bytes > self.limit.bytes && needs.bytes > had.bytes {
-            return Err(Refusal::Delay);
+            return Err(AdmissionError::Delay);
         }
         self.taken = total;
         self.charges.insert(handle, needs);
@@ -181,13 +181,13 @@ mod tests {
         let mut share = share(1600);
         let (one, two) = (ReservationHandle(1), ReservationHandle(2));
         share.admit(one, &Tspec::new(60_000.0, 1000.0)).unwrap();
-        assert_eq!(share.admit(two, &Tspec::new(40_001.0, 0.0)), Err(Refusal::Bandwidth));
-        assert_eq!(share.admit(two, &Tspec::new(1.0, 49_001.0)), Err(Refusal::Delay));
+        assert_eq!(share.admit(two, &Tspec::new(40_001.0, 0.0)), Err(AdmissionError::Bandwidth));
+        assert_eq!(share.admit(two, &Tspec::new(1.0, 49_001.0)), Err(AdmissionError::Delay));
         let large = Tspec { max_packet: 1501, ..Tspec::new(1.0, 1.0) };
-        assert_eq!(share.admit(two, &large), Err(Refusal::PacketSize));
+        assert_eq!(share.admit(two, &large), Err(AdmissionError::PacketSize));
         share.admit(two, &Tspec::new(40_000.0, 49_000.0)).unwrap();
         assert_eq!(share.reserved(), share.reservable());
-        assert_eq!(share.admit(one, &Tspec::new(60_001.0, 1000.0)), Err(Refusal::Bandwidth));
+        assert_eq!(share.admit(one, &Tspec::new(60_001.0, 1000.0)), Err(AdmissionError::Bandwidth));
         share.admit(one, &Tspec::new(10_000.0, 10.0)).unwrap();
         assert_eq!(share.reserved(), Rate::from_kbps(400));
     }

@@ -51,8 +51,7 @@ mod stream;
 mod translation;
 
 pub use application::{
-    ApplicationProfile, AudioParams, Codec, FileParams, GameParams, TelemetryParams, VideoParams, View,
-    WebParams,
+    ApplicationProfile, AudioParams, Codec, FileParams, GameParams, TelemetryParams, VideoParams, WebParams,
 };
 pub use baseline::{Baseline, BaselinePoint, Margin};
 pub use cutline_flow::TrafficSpec;
@@ -60,7 +59,9 @@ pub use decision::{Decision, Layer};
 pub use path::Path;
 pub use protocol::{Protocol, selection};
 pub use service::{Service, code_point};
-pub use settings::{EndSystemSettings, NetworkSettings, PacedBy, PacingSettings, PlannedReservation};
+pub use settings::{
+    AckPath, EndSystemSettings, NetworkSettings, PacedBy, PacingSettings, PlannedReservation,
+};
 pub use translation::{Translation, TranslationRequest, Unmet, translate};
 
 #[cfg(test)]

@@ -72,6 +72,17 @@ pub struct NetworkSettings {
     pub reservation: Option<PlannedReservation>,
 }
 
+/// Service of a direction that carries acknowledgements alone. In QoSockets section IV, an unreserved reverse path
+/// cost a reserved TCP its rate. Both ends need the same value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AckPath {
+    /// Reserved, by the rate of the data.
+    #[default]
+    Reserved,
+    /// Best effort, without a reservation.
+    BestEffort,
+}
+
 /// Reservation for a connection. A direction of which no rate is known has no reservation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlannedReservation {

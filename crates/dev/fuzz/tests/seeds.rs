@@ -869,7 +869,7 @@ fn reservations_in_a_router() {
 #[test]
 fn requests_to_cutlined() {
     use cutline_provision::protocol::{Request, Senders};
-    use cutline_provision::{Flow, Transport};
+    use cutline_provision::{Flow, TransportProtocol};
     use std::net::SocketAddr;
     let [one, other]: [SocketAddr; 2] = ["10.0.1.2:5000", "[fd00::2]:6000"].map(|text| text.parse().unwrap());
     let bucket = TrafficSpec {
@@ -879,10 +879,10 @@ fn requests_to_cutlined() {
         min_policed: Bytes::new(64),
         max_packet: Bytes::new(200),
     };
-    let flow = Flow { transport: Transport::Tcp, source: one, destination: one };
+    let flow = Flow { transport: TransportProtocol::Tcp, source: one, destination: one };
     let reserve = |senders| Request::Reserve {
         id: 2,
-        transport: Transport::Udp,
+        transport: TransportProtocol::Udp,
         destination: other,
         senders,
         bucket,

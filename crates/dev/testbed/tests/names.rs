@@ -6,68 +6,63 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// Public names of types that several crates have, by the reason.
-const SHARED: [(&str, &[&str]); 4] = [
+/// Names of public types that several crates have, with these crates, by the reason.
+const SHARED: [(&str, &[(&str, &[&str])]); 3] = [
     (
         "tokio's face of the same socket",
         &[
-            "QosDirectListener",
-            "QosDirectSocket",
-            "QosTcpListener",
-            "QosTcpStream",
-            "QosUdpListener",
-            "QosUdpSocket",
+            ("QosDirectListener", &["socket", "tokio"]),
+            ("QosDirectSocket", &["socket", "tokio"]),
+            ("QosTcpListener", &["socket", "tokio"]),
+            ("QosTcpStream", &["socket", "tokio"]),
+            ("QosUdpListener", &["socket", "tokio"]),
+            ("QosUdpSocket", &["socket", "tokio"]),
         ],
     ),
     (
         "`bindings` has it as a plain struct, for other languages",
         &[
-            "Axis",
-            "Distribution",
-            "Event",
-            "GrantState",
-            "Interval",
-            "Mib",
-            "Negotiation",
-            "Reason",
-            "Refusal",
-            "Reservation",
-            "SchedulingStats",
-            "SentInterval",
-            "Tcp",
-            "Tfrc",
-            "TokenBucket",
-            "Totals",
+            ("Axis", &["bindings", "quality", "report"]),
+            ("ConnectionReservation", &["bindings", "socket"]),
+            ("Distribution", &["bindings", "signal", "traffic", "units"]),
+            ("Event", &["bindings", "rsvp", "signal"]),
+            ("GrantState", &["bindings", "provision"]),
+            ("Interval", &["bindings", "quality"]),
+            ("Mib", &["bindings", "signal", "socket"]),
+            ("Negotiation", &["bindings", "signal"]),
+            ("Refusal", &["bindings", "provision"]),
+            ("RefusalReason", &["bindings", "provision"]),
+            ("SchedulingStats", &["bindings", "manager"]),
+            ("SentInterval", &["bindings", "signal", "traffic"]),
+            ("Tcp", &["bindings", "transport"]),
+            ("Tfrc", &["bindings", "transport"]),
+            ("TokenBucket", &["aqm", "bindings"]),
+            ("Totals", &["bindings", "traffic"]),
         ],
-    ),
-    (
-        "one concept in two layers: as a file or a request describes it, and as it runs",
-        &["AckPath", "FlowSpec", "LinkSpec", "Perspective", "ReservationStatus", "Transport"],
     ),
     (
         "a term of several RFCs, of the kernel or of a paper; each protocol's crate has its own",
         &[
-            "Acknowledgement",
-            "Address",
-            "Algorithm",
-            "Carrier",
-            "Data",
-            "Datagram",
-            "Echo",
-            "Hop",
-            "Instruction",
-            "Interface",
-            "Key",
-            "Message",
-            "Path",
-            "Receiver",
-            "Refused",
-            "Reply",
-            "Report",
-            "Sender",
-            "Session",
-            "Stats",
-            "Window",
+            ("Acknowledgement", &["rsvp", "transport"]),
+            ("Address", &["netlink", "sim"]),
+            ("Algorithm", &["rsvp", "transport"]),
+            ("Carrier", &["rsvp", "signal", "traffic"]),
+            ("Data", &["study", "transport"]),
+            ("Datagram", &["rsvp", "sys", "transport"]),
+            ("Echo", &["signal", "sys"]),
+            ("Hop", &["netlink", "rsvp"]),
+            ("Instruction", &["marking", "sys"]),
+            ("Interface", &["netlink", "router-service"]),
+            ("Key", &["aqm", "signal", "traffic"]),
+            ("Message", &["rsvp", "traffic"]),
+            ("Path", &["rsvp", "translate"]),
+            ("Receiver", &["lab", "traffic", "transport"]),
+            ("Reply", &["provision", "transport"]),
+            ("Report", &["report", "signal", "traffic", "transport"]),
+            ("Sender", &["lab", "rsvp", "transport"]),
+            ("Session", &["rsvp", "signal"]),
+            ("Stats", &["rsvp", "transport"]),
+            ("Window", &["sim", "traffic", "transport"]),
         ],
     ),
 ];
@@ -87,18 +82,57 @@ fn a_public_name_is_of_one_crate_unless_there_is_a_reason() {
             by_name.entry(public).or_default().insert(name.clone());
         }
     }
-    by_name.retain(|_, crates| crates.len() > 1);
-    let listed: BTreeSet<&str> = SHARED.iter().flat_map(|(_, names)| names.iter().copied()).collect();
-    let unlisted: Vec<String> = (by_name.iter().filter(|(name, _)| !listed.contains(&***name)))
-        .map(|(name, crates)| format!("{name}: {}", crates.iter().cloned().collect::<Vec<_>>().join(", ")))
-        .collect();
+    let listed = SHARED.iter().flat_map(|(_, names)| names.iter().copied());
+    let wrong = differences(&by_name, listed);
     assert!(
-        unlisted.is_empty(),
-        "names that several crates have; choose others, or give the reason in `SHARED`:\n{}",
-        unlisted.join("\n")
+        wrong.is_empty(),
+        "names of several crates that are not in `SHARED`, or with other crates; choose other names, or give the \
+         reason there:\n{}",
+        wrong.join("\n")
     );
-    let past: Vec<_> = listed.iter().filter(|name| !by_name.contains_key(**name)).collect();
-    assert!(past.is_empty(), "`SHARED` has names that only one crate has, or none: {past:?}");
+}
+
+/// Returns the names that other crates have than those that are listed for a shared name.
+fn differences<'l>(
+    by_name: &BTreeMap<String, BTreeSet<String>>,
+    listed: impl Iterator<Item = (&'l str, &'l [&'l str])>,
+) -> Vec<String> {
+    let mut listed: BTreeMap<&str, BTreeSet<&str>> =
+        listed.map(|(name, crates)| (name, crates.iter().copied().collect())).collect();
+    let mut wrong = Vec::new();
+    for (name, crates) in by_name {
+        let expected = listed.remove(&**name).unwrap_or_default();
+        let found: BTreeSet<&str> = crates.iter().map(|name| &**name).collect();
+        if expected != found && (found.len() > 1 || !expected.is_empty()) {
+            wrong.push(format!("{name}: {found:?}, listed {expected:?}"));
+        }
+    }
+    wrong.extend(listed.into_iter().map(|(name, expected)| format!("{name}: none, listed {expected:?}")));
+    wrong
+}
+
+#[test]
+fn a_shared_name_is_allowed_in_the_listed_crates_only() {
+    let has =
+        |name: &str, crates: &[&str]| (name.to_owned(), crates.iter().map(|&it| it.to_owned()).collect());
+    let by_name = BTreeMap::from([
+        has("One", &["a"]),
+        has("Unlisted", &["a", "b"]),
+        has("Listed", &["a", "b"]),
+        has("Third", &["a", "b", "c"]),
+        has("Renamed", &["a"]),
+    ]);
+    let pair: &[&str] = &["a", "b"];
+    let listed = ["Listed", "Third", "Renamed", "Gone"].map(|name| (name, pair));
+    assert_eq!(
+        differences(&by_name, listed.into_iter()),
+        [
+            "Renamed: {\"a\"}, listed {\"a\", \"b\"}",
+            "Third: {\"a\", \"b\", \"c\"}, listed {\"a\", \"b\"}",
+            "Unlisted: {\"a\", \"b\"}, listed {}",
+            "Gone: none, listed {\"a\", \"b\"}",
+        ]
+    );
 }
 
 /// Returns the names of the public types of a module, of its public modules, and of its exports.

@@ -34,8 +34,8 @@ pub use names::{NameTable, measure_names, parameter_names};
 pub use options::Options;
 pub use protection::{ProtectionError, ProtectionNumber, ThreadPriority, protect_thread, unprotect_thread};
 pub use reservation::{
-    DirectionReservation, GrantState, Reason, Refusal, Reservation, ReservationEvent, ReservationEventKind,
-    TokenBucket,
+    ConnectionReservation, DirectionReservation, GrantState, Refusal, RefusalReason, ReservationEvent,
+    ReservationEventKind, TokenBucket,
 };
 
 use cutline_units::Duration;

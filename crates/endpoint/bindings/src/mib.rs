@@ -1,6 +1,6 @@
 //! The MIB of a connection as plain data.
 
-use crate::{Reservation, count, nanos, nanos_or_unknown};
+use crate::{ConnectionReservation, count, nanos, nanos_or_unknown};
 use cutline_manager::scheduling;
 use cutline_quality::spec::{Agreement, Measure, Specification};
 use cutline_signal::mib::{self, Conformance, Contract, TcpFigures};
@@ -352,7 +352,7 @@ pub struct Mib {
     /// Time of the last reconnection, by the monotonic clock, ns; -1 if there was none.
     pub reconnected_ns: i64,
     /// State of the reservation.
-    pub reservation: Reservation,
+    pub reservation: ConnectionReservation,
     /// Messages and their deadlines.
     pub scheduling: SchedulingStats,
 }

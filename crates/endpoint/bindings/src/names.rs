@@ -2,7 +2,7 @@
 
 use crate::event::{EventKind, EventOrigin, Side};
 use crate::protection::ThreadPriority;
-use crate::reservation::{GrantState, Reason, ReservationEventKind};
+use crate::reservation::{GrantState, RefusalReason, ReservationEventKind};
 use cutline_quality::spec::{Measure, SpecParameter};
 
 /// Names of numbers: the place of a name is its number. A number without a name means that there is no value.
@@ -57,7 +57,7 @@ named!(EventOrigin { SendingHost: "sending-host", Network: "network", ReceivingH
 
 named!(GrantState { NotAsked: "not-asked", Pending: "pending", Reserved: "reserved", Failed: "failed" });
 
-named!(Reason {
+named!(RefusalReason {
     None: "none",
     Bandwidth: "bandwidth",
     Burst: "burst",
@@ -98,7 +98,7 @@ mod tests {
             (1, Side::names()),
             (1, EventOrigin::names()),
             (0, GrantState::names()),
-            (0, Reason::names()),
+            (0, RefusalReason::names()),
             (1, ReservationEventKind::names()),
             (0, ThreadPriority::names()),
             (0, measure_names()),

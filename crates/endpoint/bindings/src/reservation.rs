@@ -3,7 +3,7 @@
 use crate::event::Side;
 use crate::{NAME, TEXT, count, text, words};
 use cutline_provision as provision;
-use cutline_socket::ReservationStatus;
+use cutline_socket as socket;
 use serde::{Serialize, Serializer};
 
 /// State of a direction's reservation.
@@ -24,7 +24,7 @@ pub enum GrantState {
 /// Reason for a missing reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
-pub enum Reason {
+pub enum RefusalReason {
     /// Nothing was refused.
     None = 0,
     /// The bandwidth is not available.
@@ -114,7 +114,7 @@ pub struct DirectionReservation {
 /// State of a connection's reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
-pub struct Reservation {
+pub struct ConnectionReservation {
     /// The service of the request; empty if there was none (option `service`): then nothing was requested.
     #[serde(serialize_with = "as_words")]
     pub service: [u8; NAME],
@@ -164,9 +164,9 @@ impl From<Option<cutline_translate::TrafficSpec>> for TokenBucket {
     }
 }
 
-impl From<&provision::Reason> for Reason {
-    fn from(reason: &provision::Reason) -> Self {
-        use cutline_provision::Reason as R;
+impl From<&provision::RefusalReason> for RefusalReason {
+    fn from(reason: &provision::RefusalReason) -> Self {
+        use cutline_provision::RefusalReason as R;
         match reason {
             R::Bandwidth => Self::Bandwidth,
             R::Burst => Self::Burst,
@@ -187,7 +187,7 @@ impl From<Option<&provision::Refusal>> for Refusal {
     fn from(it: Option<&provision::Refusal>) -> Self {
         let node = it.and_then(|it| it.node).map(|node| node.to_string());
         Self {
-            reason: it.map_or(Reason::None, |it| (&it.reason).into()) as i64,
+            reason: it.map_or(RefusalReason::None, |it| (&it.reason).into()) as i64,
             available_bps: it.and_then(|it| it.available_bps).map_or(-1, count),
             node: text(&node.unwrap_or_default()),
             text: text(&it.map(ToString::to_string).unwrap_or_default()),
@@ -214,8 +214,8 @@ impl DirectionReservation {
     }
 }
 
-impl From<Option<&ReservationStatus>> for Reservation {
-    fn from(it: Option<&ReservationStatus>) -> Self {
+impl From<Option<&socket::ConnectionReservation>> for ConnectionReservation {
+    fn from(it: Option<&socket::ConnectionReservation>) -> Self {
         let none = provision::GrantState::NotAsked;
         let demand = it.and_then(|it| it.demand);
         Self {
@@ -295,18 +295,18 @@ mod tests {
     }
 
     fn refused() -> provision::Refusal {
-        let reason = provision::Reason::Bandwidth;
+        let reason = provision::RefusalReason::Bandwidth;
         provision::Refusal { reason, node: Some(NODE), available_bps: Some(400_000) }
     }
 
-    fn status() -> ReservationStatus {
+    fn status() -> socket::ConnectionReservation {
         let flow = provision::Flow {
-            transport: provision::Transport::Udp,
+            transport: provision::TransportProtocol::Udp,
             source: "10.0.0.9:1".parse().unwrap(),
             destination: "10.0.0.8:2".parse().unwrap(),
         };
         let demand = provision::Demand { flow, send: Some(bucket(100)), receive: Some(bucket(8)) };
-        ReservationStatus {
+        socket::ConnectionReservation {
             service: "rsvp",
             demand: Some(demand),
             send: provision::GrantState::Reserved(bucket(90)),
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn a_reservation_has_each_direction_with_what_is_reserved_or_why_not() {
-        let Reservation { service, send, receive } = Some(&status()).into();
+        let ConnectionReservation { service, send, receive } = Some(&status()).into();
         assert_eq!(words(&service), "rsvp");
         assert_eq!((send.standing, send.asked.rate_bps, send.reserved.rate_bps), (2, 100_000, 90_000));
         let TokenBucket { bucket_bytes, peak_bps, min_policed_bytes, max_packet_bytes, .. } = send.reserved;
@@ -335,12 +335,12 @@ mod tests {
 
     #[test]
     fn without_a_service_nothing_is_asked_for() {
-        let none = Reservation::from(None);
+        let none = ConnectionReservation::from(None);
         assert_eq!((words(&none.service), none.send.standing, none.receive.standing), ("", 0, 0));
         assert_eq!((none.send.asked.rate_bps, none.send.refusal.available_bps), (-1, -1));
         let mut status = status();
         status.send = provision::GrantState::NotAsked;
-        let Reservation { send, .. } = Some(&status).into();
+        let ConnectionReservation { send, .. } = Some(&status).into();
         assert_eq!((send.standing, send.asked.rate_bps), (0, -1), "a service may ask for nothing");
     }
 

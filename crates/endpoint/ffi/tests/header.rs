@@ -4,9 +4,9 @@
 use crate::c;
 
 use cutline_bindings::{
-    Axis, Details, DirectionMib, DirectionReservation, Distribution, Event, Interval, MEASURES, Mib, NAME,
-    Negotiation, Refusal, Requirements, Reservation, ReservationEvent, SchedulingStats, SentInterval, TEXT,
-    Tcp, Tfrc, TokenBucket, Totals,
+    Axis, ConnectionReservation, Details, DirectionMib, DirectionReservation, Distribution, Event, Interval,
+    MEASURES, Mib, NAME, Negotiation, Refusal, Requirements, ReservationEvent, SchedulingStats, SentInterval,
+    TEXT, Tcp, Tfrc, TokenBucket, Totals,
 };
 use std::fmt::Write as _;
 use std::fs;
@@ -288,7 +288,7 @@ fn c_lays_structs_out_as_rust_does_and_finds_every_function() {
         "token_bucket" TokenBucket: rate_bps max_packet_bytes;
         "refusal" Refusal: reason available_bps node text;
         "direction_reservation" DirectionReservation: standing asked reserved refusal;
-        "reservation" Reservation: service send receive;
+        "reservation" ConnectionReservation: service send receive;
         "reservation_event" ReservationEvent: size kind side reserved refusal node text;
     }
     let functions = functions();

@@ -4,7 +4,7 @@ use crate::c;
 
 use cutline_flow::TrafficSpec;
 use cutline_provision::protocol::{Reply, Request, VERSION};
-use cutline_provision::{Reason, Refusal};
+use cutline_provision::{Refusal, RefusalReason};
 use cutline_units::{Bytes, Rate};
 use std::io::{BufRead, BufReader, Write};
 use std::net::IpAddr;
@@ -62,7 +62,8 @@ fn granted(request: &Request) -> Vec<Reply> {
 }
 
 fn refused(request: &Request) -> Vec<Reply> {
-    let refusal = Refusal { reason: Reason::Bandwidth, node: Some(NODE), available_bps: Some(400_000) };
+    let refusal =
+        Refusal { reason: RefusalReason::Bandwidth, node: Some(NODE), available_bps: Some(400_000) };
     match request {
         Request::Reserve { id, .. } => vec![Reply::Failed { id: *id, refusal, in_place: false }],
         _ => Vec::new(),

@@ -5,7 +5,7 @@ use cutline_provision::{Direction, GrantState};
 use cutline_records::record;
 use cutline_signal::mib::Distribution;
 use cutline_signal::monitor::{Received, Sent};
-use cutline_socket::{Mib, ReservationEvent, ReservationStatus};
+use cutline_socket::{ConnectionReservation, Mib, ReservationEvent};
 use cutline_units::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -146,7 +146,7 @@ impl ConnectionDocument {
     /// Adds the reservations of the network, or the reason of their absence. The end of a connection ends reservations, so past ones are in events.
     pub(crate) fn reserved(
         &mut self,
-        status: Option<&ReservationStatus>,
+        status: Option<&ConnectionReservation>,
         events: impl IntoIterator<Item = ReservationEvent>,
     ) {
         for event in events {
@@ -253,7 +253,7 @@ impl GatewayDocument {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cutline_provision::{Reason, Refusal};
+    use cutline_provision::{Refusal, RefusalReason};
     use cutline_translate::TrafficSpec;
     use cutline_units::{Bytes, Rate};
 
@@ -270,15 +270,15 @@ mod tests {
     fn found(states: [GrantState; 2], events: Vec<ReservationEvent>) -> [(Option<u64>, Option<String>); 2] {
         let [send, receive] = states;
         let mut document = ConnectionDocument::default();
-        let status = ReservationStatus { service: "rsvp", demand: None, send, receive, is_lost: false };
+        let status = ConnectionReservation { service: "rsvp", demand: None, send, receive, is_lost: false };
         document.reserved(Some(&status), events);
         [document.sent, document.received].map(|of| (of.reserved_bps, of.refusal))
     }
 
     #[test]
     fn a_connection_has_what_was_reserved_for_it_or_why_not() {
-        let ended = || Refusal::new(Reason::Ended);
-        let refused = Refusal { reason: Reason::Bandwidth, node: None, available_bps: Some(400_000) };
+        let ended = || Refusal::new(RefusalReason::Ended);
+        let refused = Refusal { reason: RefusalReason::Bandwidth, node: None, available_bps: Some(400_000) };
         let send = Direction::Send;
         // The peer has gone first.
         let events = vec![
@@ -293,7 +293,7 @@ mod tests {
         let both = [GrantState::Failed(ended()), GrantState::Failed(ended())];
         assert_eq!(found(both, events), [(Some(50_000), None), (None, Some(why))]);
         // A missing answer is no event.
-        let unanswered = GrantState::Failed(Refusal::new(Reason::Unanswered));
+        let unanswered = GrantState::Failed(Refusal::new(RefusalReason::Unanswered));
         let why = "there was no answer in time".to_owned();
         assert_eq!(found([GrantState::NotAsked, unanswered], vec![]), [(None, None), (None, Some(why))]);
     }

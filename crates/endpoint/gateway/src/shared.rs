@@ -4,7 +4,7 @@ use crate::connection_table::{ConnectionTable, Full};
 use crate::plan::{GatewaySide, Limits, Plan};
 use crate::stop::Stop;
 use cutline_provision::GrantState;
-use cutline_socket::{QosOptions, ReservationStatus};
+use cutline_socket::{ConnectionReservation, QosOptions};
 use cutline_sys::lock;
 use std::fmt::Display;
 use std::io;
@@ -109,7 +109,7 @@ impl Shared {
     }
 
     /// Reports the missing reservation of a connection that continues without it.
-    pub fn tell_unreserved(&self, route: usize, reservation: Option<&ReservationStatus>) {
+    pub fn tell_unreserved(&self, route: usize, reservation: Option<&ConnectionReservation>) {
         let Some(reservation) = reservation else { return };
         for (way, state) in [("send", &reservation.send), ("receive", &reservation.receive)] {
             if let GrantState::Failed(refusal) = state {

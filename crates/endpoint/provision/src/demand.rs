@@ -1,4 +1,7 @@
 //! A flow, and its traffic in both directions.
+//!
+//! A [`Flow`] is not a [`FlowSelector`](cutline_flow::FlowSelector), because a request names both sockets and the protocol; a
+//! selector may match any value of most fields, and has no text form for requests.
 
 use cutline_flow::TrafficSpec;
 use cutline_translate::PlannedReservation;
@@ -6,18 +9,18 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::SocketAddr;
 
-/// A protocol with ports.
+/// A transport protocol that has ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Transport"))]
 #[serde(rename_all = "kebab-case")]
-pub enum Transport {
+pub enum TransportProtocol {
     /// TCP.
     Tcp,
     /// UDP.
     Udp,
 }
 
-impl Transport {
+impl TransportProtocol {
     /// The number in the header of IP.
     pub const fn number(self) -> u8 {
         match self {
@@ -36,7 +39,7 @@ impl Transport {
     }
 }
 
-impl fmt::Display for Transport {
+impl fmt::Display for TransportProtocol {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Tcp => "tcp",
@@ -51,7 +54,7 @@ impl fmt::Display for Transport {
 #[serde(deny_unknown_fields)]
 pub struct Flow {
     /// The protocol.
-    pub transport: Transport,
+    pub transport: TransportProtocol,
     /// Source of the packets.
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub source: SocketAddr,

@@ -2,7 +2,7 @@
 
 use crate::client::DaemonClient;
 use crate::protocol::Reply;
-use crate::refusal::{Reason, Refusal};
+use crate::refusal::{Refusal, RefusalReason};
 use cutline_flow::{Direction, TrafficSpec};
 use cutline_service::JsonLineError;
 use cutline_sys::now;
@@ -133,7 +133,7 @@ impl Grant {
             }
             let left = until.saturating_since(now());
             if left.is_zero() {
-                return Err(Refusal::new(Reason::Unanswered));
+                return Err(Refusal::new(RefusalReason::Unanswered));
             }
             self.read(left);
         }
@@ -171,7 +171,7 @@ impl Grant {
 
     /// The connection to the agent is lost, and its grants with it.
     fn fail(&mut self, error: &JsonLineError) {
-        let refusal = Refusal::new(Reason::NoAgent(error.to_string()));
+        let refusal = Refusal::new(RefusalReason::NoAgent(error.to_string()));
         for direction in [Direction::Send, Direction::Receive] {
             let state = &mut self.states[direction as usize];
             if *state != GrantState::NotAsked {
@@ -206,7 +206,7 @@ fn take(
             *state = GrantState::Reserved(bucket);
         }
         Reply::Reserved { bucket: None, .. } if matches!(state, GrantState::Reserved(_)) => {
-            let refusal = Refusal::new(Reason::Ended);
+            let refusal = Refusal::new(RefusalReason::Ended);
             *state = GrantState::Failed(refusal.clone());
             events.push_back(GrantEvent::Lost(direction, refusal));
         }
@@ -220,7 +220,7 @@ fn take(
             events.push_back(GrantEvent::Confirmed(direction, *node));
         }
         Reply::SenderGone { .. } => {
-            let refusal = Refusal::new(Reason::NoPath);
+            let refusal = Refusal::new(RefusalReason::NoPath);
             *state = GrantState::Failed(refusal.clone());
             events.push_back(GrantEvent::Lost(direction, refusal));
         }
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn a_refusal_says_why_where_and_what_would_be_granted() {
         let refusal = Refusal {
-            reason: Reason::Bandwidth,
+            reason: RefusalReason::Bandwidth,
             node: Some([10, 0, 0, 1].into()),
             available_bps: Some(400_000),
         };
@@ -284,7 +284,7 @@ mod tests {
             min_policed: Bytes::new(64),
             max_packet: Bytes::new(1500),
         };
-        let refusal = Refusal::new(Reason::Bandwidth);
+        let refusal = Refusal::new(RefusalReason::Bandwidth);
         let replies = vec![
             Reply::Failed { id: RECEIVE, refusal: refusal.clone(), in_place: false },
             Reply::Reserved { id: SEND, bucket: Some(bucket) },
@@ -341,7 +341,7 @@ mod tests {
         assert_eq!(events, [GrantEvent::Changed(Direction::Send, less)]);
         assert_eq!(heard(&Reply::Reserved { id: SEND, bucket: Some(bucket(50_000)) }).1, []);
         let (now, events) = heard(&Reply::Reserved { id: SEND, bucket: None });
-        let ended = Refusal::new(Reason::Ended);
+        let ended = Refusal::new(RefusalReason::Ended);
         assert_eq!(now, [GrantState::Failed(ended.clone()), GrantState::Reserved(received)]);
         assert_eq!(events, [GrantEvent::Lost(Direction::Send, ended)]);
     }

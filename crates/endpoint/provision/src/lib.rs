@@ -54,9 +54,9 @@ pub mod status;
 
 pub use client::DaemonClient;
 pub use cutline_flow::Direction;
-pub use demand::{Demand, Flow, Transport};
+pub use demand::{Demand, Flow, TransportProtocol};
 pub use grant::{Grant, GrantEvent, GrantState};
-pub use refusal::{Reason, Refusal};
+pub use refusal::{Refusal, RefusalReason};
 pub use services::{
     Access, DEFAULT_SOCKET, Provisioner, ReservationService, UnknownService, open, register, services,
 };

@@ -74,7 +74,7 @@ pub enum Request {
         /// The client's number for it.
         id: u64,
         /// The protocol of the packets.
-        transport: crate::Transport,
+        transport: crate::TransportProtocol,
         /// Destination of the packets: an address of this host, or a group.
         #[cfg_attr(feature = "schema", schemars(with = "String"))]
         destination: SocketAddr,
@@ -248,7 +248,7 @@ fn line(document: &impl Serialize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Transport;
+    use crate::TransportProtocol;
     use cutline_units::{Bytes, Rate};
     use proptest::prelude::*;
 
@@ -262,7 +262,7 @@ mod tests {
         };
         Request::Reserve {
             id: 7,
-            transport: Transport::Udp,
+            transport: TransportProtocol::Udp,
             destination: "[2001:db8::1]:5000".parse().unwrap(),
             senders,
             bucket,

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-pub enum Reason {
+pub enum RefusalReason {
     /// The bandwidth is not there.
     Bandwidth,
     /// The buckets of all reservations together would be too deep.
@@ -35,7 +35,7 @@ pub enum Reason {
     Other(String),
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for RefusalReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bandwidth => f.write_str("the bandwidth is not available"),
@@ -58,7 +58,7 @@ impl fmt::Display for Reason {
 #[error("{reason}{}{}", at(node.as_ref()), would(*available_bps))]
 pub struct Refusal {
     /// The reason.
-    pub reason: Reason,
+    pub reason: RefusalReason,
     /// The node that has refused; `null` if that is not known.
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub node: Option<IpAddr>,
@@ -76,7 +76,7 @@ fn would(available_bps: Option<u64>) -> String {
 
 impl Refusal {
     /// A refusal of which nothing but the reason is known.
-    pub const fn new(reason: Reason) -> Self {
+    pub const fn new(reason: RefusalReason) -> Self {
         Self { reason, node: None, available_bps: None }
     }
 

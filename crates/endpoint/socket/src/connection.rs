@@ -7,7 +7,7 @@ use crate::keeper::{Kept, KeptConnection, keep};
 use crate::mib::Mib;
 use crate::options::QosOptions;
 use crate::recovery::Candidate;
-use crate::reservation::{ReservationStatus, Reserver};
+use crate::reservation::{ConnectionReservation, Reserver};
 use cutline_allocation::FlowHolder;
 use cutline_manager::feedback::FlowReport;
 use cutline_manager::scheduling::SchedulingStats;
@@ -446,7 +446,7 @@ impl Connection {
     }
 
     /// Returns the state of the reservation, if one was requested.
-    pub fn reservation(&self) -> Option<ReservationStatus> {
+    pub fn reservation(&self) -> Option<ConnectionReservation> {
         self.reserver.as_ref().map(Reserver::status)
     }
 

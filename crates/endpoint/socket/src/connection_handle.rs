@@ -3,7 +3,7 @@
 use crate::connection::Connection;
 use crate::keeper::KeptConnection;
 use crate::mib::Mib;
-use crate::reservation::ReservationStatus;
+use crate::reservation::ConnectionReservation;
 use crate::time::duration;
 use cutline_allocation::AllocationState;
 use cutline_manager::scheduling::SchedulingStats;
@@ -121,7 +121,7 @@ impl ConnectionHandle {
     }
 
     /// Returns the state of the reservation; `None` without a service ([`QosOptions::service`](crate::QosOptions::service)).
-    pub fn reservation(&self) -> Option<ReservationStatus> {
+    pub fn reservation(&self) -> Option<ConnectionReservation> {
         self.0.connection().reservation()
     }
 

@@ -1,6 +1,6 @@
 //! State of a connection.
 
-use crate::reservation::ReservationStatus;
+use crate::reservation::ConnectionReservation;
 use cutline_manager::scheduling::SchedulingStats;
 use cutline_signal::mib;
 use std::ops::Deref;
@@ -13,7 +13,7 @@ pub struct Mib {
     pub session: mib::Mib,
     /// State of the reservation; `None` without a service
     /// ([`QosOptions::service`](crate::QosOptions::service)).
-    pub reservation: Option<ReservationStatus>,
+    pub reservation: Option<ConnectionReservation>,
     /// Counters of messages and missed deadlines among the managed datagram sockets of this process; `None` for a stream, and
     /// without a share ([`QosOptions::allocation`](crate::QosOptions::allocation)). The deadline of a message is the longest acceptable
     /// delay after the call that sends it.

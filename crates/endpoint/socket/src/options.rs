@@ -1,9 +1,9 @@
 //! Options of a QoS socket.
 
 use crate::allocation::{AllocationOptions, Allocator, PacketKind};
-use crate::reservation::{AckPath, IfRefused, ReservationOptions, Reserver};
+use crate::reservation::{IfRefused, ReservationOptions, Reserver};
 use cutline_params::ParameterError;
-use cutline_provision::{Access, Transport, UnknownService, open};
+use cutline_provision::{Access, TransportProtocol, UnknownService, open};
 use cutline_quality::spec::{ConnectionSpecification, Specification};
 use cutline_quality::{Class, HintParams};
 use cutline_signal::authentication::Key;
@@ -13,7 +13,7 @@ use cutline_signal::operation::OperationParams;
 use cutline_signal::rate_control::RateControl;
 use cutline_signal::renegotiation::Alternatives;
 use cutline_signal::session::trace::SessionTrace;
-use cutline_translate::Path;
+use cutline_translate::{AckPath, Path};
 use cutline_units::{Dscp, Duration, Hint};
 use std::net::SocketAddr;
 
@@ -278,7 +278,11 @@ impl QosOptions {
     }
 
     /// The reservation of a connection between these addresses, that of this end first; `None` if the options request none.
-    pub(crate) fn reserver(&self, transport: Transport, addresses: [SocketAddr; 2]) -> Option<Reserver> {
+    pub(crate) fn reserver(
+        &self,
+        transport: TransportProtocol,
+        addresses: [SocketAddr; 2],
+    ) -> Option<Reserver> {
         let reservation = self.reservation.clone()?;
         Some(Reserver::new(reservation, self.path.clone(), transport, addresses))
     }

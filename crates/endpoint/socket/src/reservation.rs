@@ -3,32 +3,22 @@
 
 use crate::error::QosError;
 use cutline_provision::{
-    Demand, Direction, Flow, Grant, GrantEvent, GrantState, Provisioner, Reason, Refusal, Transport,
+    Demand, Direction, Flow, Grant, GrantEvent, GrantState, Provisioner, Refusal, RefusalReason,
+    TransportProtocol,
 };
 use cutline_quality::spec::{ConnectionSpecification, Specification};
 use cutline_signal::frame::{DATAGRAM_HEADER, STREAM_HEADER};
 use cutline_sys::{lock, now};
-use cutline_translate::{Path, Protocol, TranslationRequest, translate};
+use cutline_translate::{AckPath, Path, Protocol, TranslationRequest, translate};
 use cutline_units::{Bytes, Duration, Instant};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-/// Reservation of a direction that carries acknowledgements alone. In QoSockets section IV, an unreserved
-/// reverse path cost a reserved TCP its rate. Both ends need the same value.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AckPath {
-    /// Reserved, by the rate of the data.
-    #[default]
-    Reserved,
-    /// Not reserved.
-    BestEffort,
-}
-
 /// Treatment of a connection whose reservation is refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IfRefused {
-    /// The connection continues as best effort, and [`ReservationStatus`] has the reason, also without an answer.
+    /// The connection continues as best effort, and [`ConnectionReservation`] has the reason, also without an answer.
     #[default]
     BestEffort,
     /// Connecting is an error with the reason. An end that accepts continues as best effort.
@@ -37,14 +27,14 @@ pub enum IfRefused {
 
 /// State of a connection's reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReservationStatus {
+pub struct ConnectionReservation {
     /// The service.
     pub service: &'static str,
     /// The request; `None` before the ends have agreed.
     pub demand: Option<Demand>,
     /// State of the direction in which this end sends. A direction that is pending for longer than the
     /// patience ([`reservation_patience`](crate::QosOptions::reservation_patience)) has failed with
-    /// [`Reason::Unanswered`]. A later answer replaces that.
+    /// [`RefusalReason::Unanswered`]. A later answer replaces that.
     pub send: GrantState,
     /// State of the direction in which it receives.
     pub receive: GrantState,
@@ -102,7 +92,7 @@ impl Reserver {
     pub fn new(
         options: ReservationOptions,
         path: Path,
-        transport: Transport,
+        transport: TransportProtocol,
         [local, peer]: [SocketAddr; 2],
     ) -> Self {
         let flow = Flow { transport, source: local, destination: peer };
@@ -140,8 +130,8 @@ impl Reserver {
     fn demand(&self, send: &Specification, receive: &Specification) -> Result<Demand, QosError> {
         let flow = *lock(&self.flow);
         let (protocol, header) = match flow.transport {
-            Transport::Tcp => (Protocol::RTcp, STREAM_HEADER),
-            Transport::Udp => (Protocol::RUdp, DATAGRAM_HEADER),
+            TransportProtocol::Tcp => (Protocol::RTcp, STREAM_HEADER),
+            TransportProtocol::Udp => (Protocol::RUdp, DATAGRAM_HEADER),
         };
         // Our own header is in each message, too.
         let framed = |spec: &Specification| Specification {
@@ -173,7 +163,7 @@ impl Reserver {
             (Some(grant), _) => {
                 grant.refresh();
                 match grant.wait(Duration::ZERO) {
-                    Err(refusal) if refusal.reason == Reason::Unanswered && !is_late => return None,
+                    Err(refusal) if refusal.reason == RefusalReason::Unanswered && !is_late => return None,
                     outcome => outcome,
                 }
             }
@@ -193,7 +183,7 @@ impl Reserver {
         state.events.pop_front().or_else(|| state.grant.as_mut().and_then(Grant::event))
     }
 
-    pub fn status(&self) -> ReservationStatus {
+    pub fn status(&self) -> ConnectionReservation {
         let mut state = lock(&self.state);
         let state = &mut *state;
         if let Some(grant) = &mut state.grant {
@@ -202,7 +192,7 @@ impl Reserver {
         let is_late = state.asked.is_some_and(|asked| now().saturating_since(asked) >= self.options.patience);
         let state_of = |direction| match (&state.grant, &state.refused) {
             (Some(grant), _) => match grant.direction(direction) {
-                GrantState::Pending if is_late => GrantState::Failed(Refusal::new(Reason::Unanswered)),
+                GrantState::Pending if is_late => GrantState::Failed(Refusal::new(RefusalReason::Unanswered)),
                 decided => decided.clone(),
             },
             (None, Some(refusal)) if state.demand.is_some_and(|it| asked(&it).any(|it| it == direction)) => {
@@ -210,7 +200,7 @@ impl Reserver {
             }
             (None, _) => GrantState::NotAsked,
         };
-        ReservationStatus {
+        ConnectionReservation {
             service: self.options.provisioner.name(),
             demand: state.demand,
             send: state_of(Direction::Send),

@@ -91,10 +91,10 @@ mod watched;
 
 pub use cutline_socket::{
     Access, AckPath, AddressTextError, AllocationOptions, AllocationState, Alternatives, Attempt, Bytes,
-    Cause, Class, ConnectionSpecification, Delivery, DirectAddress, Direction, Dscp, Duration, Event, Hint,
-    HintBits, HintParams, IfRefused, IpVersion, Marking, Measure, Mib, MonitorParams, NegotiationParams,
-    OperationParams, Pacing, Path, Peer, Preset, ProtectedThread, QosError, QosOptions, RaisedPriority, Rate,
-    RateControl, RenegotiationParams, ReservationEvent, ReservationStatus, Sample, SchedulingClass,
+    Cause, Class, ConnectionReservation, ConnectionSpecification, Delivery, DirectAddress, Direction, Dscp,
+    Duration, Event, Hint, HintBits, HintParams, IfRefused, IpVersion, Marking, Measure, Mib, MonitorParams,
+    NegotiationParams, OperationParams, Pacing, Path, Peer, Preset, ProtectedThread, QosError, QosOptions,
+    RaisedPriority, Rate, RateControl, RenegotiationParams, ReservationEvent, Sample, SchedulingClass,
     SchedulingStats, SentInterval, SessionTrace, Specification, TfrcParams, UnknownService, Violation,
     ViolationOrigin,
 };

@@ -100,7 +100,7 @@ macro_rules! connection_calls {
 
             /// Returns the state of the reservation; `None` without a service
             /// ([`QosOptions::service`](cutline_socket::QosOptions::service)).
-            pub fn reservation(&self) -> Option<cutline_socket::ReservationStatus> {
+            pub fn reservation(&self) -> Option<cutline_socket::ConnectionReservation> {
                 self.$field.socket().reservation()
             }
 

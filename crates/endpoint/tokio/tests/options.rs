@@ -1,11 +1,11 @@
 //! Every option, and what connections tell about them, by the names of this crate alone.
 
 use cutline_tokio::{
-    Access, AckPath, AllocationOptions, AllocationState, Alternatives, Class, ConnectionSpecification,
-    Direction, Dscp, Duration, Hint, HintBits, HintParams, IfRefused, IpVersion, Marking, MonitorParams,
-    NegotiationParams, OperationParams, Pacing, Path, Peer, Preset, QosOptions, QosTcpListener, QosTcpStream,
-    QosUdpListener, QosUdpSocket, Rate, RateControl, RenegotiationParams, ReservationStatus, Sample,
-    SchedulingClass, SchedulingStats, SessionTrace, TfrcParams, UnknownService,
+    Access, AckPath, AllocationOptions, AllocationState, Alternatives, Class, ConnectionReservation,
+    ConnectionSpecification, Direction, Dscp, Duration, Hint, HintBits, HintParams, IfRefused, IpVersion,
+    Marking, MonitorParams, NegotiationParams, OperationParams, Pacing, Path, Peer, Preset, QosOptions,
+    QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket, Rate, RateControl, RenegotiationParams,
+    Sample, SchedulingClass, SchedulingStats, SessionTrace, TfrcParams, UnknownService,
 };
 use std::time;
 
@@ -61,7 +61,7 @@ fn every_option_can_be_set() {
 }
 
 /// The state that a connection has of the services that its options request.
-type State = (Option<ReservationStatus>, Option<AllocationState>, Option<SchedulingStats>);
+type State = (Option<ConnectionReservation>, Option<AllocationState>, Option<SchedulingStats>);
 
 #[tokio::test]
 async fn a_connection_tells_of_its_reservation_its_share_and_its_messages() {

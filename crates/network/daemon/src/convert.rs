@@ -1,11 +1,11 @@
 //! Values of the engine and of clients.
 
-use cutline_provision::{Flow, Reason, Transport};
+use cutline_provision::{Flow, RefusalReason, TransportProtocol};
 use cutline_rsvp::object::{Selector, Sender, Session, code};
 use std::net::SocketAddr;
 
 /// Returns the session of a flow.
-pub fn session(transport: Transport, destination: SocketAddr) -> Session {
+pub fn session(transport: TransportProtocol, destination: SocketAddr) -> Session {
     Session { destination: destination.ip(), protocol: transport.number(), port: destination.port() }
 }
 
@@ -29,23 +29,25 @@ pub const fn address(sender: &Sender) -> SocketAddr {
 }
 
 /// Returns the meaning of an error (RFC 2205 appendix B).
-pub fn reason(code: u8, value: u16) -> Reason {
+pub fn reason(code: u8, value: u16) -> RefusalReason {
     match (code, value) {
-        (code::ADMISSION, code::BANDWIDTH) => Reason::Bandwidth,
-        (code::ADMISSION, code::DELAY_BOUND) => Reason::Burst,
-        (code::ADMISSION, code::PACKET_SIZE) => Reason::PacketSize,
-        (code::NO_PATH | code::NO_SENDER, _) => Reason::NoPath,
+        (code::ADMISSION, code::BANDWIDTH) => RefusalReason::Bandwidth,
+        (code::ADMISSION, code::DELAY_BOUND) => RefusalReason::Burst,
+        (code::ADMISSION, code::PACKET_SIZE) => RefusalReason::PacketSize,
+        (code::NO_PATH | code::NO_SENDER, _) => RefusalReason::NoPath,
         (
             code::CONFLICTING_STYLE
             | code::UNKNOWN_STYLE
             | code::CONFLICTING_PORTS
             | code::CONFLICTING_SENDER_PORTS,
             _,
-        ) => Reason::Conflict,
-        (code::PREEMPTED, _) => Reason::Preempted,
-        (code::RSVP_SYSTEM, code::NO_ROOM) => Reason::Other(
+        ) => RefusalReason::Conflict,
+        (code::PREEMPTED, _) => RefusalReason::Preempted,
+        (code::RSVP_SYSTEM, code::NO_ROOM) => RefusalReason::Other(
             "a node on the path has as many flows of this neighbour or link as it may".to_owned(),
         ),
-        (code, value) => Reason::Other(format!("RSVP error {code}, value {value} (RFC 2205 appendix B)")),
+        (code, value) => {
+            RefusalReason::Other(format!("RSVP error {code}, value {value} (RFC 2205 appendix B)"))
+        }
     }
 }

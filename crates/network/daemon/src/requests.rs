@@ -1,7 +1,7 @@
 //! Requests of applications, and the replies to them.
 
 use cutline_flow::TrafficSpec;
-use cutline_provision::{Flow, Reason, Refusal};
+use cutline_provision::{Flow, Refusal, RefusalReason};
 use cutline_rsvp::admission::ReservationHandle;
 use cutline_rsvp::engine::{InterfaceId, Reservation};
 use cutline_rsvp::intserv::{Flowspec, Tspec};
@@ -81,28 +81,33 @@ impl Requests {
     pub fn add(&mut self, id: RequestId, ask: Ask) -> Result<(), Refusal> {
         let refused = |reason| Err(Refusal::new(reason));
         if self.asks.contains_key(&id) {
-            return refused(Reason::Invalid(format!("id = {}: allowed is one that is not in use", id.1)));
+            return refused(RefusalReason::Invalid(format!(
+                "id = {}: allowed is one that is not in use",
+                id.1
+            )));
         }
         if self.counts.get(&id.0).is_some_and(|count| *count >= MOST_EACH) {
-            return refused(Reason::Invalid(format!("a client may have {MOST_EACH} requests at a time")));
+            return refused(RefusalReason::Invalid(format!(
+                "a client may have {MOST_EACH} requests at a time"
+            )));
         }
         match &ask {
             Ask::Announce(announced) => {
                 let key = (announced.session, announced.sender);
                 if self.announcers.contains_key(&key) {
-                    return refused(Reason::Conflict);
+                    return refused(RefusalReason::Conflict);
                 }
                 self.announcers.insert(key, id);
             }
             Ask::Shape(shaped) => {
                 if self.shapers.contains_key(&shaped.flow) {
-                    return refused(Reason::Conflict);
+                    return refused(RefusalReason::Conflict);
                 }
                 self.shapers.insert(shaped.flow, id);
             }
             Ask::Reserve(wanted) => {
                 if !self.others(wanted.session).all(|other| wanted.goes_with(other)) {
-                    return refused(Reason::Conflict);
+                    return refused(RefusalReason::Conflict);
                 }
                 self.reservers.entry(wanted.session).or_default().insert(id);
             }
@@ -262,7 +267,7 @@ mod tests {
             wanted(Style::SharedExplicit, &[1002], 1.0),
             wanted(Style::WildcardFilter, &[], 1.0),
         ] {
-            assert_eq!(requests.add((3, 2), other).unwrap_err().reason, Reason::Conflict);
+            assert_eq!(requests.add((3, 2), other).unwrap_err().reason, RefusalReason::Conflict);
         }
         let session = Session { destination: [10, 0, 0, 9].into(), protocol: 6, port: 80 };
         let (merged, flowspecs) = requests.merged(session).unwrap();

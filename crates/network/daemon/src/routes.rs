@@ -9,14 +9,6 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-/// Fields of packets that routing may consult, beside their destination.
-#[derive(Clone, Copy, Debug)]
-struct Packets {
-    source: IpAddr,
-    protocol: u8,
-    ports: (u16, u16),
-}
-
 /// Look-ups of routes in the kernel, and notifications of changes.
 #[derive(Debug)]
 pub struct Routes {
@@ -66,14 +58,14 @@ impl Routes {
     /// Returns the route of packets. A route by an interface that is not ours leads nowhere, as far as the
     /// protocol is concerned.
     pub fn route(&mut self, key: RouteKey, links: &[KernelInterface]) -> Route {
-        let outgoing = match key.flow {
-            Some(flow) => {
-                let incoming = links.iter().find(|link| link.id == flow.incoming).map(|link| link.index);
-                let packets = Packets { source: flow.source, protocol: flow.protocol, ports: flow.ports };
-                self.next_of(key.destination, Some(packets), incoming, links)
-            }
-            None => self.next_of(key.destination, None, None, links),
-        };
+        let any = Question::from(key.destination);
+        let question = key.flow.map_or(any, |flow| Question {
+            source: Some(flow.source),
+            incoming: links.iter().find(|link| link.id == flow.incoming).map(|link| link.index),
+            transport: Some((flow.protocol, flow.ports)),
+            ..any
+        });
+        let outgoing = self.next_of(question, links);
         Route { incoming: None, outgoing: outgoing.into_iter().collect() }
     }
 
@@ -84,8 +76,12 @@ impl Routes {
         protocol: u8,
         links: &[KernelInterface],
     ) -> Option<(InterfaceId, Option<IpAddr>)> {
-        let ports = (source.port(), destination.port());
-        self.next_of(destination.ip(), Some(Packets { source: source.ip(), protocol, ports }), None, links)
+        let question = Question {
+            source: Some(source.ip()),
+            transport: Some((protocol, (source.port(), destination.port()))),
+            ..Question::from(destination.ip())
+        };
+        self.next_of(question, links)
     }
 
     /// Returns the address on its link of the next node of a message, if the kernel's routes would lead the message itself elsewhere: rules may
@@ -106,18 +102,11 @@ impl Routes {
 
     fn next_of(
         &mut self,
-        destination: IpAddr,
-        flow: Option<Packets>,
-        incoming: Option<u32>,
+        question: Question,
         links: &[KernelInterface],
     ) -> Option<(InterfaceId, Option<IpAddr>)> {
-        let question = Question {
-            source: flow.map(|flow| flow.source),
-            incoming,
-            transport: flow.map(|flow| (flow.protocol, flow.ports)),
-            mark: self.mark,
-            ..Question::from(destination)
-        };
+        let destination = question.destination;
+        let question = Question { mark: self.mark, ..question };
         let mut answer = self.router.route(question);
         let is_ours = |answer: &Result<Kernel, Error>| match answer {
             Ok(Kernel::Leaves(hop)) => links.iter().any(|link| link.index == hop.interface),
@@ -126,7 +115,7 @@ impl Routes {
         };
         // Packets that arrive may have no route because this host does not forward at this time, or because their source has another one; or
         // they go to a userspace router first, between interfaces of its own. The reservation is made where they would leave then.
-        if incoming.is_some() && !is_ours(&answer) {
+        if question.incoming.is_some() && !is_ours(&answer) {
             answer = self.router.route(Question { incoming: None, ..question });
         }
         let Ok(Kernel::Leaves(hop)) = answer else { return None };

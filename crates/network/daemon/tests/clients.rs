@@ -4,7 +4,7 @@
 
 use crate::common::{A, B, Net, announce, bucket, eventually, flow, hear, reserve};
 use cutline_provision::protocol::{Reply, Request, Senders};
-use cutline_provision::{DaemonClient, Flow, Reason, Transport};
+use cutline_provision::{DaemonClient, Flow, RefusalReason, TransportProtocol};
 use cutline_units::Duration;
 use rustix::process::Uid;
 use rustix::thread::set_thread_res_uid;
@@ -133,14 +133,14 @@ fn what_other_hosts_send_and_receive_is_refused() {
         let reply = hear(&mut client, |reply| matches!(reply, Reply::Failed { .. } | Reply::Accepted { .. }));
         match reply {
             Reply::Failed { refusal, .. } => match refusal.reason {
-                Reason::Invalid(why) => Some(why),
+                RefusalReason::Invalid(why) => Some(why),
                 other => panic!("{other:?}"),
             },
             _ => None,
         }
     };
     let foreign = Flow {
-        transport: Transport::Udp,
+        transport: TransportProtocol::Udp,
         source: "10.1.1.99:5000".parse().unwrap(),
         destination: format!("{B}:5000").parse().unwrap(),
     };
@@ -151,7 +151,7 @@ fn what_other_hosts_send_and_receive_is_refused() {
     assert_eq!(said.as_deref(), Some(why));
     let reserve = |id, destination: &str| Request::Reserve {
         id,
-        transport: Transport::Udp,
+        transport: TransportProtocol::Udp,
         destination: destination.parse().unwrap(),
         senders: Senders::Fixed { senders: vec!["10.9.9.9:5000".parse().unwrap()] },
         bucket: bucket(8000),

@@ -4,7 +4,7 @@
 
 use crate::common::{A, B, Net, announce, bucket, eventually, hear, reserve};
 use cutline_provision::protocol::{Reply, Request};
-use cutline_provision::{Access, DaemonClient, Demand, Direction, GrantEvent, Reason, open};
+use cutline_provision::{Access, DaemonClient, Demand, Direction, GrantEvent, RefusalReason, open};
 use cutline_sys::ip_socket::{IpSocket, OutgoingPacket};
 use cutline_units::{Duration, IpVersion};
 use rustix::process::Signal;
@@ -80,7 +80,7 @@ fn what_does_not_fit_is_refused_with_reason_node_and_what_would_be_granted() {
     let (_sender, _receiver) = set_up(&net, 5000);
     let address = |ip: &str, port: u16| (ip.parse::<std::net::IpAddr>().unwrap(), port).into();
     let flow = cutline_provision::Flow {
-        transport: cutline_provision::Transport::Udp,
+        transport: cutline_provision::TransportProtocol::Udp,
         source: address(A, 5002),
         destination: address(B, 5002),
     };
@@ -89,7 +89,7 @@ fn what_does_not_fit_is_refused_with_reason_node_and_what_would_be_granted() {
     let mut grant = rsvp("a").request(&Demand::sending(flow, demand)).unwrap();
     let mut other = rsvp("b").request(&Demand::receiving(flow, demand)).unwrap();
     let refusal = other.wait(Duration::from_secs(60)).unwrap_err();
-    assert_eq!(refusal.reason, Reason::Bandwidth, "{refusal}");
+    assert_eq!(refusal.reason, RefusalReason::Bandwidth, "{refusal}");
     // The first node that the request comes to from `b`.
     assert_eq!(refusal.node, Some("10.1.4.1".parse().unwrap()));
     assert_eq!(refusal.available_bps, Some(5_000_000), "half of 10 Mbit/s");

@@ -4,7 +4,7 @@
 
 use crate::common::{B, Net, eventually};
 use cutline_bindings::{Mib, Options, ReservationEvent};
-use cutline_provision::{Access, GrantState, Reason, Refusal};
+use cutline_provision::{Access, GrantState, Refusal, RefusalReason};
 use cutline_quality::spec::Preset;
 use cutline_socket::{
     AckPath, IfRefused, Peer, QosError, QosOptions, QosTcpListener, QosTcpStream, QosUdpListener,
@@ -88,9 +88,9 @@ fn a_refused_reservation_is_an_error_or_best_effort() {
     let (stream, other) = streams(&net, &at_a.clone().reservation_patience(patience), &at_b);
     let stream = stream.unwrap();
     // The network says to the receiver alone why.
-    let unanswered = GrantState::Failed(Refusal::new(Reason::Unanswered));
+    let unanswered = GrantState::Failed(Refusal::new(RefusalReason::Unanswered));
     assert_eq!(stream.reservation().unwrap().send, unanswered, "it goes on as best effort");
-    let refused = |state: &GrantState| matches!(state, GrantState::Failed(refusal) if refusal.reason == Reason::Bandwidth);
+    let refused = |state: &GrantState| matches!(state, GrantState::Failed(refusal) if refusal.reason == RefusalReason::Bandwidth);
     eventually("the receiver is told", || refused(&other.reservation().unwrap().receive));
     drop((stream, other));
     let at_a = at_a.if_refused(IfRefused::Fail).reservation_patience(patience);
@@ -198,7 +198,7 @@ fn that_nobody_answers_is_the_reason_until_somebody_does() {
     let access = Access { socket: net.socket("b") };
     let bucket = stream.reservation().unwrap().demand.unwrap().send.unwrap();
     let flow = cutline_provision::Flow {
-        transport: cutline_provision::Transport::Tcp,
+        transport: cutline_provision::TransportProtocol::Tcp,
         source: stream.local_addr().unwrap(),
         destination: stream.peer_addr(),
     };

@@ -5,7 +5,7 @@ use crate::common::{Monitor, TOKEN};
 use cutline_flow::TrafficSpec;
 use cutline_monitor::{KernelQueueEntry, KernelQueueReading, ReservationState, RouterView};
 use cutline_provision::status::{LocalStatus, ReservationStatus, SessionStatus, Status};
-use cutline_provision::{Flow, Transport};
+use cutline_provision::{Flow, TransportProtocol};
 use cutline_publish::{
     DirectionRow, LimitRow, ProgramRow, Publisher, RowKind, SocketRow, SpreadRow, ViolationRow,
 };
@@ -350,7 +350,7 @@ fn reservations() -> ReservationState {
     };
     let local = |port: u16, interface: Option<&str>| LocalStatus {
         flow: Flow {
-            transport: Transport::Udp,
+            transport: TransportProtocol::Udp,
             source: "10.0.1.2:5000".parse().unwrap(),
             destination: SocketAddr::from(([10, 0, 2, 2], port)),
         },

@@ -96,7 +96,7 @@ impl RouterReply {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statistics::Refusal;
+    use crate::statistics::ErrorReply;
     use std::io::{BufRead as _, BufReader, Write as _};
     use std::os::unix::net::UnixListener;
 
@@ -137,7 +137,7 @@ mod tests {
             ("{\"event\":\"stats\"", "it has closed its socket"),
             ("words\n", "this is no line of"),
             ("{\"event\":\"stats\"}\n", "elapsed_s"),
-            (&(Refusal::new(&"no time").json() + "\n"), "the router refused the request: no time"),
+            (&(ErrorReply::new(&"no time").json() + "\n"), "the router refused the request: no time"),
         ] {
             let (_, reply) = hear(answer, RouterRequest::Statistics);
             let error = reply.unwrap_err().to_string();

@@ -15,7 +15,7 @@
 //! The socket's file is a [`SocketFile`].
 
 use crate::privileges::User;
-use crate::statistics::Refusal;
+use crate::statistics::ErrorReply;
 use cutline_service::{LineBuffer, SocketFile};
 use cutline_sys::reactor::wait_for_hangup;
 use cutline_sys::{SysError, lock, now};
@@ -170,7 +170,7 @@ fn serve(receiver: &Mutex<Receiver<UnixStream>>, clients: &AtomicUsize, receptio
 
 /// Sends a client above the limit its error. The part that it does not read at once is lost.
 fn refuse(mut client: &UnixStream, seats: usize) {
-    let refusal = Refusal::new(&format!("client limit reached ({seats}): try again later"));
+    let refusal = ErrorReply::new(&format!("client limit reached ({seats}): try again later"));
     drop(client.set_nonblocking(true));
     drop(client.write_all(format!("{}\n", refusal.json()).as_bytes()));
 }

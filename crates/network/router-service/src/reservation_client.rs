@@ -6,7 +6,9 @@
 use crate::client::{LONGEST, next_line};
 use crate::error::{AskError, AskProblem};
 use crate::reservation_request::{ReservationAction, ReservationRequest, RouterDirection};
-use crate::statistics::{Refusal, ReservationDone, ReservationStatistics, ReservationsEnd, StatisticsError};
+use crate::statistics::{
+    ErrorReply, ReservationDone, ReservationStatistics, ReservationsEnd, StatisticsError,
+};
 use cutline_flow::{FlowSelector, TrafficSpec};
 use cutline_service::LineClient;
 use cutline_sys::now;
@@ -174,7 +176,7 @@ impl ReservationClient {
 
     fn reply<T: DeserializeOwned>(&mut self) -> Result<T, AskProblem> {
         let line = next_line(&mut self.lines, self.patience)?;
-        Refusal::check(line)?;
+        ErrorReply::check(line)?;
         Ok(serde_json::from_str(line).map_err(StatisticsError::Other)?)
     }
 

@@ -5,7 +5,7 @@ use crate::request::RouterRequest;
 use crate::reservation_request::{ReservationRequest, RouterDirection};
 use crate::reservations::{Lease, OrderError, ReservationHandler};
 use crate::snapshots::StatsSnapshots;
-use crate::statistics::{Refusal, ReservationDone, ReservationStatistics, ReservationsEnd};
+use crate::statistics::{ErrorReply, ReservationDone, ReservationStatistics, ReservationsEnd};
 use std::io;
 use std::sync::Arc;
 
@@ -98,5 +98,5 @@ const FORBIDDEN: &str =
     "reservations = \"none\": this router accepts none; allowed by reservations = \"allowed\" in its file";
 
 fn refuse(client: &mut dyn RouterClient, why: &impl ToString) -> io::Result<()> {
-    client.say(&Refusal::new(why).json())
+    client.say(&ErrorReply::new(why).json())
 }

@@ -9,8 +9,8 @@ use crate::local_socket::RouterClient;
 use crate::request::RouterRequest;
 use crate::spec::RouterSpec;
 use crate::statistics::{
-    AutorateStatistics, ConfigurationReply, Interface, Refusal, ReloadReply, ReloadStatus, ReservationsEnd,
-    ShaperSnapshot, Statistics,
+    AutorateStatistics, ConfigurationReply, ErrorReply, Interface, ReloadReply, ReloadStatus,
+    ReservationsEnd, ShaperSnapshot, Statistics,
 };
 use cutline_ports::{AnyPort, InterfacePort as _, PortStats};
 use cutline_router::DuplexShaper;
@@ -161,7 +161,7 @@ impl StatsSnapshots {
             // There is none here; the session of a client knows it.
             Ok(RouterRequest::Reservations) => client.say(&ReservationsEnd::new(0).json()),
             Ok(RouterRequest::Watch(interval)) => self.watch(interval, client),
-            Err(error) => client.say(&Refusal::new(&error).json()),
+            Err(error) => client.say(&ErrorReply::new(&error).json()),
         }
     }
 
@@ -175,7 +175,7 @@ impl StatsSnapshots {
         client: &mut dyn RouterClient,
         line: impl FnOnce(&Snapshot) -> String,
     ) -> io::Result<()> {
-        let line = self.ask().map_or_else(|| Refusal::new(&SILENT).json(), |snapshot| line(&snapshot));
+        let line = self.ask().map_or_else(|| ErrorReply::new(&SILENT).json(), |snapshot| line(&snapshot));
         client.say(&line)
     }
 

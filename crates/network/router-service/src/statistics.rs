@@ -168,6 +168,7 @@ record! {
         dropped: PacketCount, counter("packets, B"), "Conforming frames that were lost, because there was no memory for them.";
     }
 
+    // A `FlowSelector` is not a record: `protocol` is a number here in any case, and addresses are text.
     /// Selector of a reservation's packets.
     #[derive(Eq, Deserialize)]
     pub struct FilterDocument {
@@ -230,7 +231,8 @@ pub enum StatisticsError {
 
 /// A router's reply to a request that it refuses.
 #[derive(Serialize, Deserialize, JsonSchema)]
-pub struct Refusal {
+#[schemars(rename = "Refusal")]
+pub struct ErrorReply {
     /// `error`.
     #[schemars(extend("const" = "error"))]
     event: String,
@@ -295,7 +297,7 @@ pub enum SocketReply {
     /// To a JSON object that reserves.
     ReservationDone(ReservationDone),
     /// To anything else.
-    Refusal(Refusal),
+    Error(ErrorReply),
 }
 
 /// A copy of a direction's statistics. The router is delayed by the copy only, and not by writing the document.
@@ -324,7 +326,7 @@ impl Statistics {
     /// # Errors
     /// When it is not a line of a router's statistics.
     pub fn parse(line: &str) -> Result<Self, StatisticsError> {
-        Refusal::check(line)?;
+        ErrorReply::check(line)?;
         Ok(serde_json::from_str(line)?)
     }
 
@@ -371,7 +373,7 @@ impl DirectionStatistics {
     }
 }
 
-impl Refusal {
+impl ErrorReply {
     /// Returns an error if the line is a refusal.
     pub fn check(line: &str) -> Result<(), StatisticsError> {
         match serde_json::from_str(line) {
@@ -724,7 +726,7 @@ mod tests {
     fn other_lines_are_refused() {
         assert!(Statistics::parse(r#"{"event":"stats"}"#).unwrap_err().to_string().contains("elapsed_s"));
         assert!(Statistics::parse("routing a -> b").is_err());
-        let refused = Statistics::parse(&Refusal::new(&"not known").json()).unwrap_err().to_string();
+        let refused = Statistics::parse(&ErrorReply::new(&"not known").json()).unwrap_err().to_string();
         assert_eq!(refused, "the router refused the request: not known");
     }
 }

@@ -6,7 +6,7 @@ use cutline_monitor::ReservationState;
 use cutline_provision::status::{
     InterfaceStatus, LocalStatus, ReservationStatus, SenderStatus, SessionStatus, Status,
 };
-use cutline_provision::{Flow, Transport};
+use cutline_provision::{Flow, TransportProtocol};
 use cutline_testbed::net_snmp;
 use cutline_units::{Bytes, Rate};
 
@@ -61,7 +61,7 @@ fn status() -> Status {
     // Reservations at this host alone: one in effect, and one without a route.
     let local = |port: u16, interface: Option<&str>| LocalStatus {
         flow: Flow {
-            transport: Transport::Udp,
+            transport: TransportProtocol::Udp,
             source: "10.0.2.1:5000".parse().unwrap(),
             destination: ([10, 0, 3, 3], port).into(),
         },

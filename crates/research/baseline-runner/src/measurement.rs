@@ -7,8 +7,8 @@ use crate::receiver::FarEnd;
 use cutline_baseline::{BaselineRow, PlanDocument, QueueSize, RowKey};
 use cutline_traffic::control::{BothReports, SendParams, send};
 use cutline_traffic::{
-    DIRECT, DatagramOptions, FlowPlan, FlowsSummary, HostUse, PlanDirection, RateShaper, ReceiverReport,
-    TcpOptions, Transport,
+    DIRECT, DatagramOptions, FlowPlan, FlowTransport, FlowsSummary, HostUse, PlanDirection, RateShaper,
+    ReceiverReport, TcpOptions,
 };
 use cutline_transport::app::{CbrParams, Params};
 use cutline_transport::endpoint::TransportParams;
@@ -81,7 +81,7 @@ fn blocks(
     let app = CbrParams { random_phase: false, ..CbrParams::new(rate, Bytes::new(key.block)) };
     let transport = if key.protocol == "tcp" {
         let large = (key.queue == QueueSize::Large).then_some(plan.large_buffer as u32);
-        Transport::Tcp(TcpOptions {
+        FlowTransport::Tcp(TcpOptions {
             send_buffer: large,
             receive_buffer: large,
             // The kernel paces payload.
@@ -89,10 +89,10 @@ fn blocks(
             ..TcpOptions::default()
         })
     } else if key.protocol == DIRECT {
-        Transport::Direct { largest: key.block as u32 }
+        FlowTransport::Direct { largest: key.block as u32 }
     } else {
         let params = udp::Params { max_datagram: key.block as u32, ..udp::Params::default() };
-        Transport::Datagrams(TransportParams::Udp(Arc::new(params)))
+        FlowTransport::Datagrams(TransportParams::Udp(Arc::new(params)))
     };
     flow(BLOCKS, "blocks", PlanDirection::Forward, transport, Params::Cbr(app), from, to)
 }
@@ -100,7 +100,7 @@ fn blocks(
 /// Returns the flow of the datagrams back.
 fn back(from: Option<SocketAddr>, to: SocketAddr) -> FlowPlan {
     let app = Params::Cbr(CbrParams::new(BACK_RATE, Bytes::new(BACK_SIZE)));
-    let transport = Transport::Datagrams(TransportParams::Udp(Arc::default()));
+    let transport = FlowTransport::Datagrams(TransportParams::Udp(Arc::default()));
     flow(BACK, "back", PlanDirection::Reverse, transport, app, from, to)
 }
 
@@ -108,7 +108,7 @@ fn flow(
     id: u32,
     name: &str,
     direction: PlanDirection,
-    transport: Transport,
+    transport: FlowTransport,
     app: Params,
     from: Option<SocketAddr>,
     to: SocketAddr,

@@ -1,7 +1,7 @@
 //! Check that the kernel has the congestion controls of a scenario, and uses ECN as in the scenario.
 
 use crate::LabError;
-use cutline_scenario::spec::FlowSpec;
+use cutline_scenario::spec::FlowGroupSpec;
 use cutline_traffic::select_congestion_control;
 use cutline_units::Ecn;
 use std::io::{self, ErrorKind};
@@ -10,12 +10,12 @@ use std::io::{self, ErrorKind};
 ///
 /// # Errors
 /// The first group whose congestion control or ECN is not available.
-pub fn check<'g>(groups: impl IntoIterator<Item = &'g FlowSpec>) -> Result<(), LabError> {
+pub fn check<'g>(groups: impl IntoIterator<Item = &'g FlowGroupSpec>) -> Result<(), LabError> {
     check_with(groups, select_congestion_control)
 }
 
 fn check_with<'g>(
-    groups: impl IntoIterator<Item = &'g FlowSpec>,
+    groups: impl IntoIterator<Item = &'g FlowGroupSpec>,
     select: impl Fn(&str) -> io::Result<()>,
 ) -> Result<(), LabError> {
     for group in groups {
@@ -43,7 +43,7 @@ mod tests {
     use cutline_scenario::ScenarioFile;
 
     /// A group with this congestion control and these keys.
-    fn group(control: &str, keys: &str) -> FlowSpec {
+    fn group(control: &str, keys: &str) -> FlowGroupSpec {
         let text = format!(
             "name = \"congestion\"\nduration = \"10 s\"\n[dumbbell]\nrate = \"1 Mbit/s\"\ndelay = \"10 ms\"\n\
              access-rate = \"10 Mbit/s\"\naccess-delay = \"1 ms\"\n\

@@ -5,7 +5,7 @@ use crate::hosts::{sink, source};
 use cutline_scenario::Scenario;
 use cutline_scenario::spec::TransportSpec;
 use cutline_sim::{FlowSpec, Network};
-use cutline_traffic::{FlowPlan, PlanDirection, TcpOptions, Transport};
+use cutline_traffic::{FlowPlan, FlowTransport, PlanDirection, TcpOptions};
 use cutline_transport::endpoint::TransportParams;
 use cutline_transport::tcp;
 use cutline_units::{DscpPool2, Ecn, HintCodec, Instant, Streams};
@@ -32,8 +32,8 @@ pub fn plan(
     let since_zero = |at: Instant| at.saturating_since(Instant::ZERO);
     let (transport, ecn) = match &flow.transport {
         // ECN of TCP is set by the route of the connection (`tuning::forward_route`).
-        TransportParams::Tcp(params) => (Transport::Tcp(options(params, &group.transport)), false),
-        datagrams => (Transport::Datagrams(datagrams.clone()), datagrams.ecn() != Ecn::NotEct),
+        TransportParams::Tcp(params) => (FlowTransport::Tcp(options(params, &group.transport)), false),
+        datagrams => (FlowTransport::Datagrams(datagrams.clone()), datagrams.ecn() != Ecn::NotEct),
     };
     FlowPlan {
         direction: PlanDirection::Forward,

@@ -10,7 +10,7 @@ use cutline_quality::spec::{Builder, ConnectionSpecification, Measure as QosMeas
 use cutline_quality::{Class, HintGoal, HintParams};
 use cutline_results::{DistributionRow, RunResult};
 use cutline_scenario::Scenario;
-use cutline_scenario::spec::{ClassSpec, FlowSpec as GroupSpec};
+use cutline_scenario::spec::{ClassSpec, FlowGroupSpec};
 use cutline_signal::frame::DATAGRAM_HEADER;
 use cutline_signal::operation::OperationParams;
 use cutline_signal::rate_control::{RateControl, TfrcParams};
@@ -149,7 +149,7 @@ fn rows(
     rows
 }
 
-fn is_connection(group: &GroupSpec) -> bool {
+fn is_connection(group: &FlowGroupSpec) -> bool {
     matches!(group.transport.params, TransportParams::Udp(_))
 }
 
@@ -168,7 +168,7 @@ pub(crate) fn connections(
 }
 
 fn connection(
-    (group, flow): (&GroupSpec, &FlowSpec),
+    (group, flow): (&FlowGroupSpec, &FlowSpec),
     sessions: SessionSettings,
     network: &Network,
     streams: Streams,

@@ -201,7 +201,7 @@ impl NamedRow {
 
 /// The rows that a scenario names.
 fn rows_of(scenario: &Scenario) -> Result<Vec<NamedRow>, String> {
-    let of = |group: &cutline_scenario::spec::FlowSpec| match &group.app {
+    let of = |group: &cutline_scenario::spec::FlowGroupSpec| match &group.app {
         Params::Cbr(app) => NamedRow::of(&group.name, app.size.get(), app.rate.as_bps()),
         _ => Err(format!("flow {}: its application has no blocks; set app.kind = \"cbr\"", group.name)),
     };

@@ -2,7 +2,7 @@
 
 use crate::lower::LowerError;
 use crate::simulate::transfer_bytes;
-use crate::spec::{ArrivalsSpec, FlowSpec, GraphSpec, Scenario, Topology};
+use crate::spec::{ArrivalsSpec, FlowGroupSpec, GraphSpec, Scenario, Topology};
 use crate::sweep::SweepPoint;
 use cutline_config::{Errors, Problem};
 use cutline_results::PointSummary;
@@ -216,7 +216,7 @@ pub fn document(points: &[SweepPoint]) -> ScenarioDocument {
     let first = &points[0].scenario;
     let graph = first.graph();
     let drawn = drawn(first);
-    let group = |(flow, drawn): (&FlowSpec, &usize)| FlowGroup {
+    let group = |(flow, drawn): (&FlowGroupSpec, &usize)| FlowGroup {
         name: flow.name.clone(),
         count: flow.count + *drawn as u64,
         arrivals: flow.arrivals.as_ref().map(ArrivalsDocument::from),
@@ -405,7 +405,7 @@ fn arrivals(arrivals: &ArrivalsSpec, seed: u64, drawn: usize) -> String {
     )
 }
 
-fn flows(flow: &FlowSpec, seed: u64, drawn: usize) -> String {
+fn flows(flow: &FlowGroupSpec, seed: u64, drawn: usize) -> String {
     let protocol = flow.transport.params.title();
     let (class, hint) = (flow.class.name(), flow.hint.level());
     let adapts = if flow.adaptive.is_some() { ", which adapts" } else { "" };

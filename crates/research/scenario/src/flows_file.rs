@@ -4,7 +4,7 @@
 //! `title`, `description`, `seed`, `duration` and `interval`. Scenarios use the same reader for flows.
 
 use crate::read::flow;
-use crate::spec::FlowSpec;
+use crate::spec::FlowGroupSpec;
 use cutline_config::{Document, Errors, TableReader, kind};
 use cutline_units::Duration;
 use std::path::Path;
@@ -19,7 +19,7 @@ pub struct FlowsFile {
     /// Width of the interval series.
     pub interval: Option<Duration>,
     /// Groups of flows with the same parameters, at least one.
-    pub flows: Vec<FlowSpec>,
+    pub flows: Vec<FlowGroupSpec>,
 }
 
 impl FlowsFile {

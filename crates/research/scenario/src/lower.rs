@@ -1,8 +1,8 @@
 //! Converts a scenario to the simulator's types: names become links and routes, keys become parameters.
 
 use crate::spec::{
-    ClassSpec, DistributionsOf, DumbbellSpec, FlowInstance, FlowSpec, GraphSpec, Perspective, RateChange,
-    Scenario, StartSpec, Topology,
+    ClassSpec, DistributionsOf, DumbbellSpec, FlowGroupSpec, FlowInstance, GraphSpec, RateChange, Scenario,
+    StartSpec, Topology,
 };
 use cutline_aqm::{AqmSpec, QueueSpec};
 use cutline_quality::Class;
@@ -147,7 +147,7 @@ impl Scenario {
     fn templates(&self) -> Vec<cutline_sim::FlowSpec> {
         let hosts: BTreeSet<&str> = self.flows.iter().filter_map(|spec| spec.host.as_deref()).collect();
         let number = |host: &str| hosts.iter().position(|known| *known == host).map(|at| at as u32);
-        let of = |(group, spec): (usize, &FlowSpec)| {
+        let of = |(group, spec): (usize, &FlowGroupSpec)| {
             template(spec, GroupId(group as u32), spec.host.as_deref().and_then(number))
         };
         self.flows.iter().enumerate().map(of).collect()
@@ -218,18 +218,12 @@ impl ClassSpec {
             Self::Video => Some(Class::Video),
             Self::FileTransfer { file_size } => Some(Class::FileTransfer { size_kbit: kbit(file_size) }),
             Self::Web { page_size } => Some(Class::Web { page_kbit: kbit(page_size) }),
-            Self::Game { perspective } => Some(Class::Game {
-                perspective: match perspective {
-                    Perspective::FirstPerson => cutline_quality::Perspective::FirstPerson,
-                    Perspective::ThirdPerson => cutline_quality::Perspective::ThirdPerson,
-                    Perspective::Omnipresent => cutline_quality::Perspective::Omnipresent,
-                },
-            }),
+            Self::Game { perspective } => Some(Class::Game { perspective }),
         }
     }
 }
 
-fn template(spec: &FlowSpec, group: GroupId, host: Option<u32>) -> cutline_sim::FlowSpec {
+fn template(spec: &FlowGroupSpec, group: GroupId, host: Option<u32>) -> cutline_sim::FlowSpec {
     let at = |t| Instant::ZERO + t;
     cutline_sim::FlowSpec {
         name: String::new(),
@@ -256,7 +250,7 @@ fn template(spec: &FlowSpec, group: GroupId, host: Option<u32>) -> cutline_sim::
 
 /// Returns the parameters of an adaptive hint; `None` if the hint is fixed. The reader refuses adaptive hints without a
 /// quality class.
-fn adaptive(spec: &FlowSpec) -> Option<Arc<AdaptiveHint>> {
+fn adaptive(spec: &FlowGroupSpec) -> Option<Arc<AdaptiveHint>> {
     let (adaptive, class) = (spec.adaptive?, spec.class.class()?);
     Some(Arc::new(AdaptiveHint { class, every: adaptive.report, params: adaptive.params }))
 }
@@ -291,7 +285,7 @@ fn keeps_series(queue: &QueueConfig) -> bool {
     !matches!(queue.aqm, AqmSpec::DropTail(_)) || queue.tsq.is_some()
 }
 
-impl FlowSpec {
+impl FlowGroupSpec {
     /// Returns the transport's parameters for the simulator, with the flow's ECN codepoint.
     pub fn transport(&self) -> TransportParams {
         self.transport.params.clone().with_ecn(self.ecn)

@@ -1,7 +1,7 @@
 //! Simulates a scenario and converts the outcome to rows of the result tables.
 
 use crate::lower::LowerError;
-use crate::spec::{FlowSpec, QualityDelay, Scenario, Topology};
+use crate::spec::{FlowGroupSpec, QualityDelay, Scenario, Topology};
 use cutline_aqm::Readings;
 use cutline_quality::Combination;
 use cutline_results::{DistributionRow, FlowRow, QueueRow, QueueSeriesRow, RunResult, SeriesRow};
@@ -83,8 +83,9 @@ impl Scenario {
     /// # Errors
     /// The first flow that does.
     pub fn check_without_routers(&self) -> Result<(), LowerError> {
-        let refusal = |flow: &FlowSpec, key| LowerError::OnlyWithRouters { flow: flow.name.clone(), key };
-        let keys = |flow: &FlowSpec| {
+        let refusal =
+            |flow: &FlowGroupSpec, key| LowerError::OnlyWithRouters { flow: flow.name.clone(), key };
+        let keys = |flow: &FlowGroupSpec| {
             [("qos", flow.qos.is_some()), ("program", flow.program.is_some())]
                 .into_iter()
                 .find(|(_, has)| *has)
@@ -244,7 +245,7 @@ impl Scenario {
 /// One flow of a group, and its outcome.
 struct Member<'a> {
     scenario: &'a Scenario,
-    spec: &'a FlowSpec,
+    spec: &'a FlowGroupSpec,
     group: &'a Arc<str>,
     flow: Arc<str>,
     /// Size of its only transfer; `None` for another application, or a random size.

@@ -2,7 +2,8 @@
 
 use cutline_aqm::{AqmSpec, Limit};
 use cutline_quality::Class;
-use cutline_scenario::spec::{ClassSpec, DistributionsOf, Perspective, StartSpec, Topology};
+use cutline_quality::Perspective;
+use cutline_scenario::spec::{ClassSpec, DistributionsOf, StartSpec, Topology};
 use cutline_scenario::{Scenario, ScenarioFile};
 use cutline_transport::{app, tcp};
 use cutline_units::{Bytes, Distribution, Duration, Ecn, HintBits, Rate};

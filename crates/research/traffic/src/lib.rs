@@ -58,8 +58,8 @@ pub use header::MESSAGE_HEADER;
 pub use host::{HostDrops, HostUse};
 pub use meter::{Meter, MeterParams};
 pub use plan::{
-    DIRECT, DatagramOptions, FlowPlan, LONGEST_FRAME_MESSAGE, PlanDirection, PlanError, RateShaper,
-    TcpOptions, Transport,
+    DIRECT, DatagramOptions, FlowPlan, FlowTransport, LONGEST_FRAME_MESSAGE, PlanDirection, PlanError,
+    RateShaper, TcpOptions,
 };
 pub use report::{MeterReport, ReceivedInterval, ReceiverReport, SenderReport, SentInterval, Window};
 pub use results::{FlowGroup, FlowGroups, SendResults};

@@ -21,7 +21,7 @@ pub struct FlowPlan {
     /// The end that sends. A [`Generator`](crate::Generator) sends reverse flows only over paths that the peer has opened.
     pub direction: PlanDirection,
     /// The transport.
-    pub transport: Transport,
+    pub transport: FlowTransport,
     /// The application.
     pub app: Params,
     /// The source address and port. With `None` or port 0 the kernel chooses.
@@ -59,15 +59,15 @@ impl PlanDirection {
     }
 }
 
-/// The longest message of [`Transport::Direct`], bytes: that of UDP in IPv4, so that both can be compared.
+/// The longest message of [`FlowTransport::Direct`], bytes: that of UDP in IPv4, so that both can be compared.
 pub const LONGEST_FRAME_MESSAGE: u32 = 65_507;
 const _: () = assert!(LONGEST_FRAME_MESSAGE as usize <= cutline_wire::direct::LONGEST_MESSAGE);
-/// The name of [`Transport::Direct`].
+/// The name of [`FlowTransport::Direct`].
 pub const DIRECT: &str = "direct";
 
 /// The transport of a flow.
 #[derive(Clone, Debug)]
-pub enum Transport {
+pub enum FlowTransport {
     /// The kernel's TCP.
     Tcp(TcpOptions),
     /// A datagram transport of Cutline. A plan is invalid if the transport has no
@@ -81,7 +81,7 @@ pub enum Transport {
     },
 }
 
-impl Transport {
+impl FlowTransport {
     /// Returns the transport's name in files and on the command line.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -171,12 +171,12 @@ impl FlowPlan {
         let params = |error: ParameterError| self.refuse(&error.parameter, error.value, error.allowed);
         self.app.validate().map_err(params)?;
         match &self.transport {
-            Transport::Tcp(options) => self.check_tcp(options)?,
-            Transport::Datagrams(transport) => {
+            FlowTransport::Tcp(options) => self.check_tcp(options)?,
+            FlowTransport::Datagrams(transport) => {
                 transport.validate().map_err(params)?;
                 self.check_datagrams(transport)?;
             }
-            Transport::Direct { largest } => {
+            FlowTransport::Direct { largest } => {
                 self.check_direct(*largest)?;
                 self.check_datagrams(&frame_params(*largest))?;
             }
@@ -278,7 +278,7 @@ mod tests {
     use cutline_transport::app::{CbrParams, FilesParams, PoissonParams};
     use cutline_units::Distribution;
 
-    fn plan(transport: Transport, app: Params) -> FlowPlan {
+    fn plan(transport: FlowTransport, app: Params) -> FlowPlan {
         FlowPlan {
             id: 0,
             name: "f".to_owned(),
@@ -298,21 +298,21 @@ mod tests {
         Params::Cbr(CbrParams::new(Rate::from_kbps(128), Bytes::new(size)))
     }
 
-    fn udp() -> Transport {
-        Transport::Datagrams(TransportParams::Udp(Arc::default()))
+    fn udp() -> FlowTransport {
+        FlowTransport::Datagrams(TransportParams::Udp(Arc::default()))
     }
 
-    fn direct() -> Transport {
-        Transport::Direct { largest: 65_507 }
+    fn direct() -> FlowTransport {
+        FlowTransport::Direct { largest: 65_507 }
     }
 
-    fn tfrc() -> Transport {
-        Transport::Datagrams(TransportParams::Tfrc(Arc::default()))
+    fn tfrc() -> FlowTransport {
+        FlowTransport::Datagrams(TransportParams::Tfrc(Arc::default()))
     }
 
     #[test]
     fn messages_with_room_for_their_header_are_allowed() {
-        let tcp = || Transport::Tcp(TcpOptions::default());
+        let tcp = || FlowTransport::Tcp(TcpOptions::default());
         let files = FilesParams { size: Distribution::Fixed(1.0), think_time: Distribution::Fixed(0.0) };
         for good in [
             plan(udp(), cbr(32)),
@@ -331,7 +331,7 @@ mod tests {
 
     #[test]
     fn an_error_names_the_invalid_field() {
-        let tcp = |options| plan(Transport::Tcp(options), Params::BULK);
+        let tcp = |options| plan(FlowTransport::Tcp(options), Params::BULK);
         let fixed = Distribution::Fixed(9.0);
         let files = Params::Files(FilesParams { size: fixed, think_time: fixed });
         let poisson = Params::Poisson(PoissonParams { rate: Rate::from_kbps(1), size: fixed });
@@ -340,16 +340,16 @@ mod tests {
             ("size", plan(udp(), cbr(1473))),
             ("size", plan(udp(), poisson)),
             ("size", plan(tfrc(), cbr(43))),
-            ("size", plan(Transport::Tcp(TcpOptions::default()), cbr(15))),
+            ("size", plan(FlowTransport::Tcp(TcpOptions::default()), cbr(15))),
             ("app", plan(udp(), Params::BULK)),
-            ("transport", plan(Transport::Datagrams(TransportParams::Tcp(Arc::default())), Params::BULK)),
+            ("transport", plan(FlowTransport::Datagrams(TransportParams::Tcp(Arc::default())), Params::BULK)),
             ("app", plan(udp(), files)),
             ("rate", plan(udp(), Params::Cbr(CbrParams::new(Rate::ZERO, Bytes::new(100))))),
             ("max_segment", tcp(TcpOptions { max_segment: Some(20), ..TcpOptions::default() })),
             ("from", FlowPlan { from: Some("[::1]:0".parse().unwrap()), ..tcp(TcpOptions::default()) }),
             ("direction", FlowPlan { direction: PlanDirection::Reverse, ..plan(direct(), cbr(1000)) }),
             ("ecn", FlowPlan { ecn: true, ..plan(direct(), cbr(1000)) }),
-            ("largest message", plan(Transport::Direct { largest: 65_508 }, cbr(1000))),
+            ("largest message", plan(FlowTransport::Direct { largest: 65_508 }, cbr(1000))),
             ("app", plan(direct(), Params::BULK)),
             ("stop", FlowPlan { stop: Some(Duration::ZERO), ..tcp(TcpOptions::default()) }),
         ];

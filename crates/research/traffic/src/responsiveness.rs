@@ -28,7 +28,7 @@
 
 use crate::control::BothReports;
 use crate::document::{Clock, Distribution, rate_bps};
-use crate::plan::{FlowPlan, PlanDirection, TcpOptions, Transport};
+use crate::plan::{FlowPlan, FlowTransport, PlanDirection, TcpOptions};
 use crate::report::{MeterReport, ReceivedInterval, ReceiverReport, SenderReport};
 use cutline_transport::app::{CbrParams, Params};
 use cutline_transport::endpoint::TransportParams;
@@ -167,7 +167,7 @@ impl Responsiveness {
                     id,
                     name: format!("{}.{what}.{}.{id}", class.name, direction.name()),
                     direction,
-                    transport: if bulk { Transport::Tcp(self.tcp.clone()) } else { probes() },
+                    transport: if bulk { FlowTransport::Tcp(self.tcp.clone()) } else { probes() },
                     app: if bulk { Params::BULK } else { self.probing() },
                     from,
                     to,
@@ -222,8 +222,8 @@ impl Responsiveness {
     }
 }
 
-fn probes() -> Transport {
-    Transport::Datagrams(TransportParams::Udp(Arc::default()))
+fn probes() -> FlowTransport {
+    FlowTransport::Datagrams(TransportParams::Udp(Arc::default()))
 }
 
 /// Returns the grade of an added delay in ms.

@@ -1,6 +1,6 @@
 //! Opens and configures sockets: addresses, code points, buffers.
 
-use crate::plan::{FlowPlan, TcpOptions, Transport};
+use crate::plan::{FlowPlan, FlowTransport, TcpOptions};
 use cutline_direct::{DirectAddress, DirectInbox, DirectSocket};
 use cutline_sys::address::with_port;
 use cutline_sys::datagrams::Inbox;
@@ -181,7 +181,7 @@ impl DatagramSocket {
     /// Opens the socket of a flow and connects it.
     pub(crate) fn open(plan: &FlowPlan, send_buffer: Option<u32>) -> Result<Self, String> {
         match plan.transport {
-            Transport::Direct { .. } => frames(plan, send_buffer).map(Self::Direct),
+            FlowTransport::Direct { .. } => frames(plan, send_buffer).map(Self::Direct),
             _ => datagrams(plan, send_buffer).map(Self::Udp),
         }
     }

@@ -8,7 +8,7 @@ use cutline_traffic::control::{
     BothReports, ControlError, Key, Receiver, ReceiverParams, SendParams, SenderSession, send,
 };
 use cutline_traffic::header::{PROOF, Proof, Step};
-use cutline_traffic::{DatagramOptions, FlowPlan, MeterReport, PlanDirection, TcpOptions, Transport};
+use cutline_traffic::{DatagramOptions, FlowPlan, FlowTransport, MeterReport, PlanDirection, TcpOptions};
 use cutline_transport::app::{CbrParams, FilesParams, Params, PoissonParams};
 use cutline_transport::endpoint::TransportParams;
 use cutline_transport::wire::Data;
@@ -34,8 +34,8 @@ fn plans() -> Vec<FlowPlan> {
         stop: None,
     };
     vec![
-        plan(0, Transport::Datagrams(TransportParams::Udp(Arc::default()))),
-        plan(1, Transport::Tcp(TcpOptions::default())),
+        plan(0, FlowTransport::Datagrams(TransportParams::Udp(Arc::default()))),
+        plan(1, FlowTransport::Tcp(TcpOptions::default())),
     ]
 }
 
@@ -549,7 +549,7 @@ fn reversed(plans: Vec<FlowPlan>) -> Vec<FlowPlan> {
 /// TCP, UDP and TFRC, a constant rate each, and files over TCP, which need notes of the receiving end.
 fn one_of_each() -> Vec<FlowPlan> {
     let [udp, tcp] = <[FlowPlan; 2]>::try_from(plans()).unwrap();
-    let transport = Transport::Datagrams(TransportParams::Tfrc(Arc::default()));
+    let transport = FlowTransport::Datagrams(TransportParams::Tfrc(Arc::default()));
     let tfrc = FlowPlan { id: 2, name: "flow.2".to_owned(), transport, ..udp.clone() };
     let (size, think_time) = (Distribution::Fixed(20_000.0), Distribution::Fixed(0.01));
     let app = Params::Files(FilesParams { size, think_time });
@@ -770,7 +770,7 @@ fn a_receiver_bounds_what_it_sends() {
     let why = ask((0..4).map(|id| FlowPlan { id, ..tcp.clone() }).collect());
     assert!(why.contains("flows = 4: must be 1..3 (its --max-flows)"), "{why}");
     let options = TcpOptions { congestion_control: Some("nosuch".to_owned()), ..TcpOptions::default() };
-    let why = ask(vec![FlowPlan { transport: Transport::Tcp(options), ..tcp }]);
+    let why = ask(vec![FlowPlan { transport: FlowTransport::Tcp(options), ..tcp }]);
     assert!(why.contains("congestion control \"nosuch\""), "{why}");
 }
 
@@ -844,7 +844,7 @@ fn frames(id: u32, size: u64) -> FlowPlan {
     FlowPlan {
         id,
         name: format!("frames.{id}"),
-        transport: Transport::Direct { largest: size as u32 },
+        transport: FlowTransport::Direct { largest: size as u32 },
         app: Params::Cbr(CbrParams::new(Rate::from_mbps(8), Bytes::new(size))),
         ..plans().remove(0)
     }

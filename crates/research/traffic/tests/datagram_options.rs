@@ -3,7 +3,7 @@
 use cutline_testbed::{in_time, undisturbed};
 use cutline_traffic::control::{BothReports, ControlError, Receiver, ReceiverParams, SendParams, send};
 use cutline_traffic::{
-    DatagramOptions, FlowPlan, FlowsSummary, PlanDirection, RateShaper, TcpOptions, Transport,
+    DatagramOptions, FlowPlan, FlowTransport, FlowsSummary, PlanDirection, RateShaper, TcpOptions,
 };
 use cutline_transport::app::{CbrParams, Params};
 use cutline_transport::endpoint::TransportParams;
@@ -15,7 +15,7 @@ use std::thread;
 
 /// Sends one flow of blocks for 300 ms to a receiver of this process.
 fn run(
-    transport: Transport,
+    transport: FlowTransport,
     rate: Rate,
     block: u64,
     datagrams: DatagramOptions,
@@ -55,9 +55,9 @@ fn run(
     })
 }
 
-fn blocks(size: u32) -> Transport {
+fn blocks(size: u32) -> FlowTransport {
     let params = udp::Params { max_datagram: size, ..udp::Params::default() };
-    Transport::Datagrams(TransportParams::Udp(Arc::new(params)))
+    FlowTransport::Datagrams(TransportParams::Udp(Arc::new(params)))
 }
 
 fn summary(reports: &BothReports) -> FlowsSummary {
@@ -106,7 +106,7 @@ fn blocking_applications_send_what_the_socket_takes() {
     let received = reports.received.as_ref().unwrap();
     assert!(host.drops.receive_buffer >= received.overflowed, "{host:?}");
 
-    let reports = run(Transport::Tcp(TcpOptions::default()), fast, 8192, plain, true).unwrap();
+    let reports = run(FlowTransport::Tcp(TcpOptions::default()), fast, 8192, plain, true).unwrap();
     let (sent, summary) = (&reports.sent[0], summary(&reports));
     assert!(summary.received_packets > 100, "{summary:?}");
     assert!(sent.messages - summary.received_packets < 3_000, "messages wait in the kernel only: {sent:?}");

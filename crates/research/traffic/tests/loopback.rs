@@ -4,8 +4,8 @@
 use cutline_sys::now;
 use cutline_testbed::{in_time, undisturbed};
 use cutline_traffic::{
-    FlowPlan, Generator, Meter, MeterParams, MeterReport, PlanDirection, SenderReport, TcpOptions,
-    TrafficError, Transport, Window,
+    FlowPlan, FlowTransport, Generator, Meter, MeterParams, MeterReport, PlanDirection, SenderReport,
+    TcpOptions, TrafficError, Window,
 };
 use cutline_transport::app::{CbrParams, FilesParams, Params, PoissonParams};
 use cutline_transport::endpoint::TransportParams;
@@ -21,7 +21,7 @@ use std::thread;
 
 const LOOPBACK: &str = "127.0.0.1:0";
 
-fn plan(id: u32, transport: Transport, app: Params) -> FlowPlan {
+fn plan(id: u32, transport: FlowTransport, app: Params) -> FlowPlan {
     FlowPlan {
         direction: PlanDirection::Forward,
         id,
@@ -41,12 +41,12 @@ fn cbr(rate: Rate, size: u64) -> Params {
     Params::Cbr(CbrParams::new(rate, Bytes::new(size)))
 }
 
-fn udp() -> Transport {
-    Transport::Datagrams(TransportParams::Udp(Arc::default()))
+fn udp() -> FlowTransport {
+    FlowTransport::Datagrams(TransportParams::Udp(Arc::default()))
 }
 
-fn tcp() -> Transport {
-    Transport::Tcp(TcpOptions::default())
+fn tcp() -> FlowTransport {
+    FlowTransport::Tcp(TcpOptions::default())
 }
 
 /// Sends the flows for `time` to a meter, which runs 200 ms longer.
@@ -112,7 +112,7 @@ fn tcp_carries_bulk_data_in_order() {
             no_delay: true,
             write_queue: None,
         };
-        let plans = vec![plan(0, Transport::Tcp(paced), Params::BULK), plan(1, tcp(), Params::BULK)];
+        let plans = vec![plan(0, FlowTransport::Tcp(paced), Params::BULK), plan(1, tcp(), Params::BULK)];
         let (sent, received) = measure(plans, 500);
         for (sent, flow) in sent.iter().zip(&received.flows) {
             assert_eq!((sent.error.as_ref(), flow.error.as_ref()), (None, None));
@@ -160,10 +160,10 @@ fn tfrc_gets_feedback() {
         let params = Arc::new(tfrc::Params { segment_size: 500, ..tfrc::Params::default() });
         let limited = plan(
             0,
-            Transport::Datagrams(TransportParams::Tfrc(params.clone())),
+            FlowTransport::Datagrams(TransportParams::Tfrc(params.clone())),
             cbr(Rate::from_kbps(800), 500),
         );
-        let bulk = plan(1, Transport::Datagrams(TransportParams::Tfrc(params.clone())), Params::BULK);
+        let bulk = plan(1, FlowTransport::Datagrams(TransportParams::Tfrc(params.clone())), Params::BULK);
         let (sent, received) = measure(vec![limited, bulk], 700);
         let (cbr, bulk) = (&sent[0], &sent[1]);
         // 140 messages are due. Without feedback, or without turns of the bulk flow, there are far fewer.
@@ -262,7 +262,7 @@ fn a_full_queue_refuses_whole_messages() {
     };
     let flow = FlowPlan {
         to: listener.local_addr().unwrap(),
-        ..plan(0, Transport::Tcp(options), cbr(Rate::from_mbps(400), 10_000))
+        ..plan(0, FlowTransport::Tcp(options), cbr(Rate::from_mbps(400), 10_000))
     };
     let sent = send(vec![flow], 400).unwrap();
     assert!(sent[0].refused_bytes > 0 && sent[0].refused_bytes.is_multiple_of(10_000), "{sent:?}");
@@ -296,7 +296,7 @@ fn a_flow_that_fails_does_not_end_the_others() {
                 FlowPlan { to: closed, ..plan(0, tcp(), slow()) },
                 FlowPlan { to: closing, ..plan(1, tcp(), slow()) },
                 FlowPlan { to: closed, ..plan(2, udp(), slow()) },
-                FlowPlan { to, ..plan(3, Transport::Tcp(unknown), slow()) },
+                FlowPlan { to, ..plan(3, FlowTransport::Tcp(unknown), slow()) },
                 FlowPlan { to, ..plan(4, udp(), slow()) },
             ],
             400,
@@ -417,7 +417,7 @@ fn the_wait_in_the_senders_buffer_is_part_of_the_delay() {
             ..TcpOptions::default()
         };
         let meter = Meter::bind(LOOPBACK.parse().unwrap(), MeterParams::default()).unwrap();
-        let bulk = plan(0, Transport::Tcp(paced), Params::BULK);
+        let bulk = plan(0, FlowTransport::Tcp(paced), Params::BULK);
         let sparse = plan(1, tcp(), cbr(Rate::from_kbps(80), 200));
         let plans = [bulk, sparse].into_iter().map(|plan| FlowPlan { to: meter.address(), ..plan }).collect();
         let (zero, stop) = (now(), AtomicBool::new(false));

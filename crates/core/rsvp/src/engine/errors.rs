@@ -10,7 +10,7 @@ use super::params::InterfaceId;
 use super::state::{BlockadeKey, Bsb, NextHop, Rsb, SessionState};
 use super::upstream::Cause;
 use crate::intserv::Tspec;
-use crate::message::{Body, Descriptor, Message, MessageType, Path, PathErr, Refused, Resv, ResvErr};
+use crate::message::{Body, Descriptor, Message, MessageType, Path, PathErr, RejectedMessage, Resv, ResvErr};
 use crate::object::{ErrorSpec, Hop, Opaque, Sender, Session, Style, class, code};
 use cutline_units::Instant;
 use std::collections::BTreeSet;
@@ -51,9 +51,9 @@ impl Engine {
     }
 
     /// Answers a message that is not understood.
-    pub(super) fn refuse(&mut self, now: Instant, interface: InterfaceId, refused: &Refused) {
+    pub(super) fn refuse(&mut self, now: Instant, interface: InterfaceId, refused: &RejectedMessage) {
         let Some(node) = self.address_of(interface) else { return };
-        let Refused { code, value, kind, session, hop, sender, style, .. } = *refused;
+        let RejectedMessage { code, value, kind, session, hop, sender, style, .. } = *refused;
         let error = ErrorSpec { node, in_place: false, not_guilty: false, code, value };
         let own = Hop { address: node, handle: hop.handle };
         let body = match (kind, session, sender, style) {

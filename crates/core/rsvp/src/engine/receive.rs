@@ -58,7 +58,7 @@ impl Engine {
             Ok(message) => message,
             Err(error) => {
                 self.stats.count_decode_error(&error);
-                if let DecodeError::Refused(refused) = error {
+                if let DecodeError::Rejected(refused) = error {
                     self.refuse(now, arrival.interface, &refused);
                 }
                 return;

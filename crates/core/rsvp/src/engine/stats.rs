@@ -62,7 +62,7 @@ impl Stats {
 
     pub(super) fn count_decode_error(&mut self, error: &DecodeError) {
         match error {
-            DecodeError::Refused(_) => self.refused += 1,
+            DecodeError::Rejected(_) => self.refused += 1,
             _ => self.malformed += 1,
         }
     }

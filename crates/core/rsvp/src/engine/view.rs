@@ -3,7 +3,7 @@
 use super::Engine;
 use super::params::InterfaceId;
 use super::state::{NextHop, SessionState};
-use crate::admission::{Refusal, ReservationHandle, ShareParams};
+use crate::admission::{AdmissionError, ReservationHandle, ShareParams};
 use crate::intserv::{Adspec, Flowspec, Tspec};
 use crate::object::{Sender, Session, Style};
 use cutline_params::{ParameterError, Parameters as _};
@@ -81,9 +81,9 @@ impl Engine {
         &mut self,
         interface: InterfaceId,
         tspec: &Tspec,
-    ) -> Result<ReservationHandle, Refusal> {
+    ) -> Result<ReservationHandle, AdmissionError> {
         let place = self.interfaces.get_mut(&interface);
-        let share = place.and_then(|place| place.share.as_mut()).ok_or(Refusal::Bandwidth)?;
+        let share = place.and_then(|place| place.share.as_mut()).ok_or(AdmissionError::Bandwidth)?;
         let handle = ReservationHandle(self.next_handle);
         if let Err(refusal) = share.admit(handle, tspec) {
             self.stats.not_admitted += 1;

@@ -2,7 +2,7 @@
 //!
 //! [`Message::encode`] writes the objects in the recommended order, with a checksum. [`Message::decode`] takes them in any order that is
 //! allowed, and returns the treatment of a message that it does not understand: it is [malformed](DecodeError::Malformed) and only
-//! counted, or [refused](DecodeError::Refused) with an error to report to the previous node. Objects of unknown classes are
+//! counted, or [rejected](DecodeError::Rejected) with an error to report to the previous node. Objects of unknown classes are
 //! treated as RFC 2205 section 3.10 requests.
 //!
 //! The INTEGRITY object is no part of a [`Message`]: [`crate::integrity`] puts it into the bytes and checks it there.
@@ -280,12 +280,12 @@ pub enum DecodeError {
     Malformed(&'static str),
     /// The message is well-formed, and something in it is not known here.
     #[error("error code {} with value {}", .0.code, .0.value)]
-    Refused(Box<Refused>),
+    Rejected(Box<RejectedMessage>),
 }
 
 /// A message that is answered with an error.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Refused {
+pub struct RejectedMessage {
     /// The error's code.
     pub code: u8,
     /// The error's value.

@@ -1,8 +1,8 @@
 //! Parsing of the objects of a message, and the treatment of unknown ones.
 
 use super::{
-    Body, DecodeError, Descriptor, MessageType, Objects, Path, PathErr, PathTear, Refused, Resv, ResvConf,
-    ResvErr, ResvTear,
+    Body, DecodeError, Descriptor, MessageType, Objects, Path, PathErr, PathTear, RejectedMessage, Resv,
+    ResvConf, ResvErr, ResvTear,
 };
 use crate::intserv::{Adspec, Flowspec, Tspec};
 use crate::object::{
@@ -244,7 +244,7 @@ impl Parts {
             (MessageType::Path | MessageType::Resv, Some(hop)) if has_session => {
                 let session = self.session.map(|(session, _)| session);
                 let (sender, style, named) = (self.sender, self.style, self.named.clone());
-                DecodeError::Refused(Box::new(Refused {
+                DecodeError::Rejected(Box::new(RejectedMessage {
                     code,
                     value,
                     kind,

@@ -156,7 +156,7 @@ fn with_object(message: &Message, object: &[u8]) -> Result<Message, DecodeError>
 fn unknown_classes_are_refused_ignored_or_passed_on() {
     let path = &samples()[0];
     let unknown = |class| with_object(path, &[0, 8, class, 1, 1, 2, 3, 4]);
-    let Err(DecodeError::Refused(refused)) = unknown(100) else { panic!("not refused") };
+    let Err(DecodeError::Rejected(refused)) = unknown(100) else { panic!("not refused") };
     assert_eq!(
         (refused.code, refused.value, refused.kind),
         (code::UNKNOWN_CLASS, 100 << 8 | 1, MessageType::Path)
@@ -168,12 +168,12 @@ fn unknown_classes_are_refused_ignored_or_passed_on() {
         [Opaque { class: 200, kind: 1, content: [1, 2, 3, 4].into() }]
     );
     assert_eq!(Message::decode(&unknown(200).unwrap().encode()), unknown(200));
-    let Err(DecodeError::Refused(refused)) = with_object(path, &[0, 8, class::ADSPEC, 9, 0, 0, 0, 0]) else {
+    let Err(DecodeError::Rejected(refused)) = with_object(path, &[0, 8, class::ADSPEC, 9, 0, 0, 0, 0]) else {
         panic!("not refused")
     };
     assert_eq!((refused.code, refused.value), (code::UNKNOWN_TYPE, 13 << 8 | 9));
     let bad = with_object(path, &[0, 8, class::SENDER_TSPEC, 2, 0, 0, 0, 0]);
-    assert!(matches!(bad, Err(DecodeError::Refused(refused)) if refused.value == code::BAD_TSPEC));
+    assert!(matches!(bad, Err(DecodeError::Rejected(refused)) if refused.value == code::BAD_TSPEC));
 }
 
 /// RFC 2205 section 3.10: a session or a sender of a type that is not known, such as those of tunnels (RFC 3209 section 4.6: SESSION with type
@@ -194,7 +194,7 @@ fn sessions_of_unknown_types_are_refused_with_what_they_named() {
             }
         }
         finish(&mut changed);
-        let Err(DecodeError::Refused(refused)) = Message::decode(&changed) else { panic!("not refused") };
+        let Err(DecodeError::Rejected(refused)) = Message::decode(&changed) else { panic!("not refused") };
         assert_eq!((refused.code, refused.value), (code::UNKNOWN_TYPE, u16::from(class::SESSION) << 8 | 7));
         assert_eq!((refused.kind, refused.session), (sample.kind(), None));
         assert_eq!(refused.named[0].content[..], session[4..]);

@@ -31,7 +31,7 @@ mod tests;
 pub use arrivals::{Arrivals, Delivery, LONGEST_DELAY, Received, Sample, Spread};
 pub use departures::{Departures, OfferedMessages, Sent, SentInterval};
 pub use numbers::{MessageArrival, Numbers};
-pub use report::{PeerReports, Refused, Report, ReportStats};
+pub use report::{PeerReports, Report, ReportError, ReportStats};
 
 use cutline_params::Parameters;
 use cutline_units::Duration;

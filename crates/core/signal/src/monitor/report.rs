@@ -51,7 +51,7 @@ pub struct Report {
 
 /// Reason why a report is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum ReportError {
     /// Not newer than an earlier report.
     Stale,
     /// Contradicts earlier reports, itself, or the traffic sent: the contradiction.
@@ -234,12 +234,12 @@ impl PeerReports {
         report: Report,
         sent: Sent,
         clock: Option<ClockEstimate>,
-    ) -> Result<Delivery, Refused> {
+    ) -> Result<Delivery, ReportError> {
         let result = self.check(now, &report, sent, clock);
         match result {
             Ok(()) => self.stats.used += 1,
-            Err(Refused::Stale) => self.stats.stale += 1,
-            Err(Refused::Contradiction(_)) => self.stats.refused += 1,
+            Err(ReportError::Stale) => self.stats.stale += 1,
+            Err(ReportError::Contradiction(_)) => self.stats.refused += 1,
         }
         result?;
         let (received_before, sent_before, elapsed_before) =
@@ -306,10 +306,10 @@ impl PeerReports {
         report: &Report,
         sent: Sent,
         clock: Option<ClockEstimate>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), ReportError> {
         let (received, stamp) = (report.received, report.stamps.sent);
         if self.last.as_ref().is_some_and(|last| report.number <= last.number) {
-            return Err(Refused::Stale);
+            return Err(ReportError::Stale);
         }
         let contradictions = [
             (received.expected > sent.messages, "more messages have arrived than were sent"),
@@ -338,6 +338,6 @@ impl PeerReports {
             ]
         });
         let mut all = contradictions.into_iter().chain(falls.into_iter().flatten());
-        all.find(|(is_so, _)| *is_so).map_or(Ok(()), |(_, what)| Err(Refused::Contradiction(what)))
+        all.find(|(is_so, _)| *is_so).map_or(Ok(()), |(_, what)| Err(ReportError::Contradiction(what)))
     }
 }

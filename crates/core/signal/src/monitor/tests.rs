@@ -284,7 +284,7 @@ impl Pair {
         Report::new(number, &self.arrivals, &nothing, Some(clock), stamps(end + 1))
     }
 
-    fn accept(&mut self, report: Report) -> Result<Delivery, Refused> {
+    fn accept(&mut self, report: Report) -> Result<Delivery, ReportError> {
         let now = report.stamps.sent + ms(10);
         self.reports.accept(now, report, self.departures.total(), None)
     }
@@ -326,7 +326,7 @@ fn a_report_with_a_known_clock_has_our_times() {
     assert_eq!((told.since, told.until), (at(1), at(501)));
     let early = Report { number: 2, stamps: stamps(7_600), elapsed: ms(1000), ..report };
     let result = pair.reports.accept(at(598), early.clone(), pair.departures.total(), Some(clock));
-    assert_eq!(result, Err(Refused::Contradiction("it was sent after it arrived")));
+    assert_eq!(result, Err(ReportError::Contradiction("it was sent after it arrived")));
     assert!(
         pair.reports.accept(at(599), early, pair.departures.total(), Some(clock)).is_ok(),
         "by the error"
@@ -352,9 +352,9 @@ fn lies_are_refused_counted_and_change_nothing() {
     ];
     let count = lies.len() as u64;
     for lie in lies {
-        assert!(matches!(pair.accept(lie.clone()), Err(Refused::Contradiction(_))), "{lie:?}");
+        assert!(matches!(pair.accept(lie.clone()), Err(ReportError::Contradiction(_))), "{lie:?}");
     }
-    assert_eq!(pair.accept(first), Err(Refused::Stale));
+    assert_eq!(pair.accept(first), Err(ReportError::Stale));
     assert_eq!(pair.reports.last().unwrap().number, 1);
     assert!(pair.accept(second).is_ok());
     assert_eq!(pair.reports.stats(), ReportStats { used: 2, stale: 1, refused: count });
@@ -378,7 +378,7 @@ fn the_totals_of_what_was_sent_may_not_fall_and_give_the_demand() {
     assert_eq!(report(1, &mut peer, 0), Ok(OfferedMessages { messages: 2, time: ms(500) }));
     peer.on_send(at(600), 10);
     peer.hold(at(700));
-    assert_eq!(report(2, &mut peer, 2), Err(Refused::Contradiction("the messages sent fall")));
+    assert_eq!(report(2, &mut peer, 2), Err(ReportError::Contradiction("the messages sent fall")));
     assert_eq!(report(3, &mut peer, 0), Ok(OfferedMessages { messages: 1, time: ms(1000 - 800) }));
 }
 
@@ -520,7 +520,7 @@ fn data_that_wait_for_the_application_are_in_the_delivery_and_in_the_report() {
     pair.arrivals.on_read(at(650));
     let second = pair.interval(2, &[]);
     let less = Report { received: Received { unread: ms(99), ..second.received }, ..second.clone() };
-    assert_eq!(pair.accept(less), Err(Refused::Contradiction("the time of unread data falls")));
+    assert_eq!(pair.accept(less), Err(ReportError::Contradiction("the time of unread data falls")));
     assert_eq!(pair.accept(second).unwrap().unread, ms(150));
     assert_eq!(pair.arrivals.take().unwrap().unread, ms(150));
     let long = Report { received: Received { unread: ms(501), ..report.received }, ..report };
@@ -545,7 +545,7 @@ fn datagrams_dropped_at_a_full_buffer_are_in_the_delivery_and_in_the_report() {
         let received = Received { overflowed, ..report.received };
         Report { number: 2, elapsed: ms(1000), received, stamps: stamps(1000), ..report.clone() }
     };
-    let falls = Err(Refused::Contradiction("the datagrams dropped by the host fall"));
+    let falls = Err(ReportError::Contradiction("the datagrams dropped by the host fall"));
     assert_eq!(pair.accept(fewer(2)), falls);
     assert_eq!(pair.accept(fewer(4)).unwrap().overflowed, 1);
     // A value that is left out is never written as 0.

@@ -100,7 +100,7 @@ pub enum Content {
 
 /// Reason why bytes are no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum MessageError {
     /// The bytes do not begin as a message does: the peer uses another protocol.
     Foreign,
     /// The message has this other version.
@@ -186,16 +186,16 @@ impl NegotiationMessage {
         from: Role,
         key: impl FnOnce(&Self) -> Option<Key>,
         has_key: bool,
-    ) -> Result<Self, Refused> {
+    ) -> Result<Self, MessageError> {
         if bytes.len() < LENGTH_KNOWN || bytes[..2] != MAGIC {
-            return Err(Refused::Foreign);
+            return Err(MessageError::Foreign);
         }
         if bytes[2] != VERSION {
-            return Err(Refused::Version(bytes[2]));
+            return Err(MessageError::Version(bytes[2]));
         }
         let length = usize::from(u16::from_be_bytes([bytes[4], bytes[5]]));
         if length != bytes.len() || length > LONGEST {
-            return Err(Refused::Malformed);
+            return Err(MessageError::Malformed);
         }
         let tagged = bytes.split_last_chunk::<TAG>();
         let (content, tag) = match tagged {
@@ -206,12 +206,12 @@ impl NegotiationMessage {
             // A message with a tag although there is no key, or without one although there is.
             let other = if has_key { Some(bytes) } else { tagged.map(|(content, _)| content) };
             let is_other = other.is_some_and(|content| read(content).is_some());
-            return Err(if is_other { Refused::Unauthenticated } else { Refused::Malformed });
+            return Err(if is_other { MessageError::Unauthenticated } else { MessageError::Malformed });
         };
         if let Some(tag) = tag {
             let is_authentic = key(&message).is_some_and(|key| key.verifies(&[&[from as u8], content], tag));
             if !is_authentic {
-                return Err(Refused::Unauthenticated);
+                return Err(MessageError::Unauthenticated);
             }
         }
         Ok(message)
@@ -335,7 +335,7 @@ mod tests {
         ]
     }
 
-    fn decode(bytes: &[u8], key: Option<&Key>) -> Result<NegotiationMessage, Refused> {
+    fn decode(bytes: &[u8], key: Option<&Key>) -> Result<NegotiationMessage, MessageError> {
         NegotiationMessage::decode(bytes, Role::Initiator, |_| key.copied(), key.is_some())
     }
 
@@ -348,10 +348,10 @@ mod tests {
             assert_eq!(framing(&plain), Framing::Whole(plain.len()));
             let keyed = message.encode(Role::Initiator, Some(&key));
             assert_eq!(decode(&keyed, Some(&key)).as_ref(), Ok(&message));
-            assert_eq!(decode(&plain, Some(&key)), Err(Refused::Unauthenticated), "{message:?}");
-            assert_eq!(decode(&keyed, None), Err(Refused::Unauthenticated), "{message:?}");
+            assert_eq!(decode(&plain, Some(&key)), Err(MessageError::Unauthenticated), "{message:?}");
+            assert_eq!(decode(&keyed, None), Err(MessageError::Unauthenticated), "{message:?}");
             let as_other = NegotiationMessage::decode(&keyed, Role::Responder, |_| Some(key), true);
-            assert_eq!(as_other, Err(Refused::Unauthenticated), "a reflection");
+            assert_eq!(as_other, Err(MessageError::Unauthenticated), "a reflection");
         }
     }
 
@@ -395,19 +395,19 @@ mod tests {
             bytes[at] = byte;
             decode(&bytes, None)
         };
-        assert_eq!(decode(b"GET / HTTP/1.1", None), Err(Refused::Foreign));
-        assert_eq!(decode(&[], None), Err(Refused::Foreign));
-        assert_eq!(changed(2, 9), Err(Refused::Version(9)));
-        assert_eq!(changed(3, 77), Err(Refused::Malformed));
-        assert_eq!(changed(5, 1), Err(Refused::Malformed), "another length");
+        assert_eq!(decode(b"GET / HTTP/1.1", None), Err(MessageError::Foreign));
+        assert_eq!(decode(&[], None), Err(MessageError::Foreign));
+        assert_eq!(changed(2, 9), Err(MessageError::Version(9)));
+        assert_eq!(changed(3, 77), Err(MessageError::Malformed));
+        assert_eq!(changed(5, 1), Err(MessageError::Malformed), "another length");
         let round_zero =
             NegotiationMessage { round: 0, ..messages()[2].clone() }.encode(Role::Initiator, None);
-        assert_eq!(decode(&round_zero, None), Err(Refused::Malformed));
+        assert_eq!(decode(&round_zero, None), Err(MessageError::Malformed));
         // The first value, min-rate = 40, becomes one that is not a number.
         let mut bad = bytes.clone();
         bad[HEADER + 5..HEADER + 13].copy_from_slice(&f64::NAN.to_bits().to_be_bytes());
-        assert_eq!(decode(&bad, None), Err(Refused::Malformed));
-        assert_eq!(decode(&[&bytes[..], &[0]].concat(), None), Err(Refused::Malformed));
+        assert_eq!(decode(&bad, None), Err(MessageError::Malformed));
+        assert_eq!(decode(&[&bytes[..], &[0]].concat(), None), Err(MessageError::Malformed));
     }
 
     #[test]
@@ -416,9 +416,9 @@ mod tests {
         assert_eq!(notice(&offer), None, "it is our version");
         offer[2] = 9;
         let said = notice(&offer).unwrap();
-        assert_eq!((framing(&said), decode(&said, None)), (Framing::Whole(6), Err(Refused::Malformed)));
+        assert_eq!((framing(&said), decode(&said, None)), (Framing::Whole(6), Err(MessageError::Malformed)));
         let theirs = [&said[..2], &[9], &said[3..]].concat();
-        assert_eq!((decode(&theirs, None), notice(&theirs)), (Err(Refused::Version(9)), None));
+        assert_eq!((decode(&theirs, None), notice(&theirs)), (Err(MessageError::Version(9)), None));
     }
 
     #[test]

@@ -43,7 +43,7 @@ use crate::authentication::{Key, TAG};
 use cutline_params::{ParameterError, Parameters as _};
 use cutline_quality::spec::{Agreement, Conflicts, ConnectionSpecification};
 use cutline_units::{Duration, Instant};
-use message::{Content, NegotiationMessage, Refused};
+use message::{Content, MessageError, NegotiationMessage};
 use std::collections::VecDeque;
 
 /// Carrier of the messages.
@@ -356,9 +356,9 @@ impl Negotiation {
         let has_key = self.keys.is_some();
         match NegotiationMessage::decode(bytes, self.role.other(), |message| self.key_for(message), has_key) {
             Ok(message) => self.on_valid(now, message),
-            Err(Refused::Unauthenticated) => self.stats.unauthenticated += 1,
-            Err(Refused::Version(version)) => self.on_other_version(now, version, bytes),
-            Err(Refused::Foreign | Refused::Malformed) => self.stats.ignored += 1,
+            Err(MessageError::Unauthenticated) => self.stats.unauthenticated += 1,
+            Err(MessageError::Version(version)) => self.on_other_version(now, version, bytes),
+            Err(MessageError::Foreign | MessageError::Malformed) => self.stats.ignored += 1,
         }
     }
 

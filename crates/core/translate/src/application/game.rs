@@ -2,33 +2,10 @@
 
 use super::ApplicationTranslator;
 use crate::demand::Demand;
-use cutline_params::{Choice, ParameterError, Parameters};
+use cutline_params::{Choice as _, ParameterError, Parameters};
 use cutline_quality::Perspective;
 use cutline_quality::spec::SpecParameter;
 use cutline_units::{Bytes, Duration};
-
-/// Perspective of the player (Claypool and Claypool 2006).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
-pub enum View {
-    /// Through the avatar's eyes: shooters and races.
-    FirstPerson,
-    /// An avatar seen from outside: sports and role play.
-    ThirdPerson,
-    /// The whole field from above: strategy.
-    Omnipresent,
-}
-
-impl View {
-    /// The round trip that is tolerated.
-    const fn tolerance(self) -> Duration {
-        match self {
-            Self::FirstPerson => Perspective::FirstPerson,
-            Self::ThirdPerson => Perspective::ThirdPerson,
-            Self::Omnipresent => Perspective::Omnipresent,
-        }
-        .tolerance()
-    }
-}
 
 /// A game in its own words.
 #[derive(Clone, Debug, PartialEq, Parameters)]
@@ -47,8 +24,8 @@ pub struct GameParams {
     #[param(default = Bytes::new(200), range = (1, 65_000), unit = "B", source = "ours: shooters")]
     pub state_size: Bytes,
     /// Perspective of the player.
-    #[param(default = View::FirstPerson, source = "the strictest")]
-    pub view: View,
+    #[param(default = Perspective::FirstPerson, source = "the strictest")]
+    pub view: Perspective,
     /// The largest share of updates lost.
     #[param(default = 1.0, range = (0.0, 100.0), unit = "%", source = "ours: the next update repeats what matters")]
     pub loss: f64,
@@ -80,7 +57,7 @@ impl ApplicationTranslator for GameParams {
         let best =
             format!("a round trip of {tolerance} does not hinder a player with this view ({})", view.name());
         let worst = "twice that one way: the player loses";
-        let g1010 = if view == View::FirstPerson { "ITU-T G.1010 table I.2" } else { claypool };
+        let g1010 = if view == Perspective::FirstPerson { "ITU-T G.1010 table I.2" } else { claypool };
         vec![
             Demand::new(SpecParameter::MinRate, least_rate, "", "what the application says"),
             Demand::new(SpecParameter::MaxRate, update_rate, "", "what the application says"),

@@ -12,7 +12,7 @@ mod web;
 
 pub use audio::{AudioParams, Codec};
 pub use file::FileParams;
-pub use game::{GameParams, View};
+pub use game::GameParams;
 pub use telemetry::TelemetryParams;
 pub use video::VideoParams;
 pub use web::WebParams;

@@ -5,7 +5,7 @@ use crate::client::DaemonClient;
 use crate::demand::Demand;
 use crate::grant::{Grant, RECEIVE, SEND};
 use crate::protocol::{Request, Senders};
-use crate::refusal::{Reason, Refusal};
+use crate::refusal::{Refusal, RefusalReason};
 use cutline_service::JsonLineError;
 use std::path::PathBuf;
 
@@ -68,7 +68,7 @@ impl Provisioner for Agent {
     }
 
     fn request(&self, demand: &Demand) -> Result<Grant, Refusal> {
-        let failed = |error: JsonLineError| Refusal::new(Reason::NoAgent(error.to_string()));
+        let failed = |error: JsonLineError| Refusal::new(RefusalReason::NoAgent(error.to_string()));
         let mut client = DaemonClient::connect(&self.socket).map_err(failed)?;
         let requests = (self.requests)(demand);
         for request in requests.iter().flatten() {

@@ -95,13 +95,13 @@ pub fn open(name: &str, access: &Access) -> Result<Box<dyn Provisioner>, Unknown
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Flow, Transport};
+    use crate::{Flow, TransportProtocol};
     use cutline_units::Duration;
 
     fn demand() -> Demand {
         let address = |text: &str| text.parse().unwrap();
         let flow = Flow {
-            transport: Transport::Tcp,
+            transport: TransportProtocol::Tcp,
             source: address("10.0.0.1:1"),
             destination: address("10.0.0.2:2"),
         };

@@ -3,7 +3,7 @@
 use crate::connection_handle::SharedCalls;
 use crate::mib::Mib;
 use crate::publication::{ConnectionGlance, RowTexts};
-use crate::reservation::ReservationStatus;
+use crate::reservation::ConnectionReservation;
 use cutline_provision::GrantState;
 use cutline_publish::{DELAY_BOUNDS_MS, DirectionRow, LimitRow, SocketRow, SpreadRow, ViolationRow};
 use cutline_records::BucketCounts;
@@ -180,7 +180,7 @@ fn buckets(delays: &Histogram) -> Option<BucketCounts> {
 }
 
 /// Returns the state of a reservation, the reserved rate of the traffic sent, and the reason of a refusal.
-fn reserved(status: Option<&ReservationStatus>) -> (&'static str, Option<u64>, Option<String>) {
+fn reserved(status: Option<&ConnectionReservation>) -> (&'static str, Option<u64>, Option<String>) {
     let Some(status) = status else { return ("none", None, None) };
     let both = [&status.send, &status.receive];
     let rate = match &status.send {
@@ -212,13 +212,13 @@ fn ms(time: Duration) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cutline_provision::{Reason, Refusal};
+    use cutline_provision::{Refusal, RefusalReason};
 
     #[test]
     fn a_reservation_that_was_held_has_ended_and_one_that_was_not_is_refused() {
         let failed = |reason| GrantState::Failed(Refusal::new(reason));
         let state = |send: GrantState, is_lost| {
-            let status = ReservationStatus {
+            let status = ConnectionReservation {
                 service: "rsvp",
                 demand: None,
                 send,
@@ -230,8 +230,8 @@ mod tests {
         };
         assert_eq!(state(GrantState::NotAsked, false), ("none", None, false));
         assert_eq!(state(GrantState::Pending, false), ("waiting", None, false));
-        assert_eq!(state(failed(Reason::Bandwidth), false), ("refused", None, true));
-        assert_eq!(state(failed(Reason::Ended), true), ("ended", None, true));
+        assert_eq!(state(failed(RefusalReason::Bandwidth), false), ("refused", None, true));
+        assert_eq!(state(failed(RefusalReason::Ended), true), ("ended", None, true));
     }
 
     #[test]

@@ -36,7 +36,7 @@ use crate::recovery::{Admission, Recovery};
 use crate::signals;
 use cutline_allocation::{FlowHolder, FlowNotice};
 use cutline_manager::feedback::FlowReport;
-use cutline_provision::Transport;
+use cutline_provision::TransportProtocol;
 use cutline_publish::{ManagerRequest, SocketRow};
 use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::frame::{End, STREAM_HEADER};
@@ -146,7 +146,7 @@ impl QosTcpStream {
         let directions = session.directions(now());
         let addresses = socket.local_addr().ok().map(|local| [local, peer]);
         let shares = (
-            addresses.and_then(|addresses| options.reserver(Transport::Tcp, addresses)),
+            addresses.and_then(|addresses| options.reserver(TransportProtocol::Tcp, addresses)),
             addresses.and_then(|addresses| options.allocator(PacketKind::Segments, addresses)),
         );
         let inner = Arc::new(Inner {

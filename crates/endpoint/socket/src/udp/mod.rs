@@ -38,7 +38,7 @@ use crate::recovery::{Candidate, Recovery};
 use crate::settings::Settings;
 use cutline_allocation::{FlowHolder, FlowNotice};
 use cutline_manager::feedback::FlowReport;
-use cutline_provision::Transport;
+use cutline_provision::TransportProtocol;
 use cutline_publish::{ManagerRequest, SocketRow};
 use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::session::{Cause, Event, Inbound, Outbound, Participation, Session};
@@ -152,7 +152,7 @@ impl QosUdpSocket {
         let is_direct = matches!(socket, DatagramCarrier::Direct(_));
         let kind = if is_direct { PacketKind::Frames } else { PacketKind::Datagrams };
         let shares =
-            (options.reserver(Transport::Udp, [local, peer]), options.allocator(kind, [local, peer]));
+            (options.reserver(TransportProtocol::Udp, [local, peer]), options.allocator(kind, [local, peer]));
         let errors = Errors::of(&socket).map_err(QosError::system("cannot enable the error queue"))?;
         let reader = DatagramReader::new(&socket, peer, entrance.is_some(), overflowed);
         let inner = Arc::new(Inner {

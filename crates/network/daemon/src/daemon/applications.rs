@@ -6,7 +6,7 @@ use crate::clients::Clients;
 use crate::convert::{address, of_flow, reason, sender, session};
 use crate::requests::{Announced, Ask, ClientId, RequestId, Requests, Shaped, Wanted};
 use cutline_provision::protocol::{Reply, Request, Senders};
-use cutline_provision::{Reason, Refusal};
+use cutline_provision::{Refusal, RefusalReason};
 use cutline_rsvp::admission::ReservationHandle;
 use cutline_rsvp::engine::{CallError, Event, InterfaceId, LocalSender};
 use cutline_rsvp::intserv::{Adspec, Tspec};
@@ -108,9 +108,9 @@ impl Applications {
         if !is_group && !node.is_local(address) {
             let allowed = if field == "destination" { " or a group" } else { "" };
             let why = format!("{field} = {address}: allowed is an address of this host{allowed}");
-            return Err(Refusal::new(Reason::Invalid(why)));
+            return Err(Refusal::new(RefusalReason::Invalid(why)));
         }
-        tspec.validate().map_err(|error| Refusal::new(Reason::Invalid(error.to_string())))?;
+        tspec.validate().map_err(|error| Refusal::new(RefusalReason::Invalid(error.to_string())))?;
         self.requests.add(request, ask)
     }
 
@@ -132,12 +132,12 @@ impl Applications {
         }
         let outcome = node.engine.watch(now(), session, true).and_then(|()| self.reserve(node, session));
         if let Err(error) = outcome {
-            self.refuse(node, request, Reason::Invalid(error.to_string()));
+            self.refuse(node, request, RefusalReason::Invalid(error.to_string()));
         }
     }
 
     /// Refuses and removes a request.
-    fn refuse(&mut self, node: &mut Node, request: RequestId, reason: Reason) {
+    fn refuse(&mut self, node: &mut Node, request: RequestId, reason: RefusalReason) {
         self.fail(request, Refusal::new(reason));
         self.withdraw(node, request);
     }
@@ -170,11 +170,11 @@ impl Applications {
             if was_there {
                 node.engine.end_path(now(), session, sender);
             }
-            return self.fail(request, Refusal::new(Reason::NoPath));
+            return self.fail(request, Refusal::new(RefusalReason::NoPath));
         };
         let local = LocalSender { sender, tspec, interface, next_hop, advertise: true };
         if let Err(error) = node.engine.send_path(now(), session, &local) {
-            self.refuse(node, request, Reason::Invalid(error.to_string()));
+            self.refuse(node, request, RefusalReason::Invalid(error.to_string()));
         }
     }
 
@@ -193,7 +193,7 @@ impl Applications {
         }
         let outcome = match interface {
             Some(interface) => node.install_local(interface, &flow, &wanted.into()),
-            None => Err(Refusal::new(Reason::NoPath)),
+            None => Err(Refusal::new(RefusalReason::NoPath)),
         };
         match outcome {
             Ok(place) => {
@@ -216,7 +216,7 @@ impl Applications {
         if let Some(Ask::Shape(shaped)) = self.requests.get_mut(request) {
             shaped.place = None;
         }
-        let refusal = Refusal { node: node.address_of(interface), ..Refusal::new(Reason::Conflict) };
+        let refusal = Refusal { node: node.address_of(interface), ..Refusal::new(RefusalReason::Conflict) };
         self.fail(request, refusal);
     }
 

@@ -13,8 +13,8 @@ use cutline_flow::FlowSelector;
 use cutline_manager_service::ReservedRates;
 use cutline_netlink::{NetworkChanges, Touched, TrafficMonitor};
 use cutline_provision::status::{InterfaceStatus, MessageCount, ProtocolCounters};
-use cutline_provision::{Reason, Refusal};
-use cutline_rsvp::admission::{self, ReservationHandle};
+use cutline_provision::{Refusal, RefusalReason};
+use cutline_rsvp::admission::{self, AdmissionError, ReservationHandle};
 use cutline_rsvp::engine::{
     Control, Engine, EngineOutput, EngineStart, Event, InterfaceId, Police, ReservedFlow, RouteKey,
 };
@@ -279,9 +279,9 @@ impl Node {
         let left = share.map(|share| share.reservable().as_bps().saturating_sub(share.reserved().as_bps()));
         let handle = self.engine.admit_local(interface, tspec).map_err(|refusal| {
             let (reason, available_bps) = match refusal {
-                admission::Refusal::Bandwidth => (Reason::Bandwidth, left),
-                admission::Refusal::Delay => (Reason::Burst, None),
-                admission::Refusal::PacketSize => (Reason::PacketSize, None),
+                AdmissionError::Bandwidth => (RefusalReason::Bandwidth, left),
+                AdmissionError::Delay => (RefusalReason::Burst, None),
+                AdmissionError::PacketSize => (RefusalReason::PacketSize, None),
             };
             Refusal { reason, node, available_bps }
         })?;
@@ -291,7 +291,7 @@ impl Node {
         let flow = ReservedFlow { interface, handle, session, style, senders, tspec: *tspec, police };
         if self.install(&Control::Add(flow)).is_err() {
             self.engine.release_local(interface, handle);
-            return Err(Refusal { node, ..Refusal::new(Reason::Conflict) });
+            return Err(Refusal { node, ..Refusal::new(RefusalReason::Conflict) });
         }
         Ok((interface, handle))
     }
@@ -315,7 +315,7 @@ impl Node {
         let least = offered.map(|adspec| adspec.bandwidth).fold(f32::INFINITY, f32::min);
         let is_less = asked.is_some_and(|asked| least < asked.rate);
         let reason = reason(error.code, error.value);
-        let is_rate = reason == Reason::Bandwidth;
+        let is_rate = reason == RefusalReason::Bandwidth;
         let available_bps = (is_less && is_rate).then(|| (f64::from(least) * 8.0) as u64);
         Refusal { reason, node: Some(error.node), available_bps }
     }

@@ -12,7 +12,7 @@
 use cutline_flow::TrafficSpec;
 use cutline_provision::protocol::{Reply, Request, Senders};
 use cutline_provision::status::Status;
-use cutline_provision::{DaemonClient, Flow, Transport};
+use cutline_provision::{DaemonClient, Flow, TransportProtocol};
 use cutline_sys::namespace::Namespace;
 use cutline_sys::now;
 use cutline_testbed::may_make_namespaces;
@@ -229,7 +229,7 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 
 pub fn flow(port: u16) -> Flow {
     let address = |ip: &str, port: u16| SocketAddr::new(ip.parse().unwrap(), port);
-    Flow { transport: Transport::Udp, source: address(A, port), destination: address(B, port) }
+    Flow { transport: TransportProtocol::Udp, source: address(A, port), destination: address(B, port) }
 }
 
 pub fn bucket(rate_bps: u64) -> TrafficSpec {

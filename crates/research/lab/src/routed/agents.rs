@@ -124,7 +124,7 @@ mod tests {
     use crate::routed::network::Map;
     use crate::routed::tests::{TESTBED, scenario};
     use cutline_flow::TrafficSpec;
-    use cutline_provision::{Demand, Flow as AskedFlow, Transport, open};
+    use cutline_provision::{Demand, Flow as AskedFlow, TransportProtocol, open};
     use cutline_sys::SysError;
     use cutline_sys::namespace::Namespace;
     use cutline_sys::thread::SetOnPanic;
@@ -156,7 +156,7 @@ mod tests {
             }
             let address = |node: &str, port: u16| SocketAddr::from((map.address(node), port));
             let flow = AskedFlow {
-                transport: Transport::Udp,
+                transport: TransportProtocol::Udp,
                 source: address("ws1", 4000),
                 destination: address("ws0", 5002),
             };

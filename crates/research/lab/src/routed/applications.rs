@@ -17,11 +17,11 @@ use crate::programs::netvideo::{Film, Pictures, Receiver, Sender, Viewing, compa
 use crate::threads::punctual;
 use cutline_gateway::{Gateway, GatewayRoute, GatewaySide, Limits, Plan, ProgramTransport};
 use cutline_results::DistributionRow;
-use cutline_scenario::spec::{AckPath as AckPathSpec, ProgramSpec, QosSpec};
+use cutline_scenario::spec::{ProgramSpec, QosSpec};
 use cutline_sim::measure::{DelayRecord, FlowInterval, FlowRecord, FlowTotals};
 use cutline_sim::qos::{Passage, QosRecord};
 use cutline_sim::{FlowOutcome, FlowSpec, SimulationSettings};
-use cutline_socket::{AckPath, IfRefused, QosOptions};
+use cutline_socket::{IfRefused, QosOptions};
 use cutline_sys::lock;
 use cutline_sys::reactor::wait;
 use cutline_sys::{SysError, now};
@@ -310,12 +310,8 @@ impl Gateways {
             // Both ends ask the agents of their nodes, if there are any.
             let options = match (qos, control.access(node)) {
                 (Some(qos), Some(access)) => {
-                    let ack_path = match qos.ack_path {
-                        AckPathSpec::Reserved => AckPath::Reserved,
-                        AckPathSpec::BestEffort => AckPath::BestEffort,
-                    };
                     let asking = options.service("rsvp", &access).expect("it is one of our services");
-                    asking.ack_path(ack_path).if_refused(IfRefused::Fail)
+                    asking.ack_path(qos.ack_path).if_refused(IfRefused::Fail)
                 }
                 _ => options,
             };

@@ -12,7 +12,7 @@ use cutline_flow::{FlowSelector, TrafficSpec};
 use cutline_netlink::traffic_control::ShaperOptions;
 use cutline_netlink::{HtbShaper, Interface};
 use cutline_provision::Access;
-use cutline_scenario::spec::{GraphSpec, LinkSpec};
+use cutline_scenario::spec::{GraphLinkSpec, GraphSpec};
 use cutline_sim::measure::QueueInterval;
 use cutline_sim::{BacklogOutcome, LinkCounts, LinkOutcome};
 use cutline_sys::now;
@@ -49,13 +49,13 @@ impl LinkShapers {
         let mut agents = (signalling == Signalling::Rsvp).then(Agents::new).transpose()?;
         let mut ends: BTreeMap<usize, Shared> = BTreeMap::new();
         for node in &graph.nodes {
-            let links: Vec<(usize, &LinkSpec)> =
+            let links: Vec<(usize, &GraphLinkSpec)> =
                 graph.links.iter().enumerate().filter(|(_, link)| link.from == node.name).collect();
             let install_all =
                 || links.iter().map(|(_, link)| install(link)).collect::<Result<Vec<_>, LabError>>();
             let shapers = nodes.get(&node.name).within(install_all)??;
             if let Some(agents) = &mut agents {
-                let place = |((_, link), shaper): (&(usize, &LinkSpec), &Shared)| Place {
+                let place = |((_, link), shaper): (&(usize, &GraphLinkSpec), &Shared)| Place {
                     interface: Map::interface(&link.to),
                     rate: link.rate,
                     shaper: Arc::clone(shaper),
@@ -118,7 +118,7 @@ impl LinkShapers {
 }
 
 /// Sets the rate and queue of the end of a link, in the namespace of the calling thread.
-fn install(link: &LinkSpec) -> Result<Shared, LabError> {
+fn install(link: &GraphLinkSpec) -> Result<Shared, LabError> {
     let interface = Interface::named(&Map::interface(&link.to))?;
     let options = ShaperOptions { best_effort_delay: queue_delay(link), ..ShaperOptions::default() };
     Ok(Arc::new(Mutex::new(HtbShaper::install(&interface, link.rate, options)?)))
@@ -129,7 +129,7 @@ fn lock(shaper: &Shared) -> MutexGuard<'_, HtbShaper> {
 }
 
 /// Returns the waiting time of the last packet in a full queue.
-fn queue_delay(link: &LinkSpec) -> Duration {
+fn queue_delay(link: &GraphLinkSpec) -> Duration {
     let Limit::Bytes(bytes) = link.queue.limit else { unreachable!("other queues have been refused") };
     link.rate.transmission_time(Bytes::new(bytes))
 }

@@ -17,7 +17,7 @@ use cutline_flow::{FlowSelector, TrafficSpec};
 use cutline_quality::spec::Specification;
 use cutline_results::DistributionRow;
 use cutline_scenario::Scenario;
-use cutline_scenario::spec::{AckPath, FlowSpec as GroupSpec, ProgramSpec, QosSpec};
+use cutline_scenario::spec::{FlowGroupSpec, ProgramSpec, QosSpec};
 use cutline_sim::qos::QosConnection;
 use cutline_sim::{FlowSpec, LinkId, Network, SimulationSettings};
 use cutline_socket::AllocationOptions;
@@ -26,7 +26,7 @@ use cutline_sys::thread::joined;
 use cutline_traffic::{
     FlowPlan, Generator, Meter, MeterParams, MeterReport, SenderReport, TrafficError, Window,
 };
-use cutline_translate::{Protocol, Service, TranslationRequest, translate};
+use cutline_translate::{AckPath, Protocol, Service, TranslationRequest, translate};
 use cutline_transport::app::Params;
 use cutline_transport::endpoint::TransportParams;
 use cutline_units::{Duration, Histogram, Instant, Streams};
@@ -267,7 +267,7 @@ pub fn rate_of(app: &Params) -> Option<f64> {
 /// The connection of a flow over UDP with a reservation.
 pub fn connection(
     flow: &FlowSpec,
-    group: &GroupSpec,
+    group: &FlowGroupSpec,
     network: &Network,
     streams: Streams,
 ) -> Result<Option<QosConnection>, LabError> {

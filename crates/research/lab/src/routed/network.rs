@@ -14,7 +14,7 @@
 use super::wire::{Line, Wire};
 use crate::LabError;
 use cutline_scenario::Scenario;
-use cutline_scenario::spec::{GraphSpec, LinkSpec, Topology};
+use cutline_scenario::spec::{GraphLinkSpec, GraphSpec, Topology};
 use cutline_sys::Offloads;
 use cutline_sys::namespace::Namespace;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -194,14 +194,14 @@ impl Map {
     }
 }
 
-fn is_drop_tail(link: &LinkSpec) -> bool {
+fn is_drop_tail(link: &GraphLinkSpec) -> bool {
     let queue = &link.queue;
     queue.aqm.name() == "drop-tail"
         && queue.tsq.is_none()
         && matches!(queue.limit, cutline_aqm::Limit::Bytes(_))
 }
 
-fn has_reverse(graph: &GraphSpec, link: &LinkSpec) -> bool {
+fn has_reverse(graph: &GraphSpec, link: &GraphLinkSpec) -> bool {
     graph.links.iter().any(|other| (&other.from, &other.to) == (&link.to, &link.from))
 }
 

@@ -7,7 +7,7 @@ use crate::connections::{Arrived, Course, GLANCE, LISTEN, Placement, Sent, is_te
 use cutline_daemon::{DaemonConfig, start_manager};
 use cutline_manager_service::ManagerService;
 use cutline_quality::spec::Specification;
-use cutline_scenario::spec::FlowSpec as GroupSpec;
+use cutline_scenario::spec::FlowGroupSpec;
 use cutline_sim::FlowSpec;
 use cutline_sim::qos::Passage;
 use cutline_socket::{
@@ -139,7 +139,7 @@ impl ManagedStream {
     ///
     /// # Errors
     /// When its blocks are those of no application of a constant rate.
-    pub fn of(flow: &FlowSpec, group: &GroupSpec, streams: Streams) -> Result<Option<Self>, LabError> {
+    pub fn of(flow: &FlowSpec, group: &FlowGroupSpec, streams: Streams) -> Result<Option<Self>, LabError> {
         let Some(qos) = group.qos.as_ref().filter(|_| matches!(flow.transport, TransportParams::Tcp(_)))
         else {
             return Ok(None);

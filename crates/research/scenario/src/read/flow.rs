@@ -2,10 +2,12 @@
 
 use super::{adaptive, app, arrivals, graph, qos, transport};
 use crate::spec::{
-    AdaptiveSpec, ClassSpec, DistributionsOf, FlowDirection, FlowSpec, GraphSpec, Perspective, StartSpec,
-    Topology, TransportSpec,
+    AdaptiveSpec, ClassSpec, DistributionsOf, FlowDirection, FlowGroupSpec, GraphSpec, StartSpec, Topology,
+    TransportSpec,
 };
 use cutline_config::{TableReader, Value, kind};
+use cutline_params::Choice as _;
+use cutline_quality::Perspective;
 use cutline_transport::app::{Params, TransferParams};
 use cutline_units::{Bytes, Distribution, Duration, Ecn, HintBits};
 use std::collections::BTreeSet;
@@ -50,7 +52,7 @@ impl<'a> Surroundings<'a> {
     }
 }
 
-pub(crate) fn read_all(root: &TableReader<'_>, around: &Surroundings<'_>) -> Vec<FlowSpec> {
+pub(crate) fn read_all(root: &TableReader<'_>, around: &Surroundings<'_>) -> Vec<FlowGroupSpec> {
     let tables = root.tables("flow");
     if tables.is_empty() && !root.has("flow") {
         root.lacks("flow", "at least one [[flow]]");
@@ -60,7 +62,7 @@ pub(crate) fn read_all(root: &TableReader<'_>, around: &Surroundings<'_>) -> Vec
     }
     let few = are_few(&tables);
     let mut taken = BTreeSet::new();
-    let groups: Vec<FlowSpec> =
+    let groups: Vec<FlowGroupSpec> =
         tables.iter().filter_map(|table| read(table, around, few, &mut taken)).collect();
     if !groups.is_empty()
         && groups.len() == tables.len()
@@ -86,7 +88,7 @@ fn read(
     around: &Surroundings<'_>,
     few: bool,
     taken: &mut BTreeSet<String>,
-) -> Option<FlowSpec> {
+) -> Option<FlowGroupSpec> {
     let name = name(reader, taken);
     let transport = transport::read(reader);
     let has_arrivals = reader.has(arrivals::KEY);
@@ -129,7 +131,7 @@ fn read(
     if has_arrivals && arrivals.is_none() {
         return None;
     }
-    Some(FlowSpec {
+    Some(FlowGroupSpec {
         name,
         count,
         arrivals,
@@ -273,12 +275,8 @@ fn class(reader: &TableReader<'_>) -> Option<ClassSpec> {
 }
 
 fn perspective(reader: &TableReader<'_>) -> Perspective {
-    let words = [
-        ("first-person", Perspective::FirstPerson),
-        ("third-person", Perspective::ThirdPerson),
-        ("omnipresent", Perspective::Omnipresent),
-    ];
-    reader.or("perspective", &kind::one_of("a perspective", &words), Perspective::FirstPerson)
+    let words = Perspective::ALL.iter().map(|perspective| (perspective.name().to_owned(), *perspective));
+    reader.or("perspective", &kind::choice("a perspective", words.collect()), Perspective::default())
 }
 
 /// Refuses an adaptive hint without a quality class, because the class defines the quality.

@@ -2,7 +2,7 @@
 
 use super::rate_trace::{self, Course};
 use super::{aal5, impairment};
-use crate::spec::{GraphSpec, LinkSpec, NodeSpec, RateChange};
+use crate::spec::{GraphLinkSpec, GraphSpec, NodeSpec, RateChange};
 use cutline_config::{TableReader, ValueKind, kind};
 use cutline_tables::queue::{self, Named, QueueConfig};
 use cutline_units::Duration;
@@ -15,7 +15,7 @@ pub(super) fn read(root: &TableReader<'_>, named: &Named, duration: Option<Durat
     let mut joined = BTreeSet::new();
     let read = |table| link(&table, &names, named, duration, &mut joined);
     // All links are read before the first failure returns, so that every problem is reported.
-    let links: Vec<Option<Vec<LinkSpec>>> = root.tables("link").into_iter().map(read).collect();
+    let links: Vec<Option<Vec<GraphLinkSpec>>> = root.tables("link").into_iter().map(read).collect();
     if !root.has("node") {
         root.lacks("node", "at least two [[node]] with a name each");
         return None;
@@ -24,7 +24,7 @@ pub(super) fn read(root: &TableReader<'_>, named: &Named, duration: Option<Durat
         root.lacks("link", "at least one [[link]] from a node to a node");
         return None;
     }
-    let links: Vec<Vec<LinkSpec>> = links.into_iter().collect::<Option<_>>()?;
+    let links: Vec<Vec<GraphLinkSpec>> = links.into_iter().collect::<Option<_>>()?;
     Some(GraphSpec { nodes, links: links.into_iter().flatten().collect(), generated: None })
 }
 
@@ -45,14 +45,14 @@ fn nodes(root: &TableReader<'_>) -> Vec<NodeSpec> {
 /// The ordered pairs of nodes that already have a link.
 type Joined = BTreeSet<(String, String)>;
 
-/// Reads a link: one `LinkSpec` for each direction.
+/// Reads a link: one `GraphLinkSpec` for each direction.
 fn link(
     reader: &TableReader<'_>,
     nodes: &[String],
     named: &Named,
     duration: Option<Duration>,
     joined: &mut Joined,
-) -> Option<Vec<LinkSpec>> {
+) -> Option<Vec<GraphLinkSpec>> {
     // Paths such as `link.backbone.rate` select the link by this name.
     reader.optional("name", &kind::name());
     let from = reader.required("from", &node_name(nodes));
@@ -77,18 +77,18 @@ fn link(
     reader.finish();
     let (from, to, rate, delay) = (from?, to?, rate?, delay?);
     join(reader, (&from, &to), both_ways, joined)?;
-    let forward = LinkSpec {
+    let forward = GraphLinkSpec {
         rate_changes,
         deliveries,
         impairment,
         aal5: aal5.clone(),
-        ..LinkSpec::new(&from, &to, rate, delay, &queue)
+        ..GraphLinkSpec::new(&from, &to, rate, delay, &queue)
     };
     let reverse_queue = reverse_queue.unwrap_or_else(|| Arc::new(QueueConfig::drop_tail(queue.limit)));
-    let reverse = both_ways.then(|| LinkSpec {
+    let reverse = both_ways.then(|| GraphLinkSpec {
         impairment: reverse_impairment,
         aal5,
-        ..LinkSpec::new(&to, &from, rate, delay, &reverse_queue)
+        ..GraphLinkSpec::new(&to, &from, rate, delay, &reverse_queue)
     });
     Some([Some(forward), reverse].into_iter().flatten().collect())
 }

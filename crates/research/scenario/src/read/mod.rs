@@ -14,7 +14,9 @@ mod text_file;
 mod topology;
 mod transport;
 
-use crate::spec::{FlowSpec, QualityDelay, RateChange, Scenario, Topology, TrafficMatrix, TransferSizes};
+use crate::spec::{
+    FlowGroupSpec, QualityDelay, RateChange, Scenario, Topology, TrafficMatrix, TransferSizes,
+};
 use crate::sweep::SWEEP_KEYS;
 use cutline_config::{Document, Errors, TableReader, ValueKind, kind};
 use cutline_sim::Deliveries;
@@ -60,7 +62,8 @@ fn read(root: &TableReader<'_>) -> Option<Scenario> {
     let flows = flow::read_all(root, &flow::Surroundings::new(topology.as_ref(), hint_bits, duration));
     root.node(SWEEP_KEYS);
     root.finish();
-    let expected = |flow: &FlowSpec| flow.arrivals.as_ref().map_or(0, |arrivals| arrivals.expected() as u64);
+    let expected =
+        |flow: &FlowGroupSpec| flow.arrivals.as_ref().map_or(0, |arrivals| arrivals.expected() as u64);
     if flows.iter().map(|flow| flow.count + expected(flow)).sum::<u64>() > MOST_FLOWS {
         root.report("flow", None, format!(": there are more than {MOST_FLOWS} flows in all"));
     }
@@ -131,7 +134,7 @@ fn check_intervals(
     root: &TableReader<'_>,
     (duration, interval): (Duration, Duration),
     topology: &Topology,
-    flows: &[FlowSpec],
+    flows: &[FlowGroupSpec],
 ) {
     let of_flows: u64 = flows.iter().filter(|flow| flow.series).map(|flow| flow.count).sum();
     let of_queues = match topology {
@@ -185,7 +188,7 @@ fn topology(root: &TableReader<'_>, duration: Option<Duration>) -> Option<Topolo
 
 /// Returns a digest of other files than the scenario about a graph and its traffic, which may change while their names stay;
 /// `None` without such files.
-fn digest_of_files(topology: &Topology, flows: &[FlowSpec]) -> Option<String> {
+fn digest_of_files(topology: &Topology, flows: &[FlowGroupSpec]) -> Option<String> {
     let mut hash = Sha256::new();
     let mut any = false;
     if let Topology::Graph(graph) = topology

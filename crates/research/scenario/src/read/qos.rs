@@ -1,9 +1,10 @@
 //! Reads a flow's reservation, and the program that makes its traffic.
 
 use super::graph;
-use crate::spec::{AckPath, GraphSpec, ProgramSpec, QosSpec, TransportSpec};
+use crate::spec::{GraphSpec, ProgramSpec, QosSpec, TransportSpec};
 use cutline_config::{TableReader, kind};
 use cutline_tables::specification;
+use cutline_translate::AckPath;
 
 /// Reads the key `qos`: `Some(None)` if the flow does not have it, `None` if it is invalid.
 #[expect(clippy::option_option, reason = "an invalid table differs from a flow without a reservation")]
@@ -77,7 +78,7 @@ mod tests {
     const NETWORK: &str = "name = 'q'\nduration = '9 s'\n[[node]]\nname = 'x'\n[[node]]\nname = 'y'\n\
                            [[link]]\nfrom = 'x'\nto = 'y'\nrate = '1 Mbit/s'\ndelay = '0 s'\n";
 
-    fn flow(protocol: &str, keys: &str) -> Result<crate::spec::FlowSpec, String> {
+    fn flow(protocol: &str, keys: &str) -> Result<crate::spec::FlowGroupSpec, String> {
         let text = format!(
             "{NETWORK}[[flow]]\nname = 'f'\nfrom = 'x'\nto = 'y'\ntransport = {{ protocol = '{protocol}' }}\n\
              app = {{ kind = 'cbr', rate = '64 kbit/s', size = '160 B' }}\n{keys}"

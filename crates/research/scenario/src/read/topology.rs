@@ -2,7 +2,7 @@
 
 use super::text_file;
 use crate::generate::{self, Joint, MOST_HOSTS, MOST_JOINTS, Skeleton};
-use crate::spec::{Generated, GraphSpec, LinkSpec, NodeSpec};
+use crate::spec::{Generated, GraphLinkSpec, GraphSpec, NodeSpec};
 use cutline_config::{TableReader, kind};
 use cutline_tables::queue::{self, Named};
 use cutline_units::Duration;
@@ -78,8 +78,8 @@ pub(super) fn read(reader: &TableReader<'_>, named: &Named) -> Option<GraphSpec>
         };
         let rate = if *is_access { host_rate.unwrap_or(rate) } else { rate };
         let up = if *is_access { &host_queue } else { &switch_queue };
-        links.push(LinkSpec::new(from, to, rate, delay, up));
-        links.push(LinkSpec::new(to, from, rate, delay, &switch_queue));
+        links.push(GraphLinkSpec::new(from, to, rate, delay, up));
+        links.push(GraphLinkSpec::new(to, from, rate, delay, &switch_queue));
     }
     let nodes = skeleton.nodes.into_iter().map(|name| NodeSpec { name }).collect();
     Some(GraphSpec {

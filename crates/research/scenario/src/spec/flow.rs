@@ -1,15 +1,16 @@
 //! The flows of a scenario: their ends, application, transport, quality class and stored results.
 
 use super::arrivals::ArrivalsSpec;
-use cutline_quality::HintParams;
 use cutline_quality::spec::ConnectionSpecification;
+use cutline_quality::{HintParams, Perspective};
+use cutline_translate::AckPath;
 use cutline_transport::endpoint::TransportParams;
 use cutline_transport::{app, tcp};
 use cutline_units::{Bytes, Duration, Ecn, Hint};
 
 /// A group of flows with the same parameters.
 #[derive(Clone, Debug, PartialEq)]
-pub struct FlowSpec {
+pub struct FlowGroupSpec {
     /// The group's name, unique in the scenario.
     pub name: String,
     /// Number of flows in the group; a group with none has no rows in the results. Zero for a group with arrivals.
@@ -70,15 +71,6 @@ pub struct QosSpec {
     pub specification: ConnectionSpecification,
     /// Reservation of the acknowledgements' path. Datagrams have none.
     pub ack_path: AckPath,
-}
-
-/// The service of a stream's acknowledgements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AckPath {
-    /// Best effort: the data alone has a reservation.
-    BestEffort,
-    /// Both directions have a reservation.
-    Reserved,
 }
 
 /// A program whose traffic is carried.
@@ -148,21 +140,10 @@ pub enum ClassSpec {
     },
 }
 
-/// A player's perspective of a game. It determines how much delay the game tolerates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Perspective {
-    /// The view through the avatar's eyes.
-    FirstPerson,
-    /// The view from behind the avatar.
-    ThirdPerson,
-    /// The view from above.
-    Omnipresent,
-}
-
 /// The transport of a flow, as the scenario sets it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TransportSpec {
-    /// The protocol and its parameters, including defaults. [`FlowSpec::ecn`] determines the ECN codepoint.
+    /// The protocol and its parameters, including defaults. [`FlowGroupSpec::ecn`] determines the ECN codepoint.
     pub params: TransportParams,
     /// The keys that the scenario sets. The kernel's TCP uses its own values for the other keys, and does not support all
     /// keys.

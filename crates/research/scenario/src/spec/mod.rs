@@ -5,8 +5,8 @@ mod flow;
 
 pub use arrivals::{ArrivalsSpec, DrawnTransfer, PairShare, SizeTable, TrafficMatrix, TransferSizes};
 pub use flow::{
-    AckPath, AdaptiveSpec, ClassSpec, DistributionsOf, FlowDirection, FlowSpec, Perspective, ProgramSpec,
-    QosSpec, StartSpec, TransportSpec,
+    AdaptiveSpec, ClassSpec, DistributionsOf, FlowDirection, FlowGroupSpec, ProgramSpec, QosSpec, StartSpec,
+    TransportSpec,
 };
 
 use cutline_sim::{Aal5Params, Deliveries, ImpairmentParams, Impairments};
@@ -44,7 +44,7 @@ pub struct Scenario {
     /// Nodes and links.
     pub topology: Topology,
     /// Flows, in groups.
-    pub flows: Vec<FlowSpec>,
+    pub flows: Vec<FlowGroupSpec>,
     /// Canonical text of all keys that affect the simulation, except the seed.
     pub canonical: String,
 }
@@ -98,7 +98,7 @@ pub struct GraphSpec {
     /// Nodes, in the order of the file.
     pub nodes: Vec<NodeSpec>,
     /// One-way links. A link of the file with `both-ways` is two of them.
-    pub links: Vec<LinkSpec>,
+    pub links: Vec<GraphLinkSpec>,
     /// Origin of a generated graph, in which each flow draws one of its shortest paths; `None` for nodes and links that the scenario
     /// lists, between which all flows take the first shortest path.
     pub generated: Option<Generated>,
@@ -122,7 +122,7 @@ pub struct NodeSpec {
 
 /// A one-way link and the queue in front of it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct LinkSpec {
+pub struct GraphLinkSpec {
     /// Name in the results, such as `r1->r2`.
     pub name: String,
     /// Name of the node at the start of the link.
@@ -174,7 +174,7 @@ impl Scenario {
     }
 
     /// Returns the groups that have flows, or transfers that arrive.
-    pub fn nonempty_groups(&self) -> impl Iterator<Item = &FlowSpec> {
+    pub fn nonempty_groups(&self) -> impl Iterator<Item = &FlowGroupSpec> {
         self.flows.iter().filter(|group| group.count > 0 || group.arrivals.is_some())
     }
 
@@ -215,12 +215,12 @@ impl Scenario {
 /// Returns the name, group and ends of each flow of a group.
 fn instances(
     group: usize,
-    spec: &FlowSpec,
+    spec: &FlowGroupSpec,
 ) -> impl Iterator<Item = (String, usize, &Option<(String, String)>)> + '_ {
     spec.member_names().map(move |name| (name, group, &spec.ends))
 }
 
-impl FlowSpec {
+impl FlowGroupSpec {
     /// Returns the names of the group's flows. The random numbers of a flow depend on its name.
     pub fn member_names(&self) -> impl Iterator<Item = String> + '_ {
         (1..=self.count)
@@ -235,13 +235,13 @@ impl DumbbellSpec {
         graph.add_node("r1");
         graph.add_node("r2");
         let Impairments { forward, reverse, .. } = &*self.impairments;
-        let middle = |from, to, queue, impairment: &Option<ImpairmentParams>| LinkSpec {
+        let middle = |from, to, queue, impairment: &Option<ImpairmentParams>| GraphLinkSpec {
             impairment: impairment.clone(),
-            ..LinkSpec::new(from, to, self.rate, self.delay, queue)
+            ..GraphLinkSpec::new(from, to, self.rate, self.delay, queue)
         };
         let there = middle("r1", "r2", &self.queue, forward);
         let (rate_changes, deliveries) = (self.rate_changes.clone(), self.deliveries.clone());
-        graph.links.push(LinkSpec { rate_changes, deliveries, ..there });
+        graph.links.push(GraphLinkSpec { rate_changes, deliveries, ..there });
         graph.links.push(middle("r2", "r1", &self.reverse_queue, reverse));
         for i in 1..=pairs {
             let (source, sink) = (format!("s{i}"), format!("d{i}"));
@@ -254,10 +254,10 @@ impl DumbbellSpec {
         graph
     }
 
-    fn access(&self, from: &str, to: &str) -> LinkSpec {
-        LinkSpec {
+    fn access(&self, from: &str, to: &str) -> GraphLinkSpec {
+        GraphLinkSpec {
             impairment: self.impairments.access.clone(),
-            ..LinkSpec::new(from, to, self.access_rate, self.access_delay, &self.access_queue)
+            ..GraphLinkSpec::new(from, to, self.access_rate, self.access_delay, &self.access_queue)
         }
     }
 }
@@ -289,7 +289,7 @@ impl GraphSpec {
     }
 }
 
-impl LinkSpec {
+impl GraphLinkSpec {
     pub(crate) fn new(from: &str, to: &str, rate: Rate, delay: Duration, queue: &Arc<QueueConfig>) -> Self {
         Self {
             name: format!("{from}->{to}"),

@@ -14,7 +14,7 @@ use crate::TrafficError;
 use crate::generator::Generator;
 use crate::host::{HostUse, HostWatch};
 use crate::meter::{FrameMeter, Meter, MeterParams};
-use crate::plan::{DatagramOptions, FlowPlan, Transport};
+use crate::plan::{DatagramOptions, FlowPlan, FlowTransport};
 use crate::rendezvous::{Gathered, Gathering};
 use crate::report::{MeterReport, SenderReport, Window};
 use crate::socket::{buffer_size, detect_absence, listen_for_frames};
@@ -414,7 +414,7 @@ fn check_reverse(
             return Err(format!("flow = {}: must be below {flows}, the number of flows", plan.id));
         }
         rate = Rate::from_bps(rate.as_bps().saturating_add(fixed_rate(plan).as_bps()));
-        if let Transport::Tcp(options) = &mut plan.transport {
+        if let FlowTransport::Tcp(options) = &mut plan.transport {
             check_congestion_control(options.congestion_control.as_deref())?;
             let most = MOST_WAITING / count as u64;
             options.write_queue = Some(options.write_queue.map_or(most, |bytes| bytes.min(most)));

@@ -3,7 +3,7 @@
 //!
 //! Fractions are sent as the bits of the floating-point number, because a decimal fraction could be rounded.
 
-use crate::plan::{DIRECT, FlowPlan, PlanDirection, TcpOptions, Transport};
+use crate::plan::{DIRECT, FlowPlan, FlowTransport, PlanDirection, TcpOptions};
 use cutline_params::{ParameterError, ParameterValue};
 use cutline_transport::app::{Params, Recorded, TraceParams};
 use cutline_transport::endpoint::{Defaults, TransportParams};
@@ -169,14 +169,14 @@ impl TestParameters {
         };
         Self {
             transport: match &plan.transport {
-                Transport::Tcp(options) => Carrier::Tcp(options.clone()),
-                Transport::Datagrams(params) => Carrier::Datagrams {
+                FlowTransport::Tcp(options) => Carrier::Tcp(options.clone()),
+                FlowTransport::Datagrams(params) => Carrier::Datagrams {
                     name: params.name().to_owned(),
                     settings: named(params.values()),
                     ecn: params.ecn() as u8,
                 },
                 // It is refused: it has the transport's name, which no receiver knows.
-                Transport::Direct { .. } => {
+                FlowTransport::Direct { .. } => {
                     Carrier::Datagrams { name: DIRECT.to_owned(), settings: Vec::new(), ecn: 0 }
                 }
             },
@@ -190,13 +190,13 @@ impl TestParameters {
         }
     }
 
-    fn transport(&self) -> Result<Transport, ParameterError> {
+    fn transport(&self) -> Result<FlowTransport, ParameterError> {
         let (name, settings, ecn) = match &self.transport {
-            Carrier::Tcp(options) => return Ok(Transport::Tcp(options.clone())),
+            Carrier::Tcp(options) => return Ok(FlowTransport::Tcp(options.clone())),
             Carrier::Datagrams { name, settings, ecn } => (name, settings, ecn),
         };
         let params = TransportParams::from_values(name, Defaults::Rfc, values(settings))?;
-        Ok(Transport::Datagrams(params.with_ecn(Ecn::from_bits(*ecn))))
+        Ok(FlowTransport::Datagrams(params.with_ecn(Ecn::from_bits(*ecn))))
     }
 
     fn application(&self) -> Result<Params, ParameterError> {
@@ -217,8 +217,8 @@ fn values(settings: &[(String, Setting)]) -> Vec<(&str, ParameterValue)> {
 /// application, which for one with pauses is the rate while it sends. Returns zero for other flows.
 pub(super) fn fixed_rate(plan: &FlowPlan) -> Rate {
     match (&plan.transport, &plan.app) {
-        (Transport::Datagrams(params), _) if params.adapts() => Rate::ZERO,
-        (Transport::Tcp(_), _) => Rate::ZERO,
+        (FlowTransport::Datagrams(params), _) if params.adapts() => Rate::ZERO,
+        (FlowTransport::Tcp(_), _) => Rate::ZERO,
         (_, Params::Trace(trace)) => {
             let bytes: u64 = trace.messages.iter().map(|message| message.bytes).fold(0, u64::saturating_add);
             let last = trace.messages.last().map_or(Duration::ZERO, |message| message.at);
@@ -307,7 +307,7 @@ mod tests {
     use cutline_units::{Bytes, Distribution};
     use std::sync::Arc;
 
-    fn plan(id: u32, transport: Transport, app: Params) -> FlowPlan {
+    fn plan(id: u32, transport: FlowTransport, app: Params) -> FlowPlan {
         FlowPlan {
             id,
             name: format!("f.{id}"),
@@ -323,8 +323,8 @@ mod tests {
         }
     }
 
-    fn udp() -> Transport {
-        Transport::Datagrams(TransportParams::Udp(Arc::default()))
+    fn udp() -> FlowTransport {
+        FlowTransport::Datagrams(TransportParams::Udp(Arc::default()))
     }
 
     fn cbr(kbps: u64) -> Params {
@@ -355,13 +355,13 @@ mod tests {
         vec![
             plan(
                 0,
-                Transport::Tcp(options),
+                FlowTransport::Tcp(options),
                 Params::Files(FilesParams { size: pareto, think_time: exponential }),
             ),
             plan(1, udp(), Params::OnOff(on_off)),
             plan(2, udp(), Params::TalkSpurt(TalkSpurtParams::default())),
             plan(3, udp(), Params::Trace(trace)),
-            plan(4, Transport::Datagrams(tfrc), Params::BULK),
+            plan(4, FlowTransport::Datagrams(tfrc), Params::BULK),
             plan(5, udp(), Params::Poisson(poisson)),
         ]
     }

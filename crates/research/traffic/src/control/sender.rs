@@ -13,7 +13,7 @@ use crate::TrafficError;
 use crate::generator::{Generator, check_ecn};
 use crate::host::{HostUse, HostWatch};
 use crate::meter::{Meter, MeterParams};
-use crate::plan::{DatagramOptions, FlowPlan, PlanDirection, Transport};
+use crate::plan::{DatagramOptions, FlowPlan, FlowTransport, PlanDirection};
 use crate::rendezvous::{Called, call};
 use crate::report::{MeterReport, SenderReport};
 use crate::socket::{check_on_link, connect_control, link_of};
@@ -375,7 +375,7 @@ fn compare(line: &mut Line) -> Result<ClockEstimate, ControlError> {
 
 /// Returns the interface of the connection to the receiver with its link address, if a flow sends frames.
 fn own_link(line: &Line, plans: &[FlowPlan]) -> Result<Option<(u32, LinkAddress)>, ControlError> {
-    if !plans.iter().any(|plan| matches!(plan.transport, Transport::Direct { .. })) {
+    if !plans.iter().any(|plan| matches!(plan.transport, FlowTransport::Direct { .. })) {
         return Ok(None);
     }
     let local = line.stream().local_addr().map_err(ControlError::Broken)?;
@@ -398,7 +398,7 @@ fn receiver_of_frames(
 /// Returns a plan with the address of the receiver.
 fn addressed(plan: FlowPlan, data: SocketAddr, frames: Option<SocketAddr>) -> FlowPlan {
     match (&plan.transport, frames) {
-        (Transport::Direct { .. }, Some(to)) => FlowPlan { to, from: None, ..plan },
+        (FlowTransport::Direct { .. }, Some(to)) => FlowPlan { to, from: None, ..plan },
         _ => FlowPlan { to: data, ..plan },
     }
 }

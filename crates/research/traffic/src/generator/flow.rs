@@ -3,7 +3,7 @@
 use super::connection::Connection;
 use super::datagrams::Datagrams;
 use super::{Run, TURN};
-use crate::plan::{FlowPlan, PlanDirection, Transport, frame_params};
+use crate::plan::{FlowPlan, FlowTransport, PlanDirection, frame_params};
 use crate::report::SenderReport;
 use cutline_sys::reactor::{EventFlags, Reactor};
 use cutline_transport::app::{App, TrafficSource as _, Write};
@@ -155,12 +155,12 @@ impl Flow {
             opened.map(|datagrams| Carrier::Datagrams(Box::new(datagrams)))
         };
         let carrier = match &self.plan.transport {
-            Transport::Tcp(options) => {
+            FlowTransport::Tcp(options) => {
                 Connection::open(&self.plan, options, socket, settings, (reactor, number))
                     .map(|connection| Carrier::Connection(Box::new(connection)))
             }
-            Transport::Datagrams(params) => datagrams(params, socket),
-            Transport::Direct { largest } => datagrams(&frame_params(*largest), None),
+            FlowTransport::Datagrams(params) => datagrams(params, socket),
+            FlowTransport::Direct { largest } => datagrams(&frame_params(*largest), None),
         };
         match carrier {
             Ok(carrier) => self.carrier = carrier,

@@ -18,7 +18,7 @@ mod flow;
 mod shaper;
 
 use crate::agenda::Deadlines;
-use crate::plan::{DatagramOptions, FlowPlan, PlanError, Transport};
+use crate::plan::{DatagramOptions, FlowPlan, FlowTransport, PlanError};
 use crate::report::{SenderReport, Window, interval_at};
 use crate::{TrafficError, report};
 use ceiling::Ceiling;
@@ -273,7 +273,7 @@ impl Work {
 /// Checks that the network namespace requests ECN if a TCP flow needs it. A socket has no such option.
 pub(crate) fn check_ecn<'p>(mut plans: impl Iterator<Item = &'p FlowPlan>) -> Result<(), PlanError> {
     const SETTING: &str = "/proc/sys/net/ipv4/tcp_ecn";
-    let Some(plan) = plans.find(|plan| plan.ecn && matches!(plan.transport, Transport::Tcp(_))) else {
+    let Some(plan) = plans.find(|plan| plan.ecn && matches!(plan.transport, FlowTransport::Tcp(_))) else {
         return Ok(());
     };
     let is = std::fs::read_to_string(SETTING).unwrap_or_default();

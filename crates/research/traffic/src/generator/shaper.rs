@@ -1,7 +1,7 @@
 //! Rate control of a flow below its application (QUANTA section 5): datagrams wait in a queue of limited length, which
 //! empties at a given rate, as through the shaper of a reservation.
 
-use crate::plan::{FlowPlan, RateShaper, Transport};
+use crate::plan::{FlowPlan, FlowTransport, RateShaper};
 use cutline_transport::wire::PacketDeparture;
 use cutline_units::{Bytes, Instant, Serializer};
 use cutline_wire::direct::{CHECKSUM, HEADER};
@@ -46,7 +46,7 @@ struct PacketSizes {
 impl PacketSizes {
     fn new(plan: &FlowPlan, mtu: u32) -> Self {
         let version = usize::from(plan.to.is_ipv6());
-        let is_direct = matches!(plan.transport, Transport::Direct { .. });
+        let is_direct = matches!(plan.transport, FlowTransport::Direct { .. });
         Self { mtu: mtu.into(), ip: IP[version], fragment: FRAGMENT[version], is_direct }
     }
 

@@ -1,7 +1,7 @@
 //! End that requests the run: opens the connections of the flows that the receiver sends, and proves its paths.
 
 use crate::header::{PROOF, Preamble, Proof, Step};
-use crate::plan::{FlowPlan, TcpOptions, Transport};
+use crate::plan::{FlowPlan, FlowTransport, TcpOptions};
 use crate::socket::{connect_to_receive, finish_connecting, receive_datagrams};
 use cutline_sys::now;
 use cutline_sys::reactor::{EventFlags, Reactor};
@@ -40,11 +40,11 @@ pub(crate) fn call(
     for plan in plans {
         let failed = |error: String| format!("flow {:?}: {error}", plan.name);
         match &plan.transport {
-            Transport::Tcp(options) => {
+            FlowTransport::Tcp(options) => {
                 connecting.push((plan, connect_to_receive(plan, options).map_err(failed)?));
             }
             // Those over frames are never reverse.
-            Transport::Datagrams(_) | Transport::Direct { .. } => {
+            FlowTransport::Datagrams(_) | FlowTransport::Direct { .. } => {
                 let socket = receive_datagrams(plan).map_err(failed)?;
                 paths.push(Path { plan, socket, nonce: None, is_proven: false });
             }
@@ -62,7 +62,7 @@ pub(crate) fn call(
 }
 
 fn introduce(plan: &FlowPlan, socket: &OwnedFd, token: u64) -> io::Result<()> {
-    let Transport::Tcp(TcpOptions { .. }) = plan.transport else { return Ok(()) };
+    let FlowTransport::Tcp(TcpOptions { .. }) = plan.transport else { return Ok(()) };
     let preamble =
         Preamble { flow: plan.id, notify: false, reverse: true, dscp: plan.dscp, receive_buffer: 0, token };
     // The buffer of a new connection has room for so few bytes.

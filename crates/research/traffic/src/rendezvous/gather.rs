@@ -1,7 +1,7 @@
 //! The receiver of the session: collects the connections and the proven addresses of the flows that it sends.
 
 use crate::header::{PREAMBLE, PROOF, Preamble, Proof, Step};
-use crate::plan::{FlowPlan, Transport};
+use crate::plan::{FlowPlan, FlowTransport};
 use crate::socket::path;
 use cutline_sys::now;
 use cutline_sys::reactor::{LONGEST_WAIT, PollFd, PollFlags, wait};
@@ -65,7 +65,7 @@ impl Gathering {
         peer: IpAddr,
     ) -> Self {
         let of = |tcp: bool| {
-            let has = move |plan: &&FlowPlan| matches!(plan.transport, Transport::Tcp(_)) == tcp;
+            let has = move |plan: &&FlowPlan| matches!(plan.transport, FlowTransport::Tcp(_)) == tcp;
             plans.iter().filter(has).map(|plan| plan.id).collect()
         };
         Self {
