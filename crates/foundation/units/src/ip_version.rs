@@ -39,6 +39,7 @@ mod tests {
         let mapped = "::ffff:192.0.2.1".parse().expect("an address");
         assert_eq!(IpVersion::of(IpAddr::from([192, 0, 2, 1])), IpVersion::V4);
         assert_eq!(IpVersion::of(mapped), IpVersion::V6, "the packet has a header of IPv6");
+        // RFC 791 section 3.1, RFC 8200 section 3.
         assert_eq!([IpVersion::V4, IpVersion::V6].map(IpVersion::header_bytes), [20, 40]);
     }
 }
