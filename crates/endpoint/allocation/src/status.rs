@@ -1,103 +1,98 @@
 //! Status of the resource manager, as a document: capacities, users, flows, paths and counters.
 
+use cutline_records::record;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
-/// Status of the resource manager of a host.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ManagerStatus {
-    /// Time since the start of the process, s.
-    pub elapsed_s: f64,
-    /// Flows of an earlier process that this process has taken over since its start.
-    pub taken_over: u64,
-    /// Capacities with their use.
-    pub capacities: Vec<CapacityStatus>,
-    /// Users with flows. A client that is not root sees only its own user.
-    pub users: Vec<UserStatus>,
-    /// Flows, oldest first. A client that is not root sees only those of its own user.
-    pub flows: Vec<FlowStatus>,
-    /// Paths whose managers exchange summaries.
-    pub paths: Vec<PathStatus>,
-    /// Interfaces whose flows the kernel schedules by class.
-    #[serde(default)]
-    pub kernel_classes: Vec<InterfaceClassesStatus>,
-    /// Flows of all users.
-    pub all_flows: u64,
-    /// Clients that are connected.
-    pub clients: u64,
-    /// Clients that were refused, because the largest number was connected.
-    pub refused_clients: u64,
-    /// Counters since the resource manager began, also in earlier processes.
-    pub counters: ManagerCounters,
-}
+record! {
+    schema is a feature;
 
-/// Classes of the kernel's traffic control on an interface.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct InterfaceClassesStatus {
-    /// Name of the interface.
-    pub interface: String,
-    /// Reason why the classes are not there, or not as the flows need them; null if they are.
-    pub problem: Option<String>,
-    /// The classes. One without flows is absent.
-    pub classes: Vec<KernelClassStatus>,
-}
+    /// Status of the resource manager of a host.
+    #[derive(Deserialize)]
+    pub struct ManagerStatus {
+        elapsed_s: f64, counter("s"), "Time since the start of the process.";
+        taken_over: u64, counter("flows"), "Flows of an earlier process that this process has taken over since its start.";
+        capacities: Vec<CapacityStatus>, part, "Capacities with their use.";
+        users: Vec<UserStatus>, part, "Users with flows. A client that is not root sees only its own user.";
+        flows: Vec<FlowStatus>, part, "Flows, oldest first. A client that is not root sees only those of its own user.";
+        paths: Vec<PathStatus>, part, "Paths whose managers exchange summaries.";
+        #[serde(default)]
+        kernel_classes: Vec<InterfaceClassesStatus>, part, "Interfaces whose flows the kernel schedules by class.";
+        all_flows: u64, gauge("flows"), "Flows of all users.";
+        clients: u64, gauge("clients"), "Clients that are connected.";
+        refused_clients: u64, counter("clients"), "Clients that were refused, because the largest number was connected.";
+        counters: ManagerCounters, part, "Counters since the resource manager began, also in earlier processes.";
+    }
 
-/// A class of the kernel's traffic control.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct KernelClassStatus {
-    /// The class: `real-time`, `time-shared`, or `other` for all other traffic.
-    pub class: String,
-    /// Number of its flows.
-    pub flows: u64,
-    /// Rate at which it is served before traffic that exceeds a rate, bit/s; 0 for other traffic, which has a hundredth of the interface.
-    pub rate_bps: u64,
-    /// Packets sent since the class was made.
-    pub sent_packets: u64,
-    /// Bytes of the packets, with the headers of the link.
-    pub sent_bytes: u64,
-    /// Packets of them that exceeded the rate, and took turns with other traffic.
-    pub excess_packets: u64,
-    /// Packets that were dropped because too many waited.
-    pub dropped_packets: u64,
-    /// Packets that wait.
-    pub waiting_packets: u64,
-}
+    /// Classes of the kernel's traffic control on an interface.
+    #[derive(Eq, Deserialize)]
+    pub struct InterfaceClassesStatus {
+        interface: String, label, "Name of the interface.";
+        problem: Option<String>, label, "Reason why the classes are not there, or not as the flows need them; null if they are.";
+        classes: Vec<KernelClassStatus>, part, "The classes. One without flows is absent.";
+    }
 
-/// Capacity with its use.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct CapacityStatus {
-    /// The resource: `tcp`, `datagrams`, `combined`, `cpu`, or the name of an interface.
-    pub resource: String,
-    /// Unit of the amounts: bit/s, or millionths of a CPU.
-    pub unit: String,
-    /// The capacity.
-    pub capacity: u64,
-    /// Part of the capacity that reservations of RSVP hold.
-    pub reserved: u64,
-    /// Part of the capacity that is promised to flows.
-    pub promised: u64,
-    /// Part of the capacity that flows may use now.
-    pub in_use: u64,
-}
+    /// A class of the kernel's traffic control.
+    #[derive(Eq, Deserialize)]
+    pub struct KernelClassStatus {
+        class: String, label, "The class: `real-time`, `time-shared`, or `other` for all other traffic.";
+        flows: u64, gauge("flows"), "Number of its flows.";
+        rate_bps: u64, gauge("bit/s"), "Rate at which it is served before traffic that exceeds a rate; 0 for other traffic, which has a hundredth of the interface.";
+        sent_packets: u64, counter("packets"), "Packets sent since the class was made.";
+        sent_bytes: u64, counter("B"), "Bytes of the packets, with the headers of the link.";
+        excess_packets: u64, counter("packets"), "Packets of them that exceeded the rate, and took turns with other traffic.";
+        dropped_packets: u64, counter("packets"), "Packets that were dropped because too many waited.";
+        waiting_packets: u64, gauge("packets"), "Packets that wait.";
+    }
 
-/// User with flows.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct UserStatus {
-    /// The user's number.
-    pub uid: u32,
-    /// Weight among users.
-    pub weight: u32,
-    /// Number of flows.
-    pub flows: u64,
-    /// Rate that is promised to the user's flows, bit/s.
-    pub promised_bps: u64,
-    /// Rate that the user's flows may use now, bit/s.
-    pub granted_bps: u64,
+    /// Capacity with its use.
+    #[derive(Deserialize)]
+    pub struct CapacityStatus {
+        resource: String, label, "The resource: `tcp`, `datagrams`, `combined`, `cpu`, or the name of an interface.";
+        unit: String, label, "Unit of the amounts: bit/s, or millionths of a CPU.";
+        capacity: u64, gauge, "The capacity.";
+        reserved: u64, gauge, "Part of the capacity that reservations of RSVP hold.";
+        promised: u64, gauge, "Part of the capacity that is promised to flows.";
+        in_use: u64, gauge, "Part of the capacity that flows may use now.";
+    }
+
+    /// User with flows.
+    #[derive(Deserialize)]
+    pub struct UserStatus {
+        uid: u32, label, "The user's number.";
+        weight: u32, gauge, "Weight among users.";
+        flows: u64, gauge("flows"), "Number of flows.";
+        promised_bps: u64, gauge("bit/s"), "Rate that is promised to the user's flows.";
+        granted_bps: u64, gauge("bit/s"), "Rate that the user's flows may use now.";
+    }
+
+    /// Path whose managers exchange summaries.
+    #[derive(Deserialize)]
+    pub struct PathStatus {
+        path: u64, label, "Number of the path.";
+        host: u64, label, "This host's number.";
+        coordinator: u64, label, "Number of the coordinating host.";
+        epoch: u64, label, "Number of the last decision.";
+        cutoff: f64, gauge("ranks"), "Extent to which flows are lowered: 0 not at all, 16 to their minima.";
+        hosts: Vec<HostStatus>, part, "Hosts of the path.";
+        lowered: u64, counter("times"), "Times that flows were lowered by this host as the coordinator.";
+        raised: u64, counter("times"), "Times that flows were raised by this host as the coordinator.";
+        sent: u64, counter("datagrams"), "Datagrams that were sent.";
+        received: u64, counter("datagrams"), "Datagrams that were received and used.";
+        forged: u64, counter("datagrams"), "Datagrams that were dropped, because their tag was wrong.";
+        refused: u64, counter("datagrams"), "Datagrams that were dropped, because they were old or malformed, or came too fast.";
+    }
+
+    /// Counters of the resource manager.
+    #[derive(Copy, Eq, Deserialize)]
+    pub struct ManagerCounters {
+        admitted: u64, counter("requests"), "Requests that were admitted with the desired rate.";
+        reduced: u64, counter("requests"), "Requests that were admitted with less than the desired rate.";
+        refused: u64, counter("requests"), "Requests that were refused.";
+        released: u64, counter("flows"), "Flows that ended because their client released them, or disconnected.";
+        revoked: u64, counter("flows"), "Flows that were revoked because capacities shrank.";
+        expired: u64, counter("flows"), "Flows that were revoked because nothing was reported for the length of a lease.";
+    }
 }
 
 /// Flow of a user.
@@ -148,36 +143,6 @@ pub struct FlowStatus {
     pub ahead: Option<f64>,
 }
 
-/// Path whose managers exchange summaries.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct PathStatus {
-    /// Number of the path.
-    pub path: u64,
-    /// This host's number.
-    pub host: u64,
-    /// Number of the coordinating host.
-    pub coordinator: u64,
-    /// Number of the last decision.
-    pub epoch: u64,
-    /// Extent to which flows are lowered, in ranks: 0 not at all, 16 to their minima.
-    pub cutoff: f64,
-    /// Hosts of the path.
-    pub hosts: Vec<HostStatus>,
-    /// Times that flows were lowered by this host as the coordinator.
-    pub lowered: u64,
-    /// Times that flows were raised by this host as the coordinator.
-    pub raised: u64,
-    /// Datagrams that were sent.
-    pub sent: u64,
-    /// Datagrams that were received and used.
-    pub received: u64,
-    /// Datagrams that were dropped, because their tag was wrong.
-    pub forged: u64,
-    /// Datagrams that were dropped, because they were old or malformed, or came too fast.
-    pub refused: u64,
-}
-
 /// Another host of a path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -189,22 +154,4 @@ pub struct HostStatus {
     pub address: SocketAddr,
     /// True if a summary of the host was received in the last seconds.
     pub is_heard: bool,
-}
-
-/// Counters of the resource manager.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ManagerCounters {
-    /// Requests that were admitted with the desired rate.
-    pub admitted: u64,
-    /// Requests that were admitted with less than the desired rate.
-    pub reduced: u64,
-    /// Requests that were refused.
-    pub refused: u64,
-    /// Flows that ended because their client released them, or disconnected.
-    pub released: u64,
-    /// Flows that were revoked because capacities shrank.
-    pub revoked: u64,
-    /// Flows that were revoked because nothing was reported for the length of a lease.
-    pub expired: u64,
 }

@@ -2,66 +2,76 @@
 
 use crate::demand::Flow;
 use cutline_flow::TrafficSpec;
+use cutline_records::record;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
 
-/// Status of `cutlined`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Status {
-    /// Time since its start, s.
-    pub elapsed_s: f64,
-    /// Its interfaces.
-    pub interfaces: Vec<InterfaceStatus>,
-    /// The sessions: packets to one destination, with their senders and reservations.
-    pub sessions: Vec<SessionStatus>,
-    /// Reservations of applications at this host alone (`local`).
-    pub local: Vec<LocalStatus>,
-    /// Clients that are connected.
-    pub clients: u64,
-    /// Clients that were refused, because the largest number was connected.
-    pub refused_clients: u64,
-    /// Messages that were dropped because standard error could not be written.
-    pub dropped_output: u64,
-    /// Counters of the protocol since the start.
-    pub counters: ProtocolCounters,
-}
+record! {
+    schema is a feature;
 
-/// An interface.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct InterfaceStatus {
-    /// Its name.
-    pub name: String,
-    /// Its number in the kernel; null while it is absent.
-    #[serde(default)]
-    pub index: Option<u32>,
-    /// Its address in messages; null while the interface is absent, or has none.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
-    pub address: Option<IpAddr>,
-    /// Installer of reservations there: `tc`, `router` or `none`.
-    pub control: String,
-    /// Reason why the interface accepts no reservations, or its reservations are not in effect, at this time; null if there is none.
-    pub problem: Option<String>,
-    /// The rate of its link, bit/s.
-    pub rate_bps: u64,
-    /// Rate that can be reserved, bit/s; null if the traffic of the interface is not controlled, or the interface has
-    /// never been present.
-    pub reservable_bps: Option<u64>,
-    /// Reserved rate, bit/s.
-    pub reserved_bps: Option<u64>,
-    /// Number of reservations.
-    pub reservations: Option<u64>,
-    /// Packets that have left as part of a present reservation.
-    pub reserved_packets: u64,
-    /// Bytes of these packets, as the installer counts them.
-    pub reserved_bytes: u64,
-    /// Packets of these reservations that exceeded them and became best effort. Traffic control counts them in `reserved_packets`, too.
-    pub excess_packets: u64,
-    /// Packets of these reservations that were dropped.
-    pub dropped_packets: u64,
-    /// True if messages are authenticated.
-    pub is_authenticated: bool,
+    /// Status of `cutlined`.
+    #[derive(Deserialize)]
+    pub struct Status {
+        elapsed_s: f64, counter("s"), "Time since its start.";
+        interfaces: Vec<InterfaceStatus>, part, "Its interfaces.";
+        sessions: Vec<SessionStatus>, part, "The sessions: packets to one destination, with their senders and reservations.";
+        local: Vec<LocalStatus>, part, "Reservations of applications at this host alone (`local`).";
+        clients: u64, gauge("clients"), "Clients that are connected.";
+        refused_clients: u64, counter("clients"), "Clients that were refused, because the largest number was connected.";
+        dropped_output: u64, counter("messages"), "Messages that were dropped because standard error could not be written.";
+        counters: ProtocolCounters, part, "Counters of the protocol since the start.";
+    }
+
+    /// An interface.
+    #[derive(Deserialize)]
+    pub struct InterfaceStatus {
+        name: String, label, "Its name.";
+        #[serde(default)]
+        index: Option<u32>, label, "Its number in the kernel; null while it is absent.";
+        #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+        address: Option<IpAddr>, label, "Its address in messages; null while the interface is absent, or has none.";
+        control: String, label, "Installer of reservations there: `tc`, `router` or `none`.";
+        problem: Option<String>, label, "Reason why the interface accepts no reservations, or its reservations are not in effect, at this time; null if there is none.";
+        rate_bps: u64, gauge("bit/s"), "The rate of its link.";
+        reservable_bps: Option<u64>, gauge("bit/s"), "Rate that can be reserved; null if the traffic of the interface is not controlled, or the interface has never been present.";
+        reserved_bps: Option<u64>, gauge("bit/s"), "Reserved rate.";
+        reservations: Option<u64>, gauge("reservations"), "Number of reservations.";
+        reserved_packets: u64, gauge("packets"), "Packets that have left as part of a present reservation.";
+        reserved_bytes: u64, gauge("B"), "Bytes of these packets, as the installer counts them.";
+        excess_packets: u64, gauge("packets"), "Packets of these reservations that exceeded them and became best effort. Traffic control counts them in `reserved_packets`, too.";
+        dropped_packets: u64, gauge("packets"), "Packets of these reservations that were dropped.";
+        is_authenticated: bool, label, "True if messages are authenticated.";
+    }
+
+    /// Counters of the protocol.
+    #[derive(Eq, Deserialize)]
+    pub struct ProtocolCounters {
+        sent: Vec<MessageCount>, part, "Messages sent, by type.";
+        sent_bytes: u64, counter("B"), "Bytes sent, without the headers of IP and UDP.";
+        sent_again: u64, counter("messages"), "Messages sent again because no acknowledgement came.";
+        unsent: u64, counter("messages"), "Messages that the kernel refused to send.";
+        overflowed: u64, counter("messages"), "Messages that were lost because the receive buffer was full.";
+        received: Vec<MessageCount>, part, "Messages received and understood, by type.";
+        malformed: u64, counter("messages"), "Messages that were malformed.";
+        without_integrity: u64, counter("messages"), "Messages without the required authentication.";
+        unknown_key: u64, counter("messages"), "Messages with an unknown key.";
+        forged: u64, counter("messages"), "Messages with a wrong digest.";
+        replayed: u64, counter("messages"), "Messages that were repeated or too old.";
+        unproven: u64, counter("messages"), "Messages of neighbours that have not yet proved that their messages are recent.";
+        misplaced: u64, counter("messages"), "Messages at an interface or by a carrier that is not used, or about state of an interface where they did not arrive.";
+        not_admitted: u64, counter("reservations"), "Reservations that were refused because there was no room.";
+        not_installed: u64, counter("reservations"), "Reservations that could not be installed.";
+        expired: u64, counter("states"), "States that expired because they were not refreshed.";
+        evicted: u64, counter("paths"), "Paths that ended because there was no room for newer ones.";
+        full: u64, counter("refusals"), "Number of refusals because of a limit.";
+    }
+
+    /// Number of messages of a type.
+    #[derive(Eq, Deserialize)]
+    pub struct MessageCount {
+        message: String, label, "The type, such as `Path`.";
+        count: u64, counter("messages"), "Number of messages.";
+    }
 }
 
 /// A session.
@@ -128,56 +138,4 @@ pub struct LocalStatus {
     pub bucket: TrafficSpec,
     /// The interface; null without a route, and after a refusal.
     pub interface: Option<String>,
-}
-
-/// Counters of the protocol.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ProtocolCounters {
-    /// Messages sent, by type.
-    pub sent: Vec<MessageCount>,
-    /// Bytes sent, without the headers of IP and UDP.
-    pub sent_bytes: u64,
-    /// Messages sent again because no acknowledgement came.
-    pub sent_again: u64,
-    /// Messages that the kernel refused to send.
-    pub unsent: u64,
-    /// Messages that were lost because the receive buffer was full.
-    pub overflowed: u64,
-    /// Messages received and understood, by type.
-    pub received: Vec<MessageCount>,
-    /// Messages that were malformed.
-    pub malformed: u64,
-    /// Messages without the required authentication.
-    pub without_integrity: u64,
-    /// Messages with an unknown key.
-    pub unknown_key: u64,
-    /// Messages with a wrong digest.
-    pub forged: u64,
-    /// Messages that were repeated or too old.
-    pub replayed: u64,
-    /// Messages of neighbours that have not yet proved that their messages are recent.
-    pub unproven: u64,
-    /// Messages at an interface or by a carrier that is not used, or about state of an interface where they did not arrive.
-    pub misplaced: u64,
-    /// Reservations that were refused because there was no room.
-    pub not_admitted: u64,
-    /// Reservations that could not be installed.
-    pub not_installed: u64,
-    /// States that expired because they were not refreshed.
-    pub expired: u64,
-    /// Paths that ended because there was no room for newer ones.
-    pub evicted: u64,
-    /// Number of refusals because of a limit.
-    pub full: u64,
-}
-
-/// Number of messages of a type.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct MessageCount {
-    /// The type, such as `Path`.
-    pub message: String,
-    /// Number of messages.
-    pub count: u64,
 }
