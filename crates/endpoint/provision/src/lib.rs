@@ -13,12 +13,12 @@
 //! which users may ask. Requests of a client end with its connection, so a killed application leaves nothing behind.
 //!
 //! ```no_run
-//! use cutline_provision::{Access, Demand, Flow, Transport, open};
+//! use cutline_provision::{Access, Demand, Flow, TransportProtocol, open};
 //! use cutline_flow::TrafficSpec;
 //! use cutline_units::{Bytes, Duration, Rate};
 //!
 //! let flow = Flow {
-//!     transport: Transport::Udp,
+//!     transport: TransportProtocol::Udp,
 //!     source: "10.0.1.2:5000".parse()?,
 //!     destination: "10.0.2.2:5000".parse()?,
 //! };
