@@ -3,9 +3,9 @@
 use crate::arguments::duration;
 use crate::class_args::ClassArgs;
 use crate::exit::Failure;
-use crate::outlets::Outlets;
 use crate::output_file::OutputFile;
 use crate::screen::SCREEN;
+use crate::service_output::ServiceOutput;
 use crate::table::{Table, cells, number, titles};
 use crate::{interrupt, output};
 use clap::ValueEnum;
@@ -15,7 +15,7 @@ use cutline_gateway::{
     Limits, Plan, ProgramTransport,
 };
 use cutline_params::Choice as _;
-use cutline_service::{Outlet, Pen, Written};
+use cutline_service::{FlushResult, OutputQueue, OutputSender};
 use cutline_socket::QosOptions;
 use cutline_sys::address::{self, AddressError};
 use cutline_sys::resources;
@@ -131,42 +131,40 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     // Each connection takes two, and each that waits at the door one. Their buffers come and go.
     resources::allow_most_descriptors();
     resources::return_large_blocks();
-    let outlets = Outlets::new(Arc::clone(&stop));
+    let out = ServiceOutput::new(Arc::clone(&stop));
     let recording = record.map(|file| {
-        let outlet = Outlet::with_room(RECORD_ROOM, &file, SCREEN, |lines: String| lines);
-        (Recording { pen: outlet.pen(), lines: String::new() }, outlet)
+        let queue = OutputQueue::with_capacity(RECORD_ROOM, &file, SCREEN, |lines: String| lines);
+        (Recording { sender: queue.sender(), lines: String::new() }, queue)
     });
     let (recording, record): (Option<Box<dyn Write + Send>>, _) = match recording {
-        Some((recording, outlet)) => (Some(Box::new(recording)), Some(outlet)),
+        Some((recording, queue)) => (Some(Box::new(recording)), Some(queue)),
         None => (None, None),
     };
-    let messages = outlets.messages();
+    let messages = out.messages();
     let tell = move |message: &str| {
         // One that finds no room is counted.
-        let _counted = messages.give(message.to_owned());
+        let _counted = messages.try_send(message.to_owned());
     };
     let gateway = Gateway::start(&plan, recording, Box::new(tell))?;
     if !args.quiet {
-        announce(&plan, gateway.addresses(), &outlets);
+        announce(&plan, gateway.addresses(), &out);
     }
     let until = args.duration.map(|time| time::Instant::now() + time::Duration::from_nanos(time.as_nanos()));
     while !stop.load(Ordering::Relaxed) && until.is_none_or(|until| time::Instant::now() < until) {
         std::thread::sleep(LOOK_EVERY);
     }
     let mut document = gateway.stop();
-    if let Some(outlet) = record {
-        let unwritten = match outlet.finish(None, RECORD_PATIENCE) {
-            (Written::Failed(error), _) => Some(error.to_string()),
-            (Written::Waiting, _) => Some("it is not read".to_owned()),
-            (Written::Done, dropped) => (dropped > 0).then(|| "it was not read fast enough".to_owned()),
+    if let Some(queue) = record {
+        let unwritten = match queue.finish(None, RECORD_PATIENCE) {
+            (FlushResult::Failed(error), _) => Some(error.to_string()),
+            (FlushResult::Incomplete, _) => Some("it is not read".to_owned()),
+            (FlushResult::Complete, dropped) => {
+                (dropped > 0).then(|| "it was not read fast enough".to_owned())
+            }
         };
         document.record_error = document.record_error.or(unwritten);
     }
-    outlets.finish(Some(if args.json {
-        output::json(&document)
-    } else {
-        output::wrapped(&text(&document))
-    }))?;
+    out.finish(Some(if args.json { output::json(&document) } else { output::wrapped(&text(&document)) }))?;
     match (&document.record_error, &args.record) {
         (Some(error), Some(file)) => {
             Err(Failure::Failed(format!("{} was not written whole: {error}", Printable(file.display()))))
@@ -177,7 +175,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
 
 /// The file of --record, whose lines another thread writes.
 struct Recording {
-    pen: Pen<String>,
+    sender: OutputSender<String>,
     /// Lines that are not passed on yet.
     lines: String,
 }
@@ -200,7 +198,7 @@ impl Write for Recording {
 
     fn flush(&mut self) -> std::io::Result<()> {
         let lines = std::mem::take(&mut self.lines);
-        if lines.is_empty() || self.pen.give(lines) {
+        if lines.is_empty() || self.sender.try_send(lines) {
             return Ok(());
         }
         Err(std::io::Error::other("it is not read, or cannot be written"))
@@ -264,20 +262,20 @@ impl Args {
 }
 
 /// Prints the routes, and the hosts that can use them.
-fn announce(plan: &Plan, addresses: &[SocketAddr], outlets: &Outlets) {
+fn announce(plan: &Plan, addresses: &[SocketAddr], out: &ServiceOutput) {
     for (route, address) in plan.routes.iter().zip(addresses) {
         let transport = route.transport.name();
-        outlets.say(format!("{transport} {address} goes to {}", Printable(&route.to)));
+        out.say(format!("{transport} {address} goes to {}", Printable(&route.to)));
     }
     let is_open = addresses.iter().any(|address| !address.ip().to_canonical().is_loopback());
     if is_open && plan.side == GatewaySide::Far && !plan.options.has_key() {
-        outlets.say(
+        out.say(
             "warning: every host that can reach this gateway can reach the server: --key-file requires a key"
                 .to_owned(),
         );
     }
     if is_open && plan.side == GatewaySide::Near {
-        outlets.say(
+        out.say(
             "warning: every host that can reach this gateway can reach the server behind the far one"
                 .to_owned(),
         );

@@ -38,8 +38,6 @@ mod manuals;
 mod message;
 #[cfg(feature = "machine")]
 mod monitor;
-#[cfg(feature = "machine")]
-mod outlets;
 mod output;
 mod output_file;
 #[cfg(feature = "charts")]
@@ -68,6 +66,8 @@ mod scenario_args;
 mod schema;
 mod screen;
 mod selection_args;
+#[cfg(feature = "machine")]
+mod service_output;
 mod spec;
 #[cfg(feature = "studies")]
 mod study_arg;

@@ -2,7 +2,7 @@
 
 use crate::exit::Failure;
 use crate::interrupt;
-use crate::outlets::Outlets;
+use crate::service_output::ServiceOutput;
 use cutline_monitor::{
     CollectorOptions, DEFAULT_LISTEN, DEFAULT_QUERY_SOCKET, HostMonitor, KernelQueueReader, MonitorError,
     MonitorOptions, PublicationLimits, WebOptions, token,
@@ -98,27 +98,27 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     };
     let monitor = HostMonitor::start(MonitorOptions { collector, web })?;
     let stop = interrupt::cancel_flag(String::new())?;
-    let outlets = Outlets::new(Arc::clone(&stop));
-    let pen = outlets.messages();
+    let out = ServiceOutput::new(Arc::clone(&stop));
+    let sender = out.messages();
     let say = move |said| {
-        let _counted = pen.give(said);
+        let _counted = sender.try_send(said);
     };
     let start = |options| SnmpService::start(options, Arc::clone(monitor.host()), say);
     let snmp = snmp.as_ref().map(start).transpose()?;
     if let Some(at) = snmp.as_ref().and_then(SnmpService::address) {
-        outlets.say(format!("the SNMP agent listens at {at}"));
+        out.say(format!("the SNMP agent listens at {at}"));
     }
     if let Some(at) = monitor.page() {
-        outlets.say(format!("the page is at http://{at}/, the metrics are at http://{at}/metrics"));
+        out.say(format!("the page is at http://{at}/, the metrics are at http://{at}/metrics"));
     }
-    outlets.say(format!("programs publish to {}", Printable(args.publish_socket.display())));
+    out.say(format!("programs publish to {}", Printable(args.publish_socket.display())));
     while !stop.load(Ordering::Relaxed) && monitor.is_at_work() {
         std::thread::sleep(CHECK_EVERY);
     }
     let has_failed = !stop.load(Ordering::Relaxed);
     drop(snmp);
     drop(monitor);
-    outlets.finish(None)?;
+    out.finish(None)?;
     if has_failed {
         return Err(Failure::Failed("the monitor has ended: descriptors cannot be waited for".to_owned()));
     }

@@ -1,6 +1,6 @@
 //! Filter of text for a terminal.
 //!
-//! All output goes through [`crate::output`], [`crate::message`] or the outlets of services ([`crate::outlets`]): clippy refuses other ways
+//! All output goes through [`crate::output`], [`crate::message`] or the output of services ([`crate::service_output`]): clippy refuses other ways
 //! (clippy.toml). Control characters of terminals are escaped, other than line ends and [`STYLES`]. A foreign text on a
 //! line is a [`Printable`](cutline_text::Printable) in addition, because line ends stay here.
 

@@ -5,13 +5,13 @@ use crate::exit::Failure;
 use crate::output;
 use crate::screen::SCREEN;
 use cutline_router_service::{Listener, Statistics};
-use cutline_service::{Outlet, Written};
+use cutline_service::{FlushResult, OutputQueue};
 use cutline_units::Duration;
 
 /// Prints statistics on stdout, and messages on stderr. Neither holds up the router.
 pub struct Printer {
-    statistics: Outlet<Report>,
-    messages: Outlet<String>,
+    statistics: OutputQueue<Report>,
+    messages: OutputQueue<String>,
     /// The output at the end.
     end: Option<Report>,
 }
@@ -40,17 +40,17 @@ impl Printer {
             }
             Report::End(now) => output::wrapped(&text::whole(&now, None)),
         };
-        #[expect(clippy::disallowed_methods, reason = "an outlet escapes")]
+        #[expect(clippy::disallowed_methods, reason = "the queue escapes them")]
         let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
-        let statistics = Outlet::new(stdout, SCREEN, render);
-        let messages = Outlet::new(stderr, SCREEN, |message: String| message + "\n");
+        let statistics = OutputQueue::new(stdout, SCREEN, render);
+        let messages = OutputQueue::new(stderr, SCREEN, |message: String| message + "\n");
         Self { statistics, messages, end: None }
     }
 
     /// Prints a message.
     pub fn say(&self, message: String) {
         // One that finds no room is counted.
-        let _counted = self.messages.give(message);
+        let _counted = self.messages.try_send(message);
     }
 
     /// Waits for a limited time until everything is printed.
@@ -61,23 +61,23 @@ impl Printer {
         let Self { statistics, messages, end } = self;
         let (written, dropped) = statistics.finish(end, PATIENCE);
         let last = match &written {
-            Written::Waiting => Some("stdout is not read".to_owned()),
-            Written::Done if dropped > 0 => Some(format!("stdout: {dropped} documents were dropped")),
-            Written::Done | Written::Failed(_) => None,
+            FlushResult::Incomplete => Some("stdout is not read".to_owned()),
+            FlushResult::Complete if dropped > 0 => Some(format!("stdout: {dropped} documents were dropped")),
+            FlushResult::Complete | FlushResult::Failed(_) => None,
         };
         messages.finish(last, PATIENCE);
         match written {
-            Written::Failed(error) => Err(Failure::Failed(format!(
+            FlushResult::Failed(error) => Err(Failure::Failed(format!(
                 "cannot write to stdout: {error}; {dropped} documents were dropped"
             ))),
-            Written::Done | Written::Waiting => Ok(()),
+            FlushResult::Complete | FlushResult::Incomplete => Ok(()),
         }
     }
 }
 
 impl Listener for Printer {
     fn interval(&mut self, now: Statistics) {
-        let _counted = self.statistics.give(Report::Interval(now));
+        let _counted = self.statistics.try_send(Report::Interval(now));
     }
 
     fn reloaded(&mut self, result: Result<(), String>, summary: &str) {

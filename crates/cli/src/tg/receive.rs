@@ -3,7 +3,7 @@
 use super::tables;
 use crate::arguments::{duration, rate};
 use crate::exit::Failure;
-use crate::outlets::Outlets;
+use crate::service_output::ServiceOutput;
 use crate::{interrupt, output};
 use cutline_sys::address::{self, AddressError, ZonedIp};
 use cutline_traffic::ReceiveDocument;
@@ -76,23 +76,28 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     if let Some(time) = args.duration {
         end_after(time, &stop);
     }
-    let outlets = Outlets::new(Arc::clone(&stop));
-    announce(args, &receiver.addresses()?, &outlets);
-    let served = serve(args, &mut receiver, &stop, &outlets);
-    let printed = outlets.finish(None);
+    let out = ServiceOutput::new(Arc::clone(&stop));
+    announce(args, &receiver.addresses()?, &out);
+    let served = serve(args, &mut receiver, &stop, &out);
+    let printed = out.finish(None);
     served.and(printed)
 }
 
-fn serve(args: &Args, receiver: &mut Receiver, stop: &AtomicBool, outlets: &Outlets) -> Result<(), Failure> {
+fn serve(
+    args: &Args,
+    receiver: &mut Receiver,
+    stop: &AtomicBool,
+    out: &ServiceOutput,
+) -> Result<(), Failure> {
     while let Some(session) = receiver.session(stop)? {
-        print(args, &session, outlets);
+        print(args, &session, out);
         if args.once {
             let failed = || Failure::Failed(format!("the sender {} stopped before its end", session.peer));
             return if session.error.is_none() { Ok(()) } else { Err(failed()) };
         }
     }
     if receiver.refused() > 0 {
-        outlets.say(format!("{} connections were refused", receiver.refused()));
+        out.say(format!("{} connections were refused", receiver.refused()));
     }
     Ok(())
 }
@@ -125,16 +130,16 @@ fn bind(args: &Args) -> Result<Receiver, Failure> {
 }
 
 /// Prints the address of the receiver, and the hosts that can reach it.
-fn announce(args: &Args, addresses: &[SocketAddr], outlets: &Outlets) {
+fn announce(args: &Args, addresses: &[SocketAddr], out: &ServiceOutput) {
     let shown: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
-    outlets.say(format!("listening at {}", shown.join(" and ")));
+    out.say(format!("listening at {}", shown.join(" and ")));
     let is_local = addresses.iter().all(|address| address.ip().to_canonical().is_loopback());
     if args.listen.address.is_none() {
-        outlets.say("only this host can send to it: --listen :: listens at all addresses".to_owned());
+        out.say("only this host can send to it: --listen :: listens at all addresses".to_owned());
     } else if !is_local && args.key_file.is_none() {
         let who =
             if args.allow.is_empty() { "every host that can reach it" } else { "every allowed address" };
-        outlets.say(format!("warning: {who} can start a measurement: --key-file requires a key"));
+        out.say(format!("warning: {who} can start a measurement: --key-file requires a key"));
     }
 }
 
@@ -146,13 +151,13 @@ fn end_after(time: Duration, stop: &Arc<AtomicBool>) {
     });
 }
 
-fn print(args: &Args, session: &SenderSession, outlets: &Outlets) {
+fn print(args: &Args, session: &SenderSession, out: &ServiceOutput) {
     if let Some(error) = &session.error {
-        outlets.say(format!("{}: {error}", session.peer));
+        out.say(format!("{}: {error}", session.peer));
     }
     let Some(report) = &session.report else { return };
     if args.json {
-        return outlets.print(output::json_line(&ReceiveDocument::new(session, report)));
+        return out.print(output::json_line(&ReceiveDocument::new(session, report)));
     }
     let last = report.flows.iter().filter_map(|flow| flow.last).max().unwrap_or_default();
     let interval = session.interval.filter(|_| args.interval);
@@ -163,7 +168,7 @@ fn print(args: &Args, session: &SenderSession, outlets: &Outlets) {
     };
     let count = report.flows.len() + session.sent.len();
     let sent = tables::sent_here(&session.sent);
-    outlets.print(output::wrapped(&format!("\n{}: {count} flows\n{received}{sent}", session.peer)));
+    out.print(output::wrapped(&format!("\n{}: {count} flows\n{received}{sent}", session.peer)));
 }
 
 /// Parses `5203`, `:5203`, `192.0.2.7`, `[2001:db8::7]`, `2001:db8::7`, `192.0.2.7:5203` or `[2001:db8::7]:5203`.

@@ -5,14 +5,14 @@
 //! sd_notify     messages to the service manager
 //! sighup        SIGHUP as a flag
 //! regular_file  reading its file, if that is a regular file that is not too long
-//! outlet        output that never blocks
+//! output_queue  output that never blocks
 //! lines         lines over a local stream socket, found and exchanged
 //! json_lines    the client of a service whose lines are documents in JSON
 //! ```
 
 mod json_lines;
 mod lines;
-mod outlet;
+mod output_queue;
 pub mod regular_file;
 mod sd_notify;
 mod sighup;
@@ -20,7 +20,7 @@ mod socket_file;
 
 pub use json_lines::{JsonLineClient, JsonLineError, LocalService};
 pub use lines::{ExchangeError, LineBuffer, LineClient, LineTooLong, write_pending};
-pub use outlet::{Outlet, Pen, Written};
+pub use output_queue::{FlushResult, OutputQueue, OutputSender};
 pub use sd_notify::SdNotify;
 pub use sighup::SighupWatcher;
 pub use socket_file::SocketFile;

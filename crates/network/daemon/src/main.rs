@@ -5,7 +5,7 @@ use cutline_daemon::{
     Daemon, DaemonConfig, DaemonError, MonitorServices, MonitorSpec, check_manager, remove_installed,
     start_manager,
 };
-use cutline_service::{Outlet, SighupWatcher};
+use cutline_service::{OutputQueue, SighupWatcher};
 use cutline_sys::{SysError, signal};
 use cutline_text::{Printable, Screen};
 use cutline_units::Duration;
@@ -62,10 +62,10 @@ fn main() -> ExitCode {
 /// The exit code when the agent cannot run.
 const FAILED: u8 = 1;
 
-fn serve(args: &Args, log: &Outlet<String>) -> Result<(), (u8, String)> {
+fn serve(args: &Args, log: &OutputQueue<String>) -> Result<(), (u8, String)> {
     let config = DaemonConfig::load(&args.config).map_err(|errors| (WRONG_FILE, errors.render()))?;
     for warning in config.warnings() {
-        let _counted = log.give(format!("warning: {warning}"));
+        let _counted = log.try_send(format!("warning: {warning}"));
     }
     if args.check {
         let wrong = |error: DaemonError| (WRONG_FILE, format!("error: {error}"));
@@ -78,33 +78,33 @@ fn serve(args: &Args, log: &Outlet<String>) -> Result<(), (u8, String)> {
     run(config, args.config.clone(), log).map_err(|error| (FAILED, format!("error: {error}")))
 }
 
-fn run(config: DaemonConfig, file: PathBuf, log: &Outlet<String>) -> Result<(), DaemonError> {
+fn run(config: DaemonConfig, file: PathBuf, log: &OutputQueue<String>) -> Result<(), DaemonError> {
     // Either of both signals stops it.
     let failed = |error| SysError::new("signals cannot be caught", error);
     let stops: [&'static AtomicBool; 2] =
         [signal::flag(Signal::TERM).map_err(failed)?, signal::flag(Signal::INT).map_err(failed)?];
     let hangup = SighupWatcher::new()?;
     let start = |spec: &MonitorSpec| {
-        let pen = log.pen();
+        let sender = log.sender();
         spec.start(move |message| {
-            let _counted = pen.give(message);
+            let _counted = sender.try_send(message);
         })
     };
     let monitor = config.monitor.as_ref().map(start).transpose()?;
     if let Some(page) = monitor.as_ref().and_then(MonitorServices::page) {
-        let _counted = log.give(format!("the monitor's page is at http://{page}/"));
+        let _counted = log.try_send(format!("the monitor's page is at http://{page}/"));
     }
     if let Some(agent) = monitor.as_ref().and_then(MonitorServices::snmp) {
-        let _counted = log.give(format!("the SNMP agent listens at {agent}"));
+        let _counted = log.try_send(format!("the SNMP agent listens at {agent}"));
     }
     let start = |spec| {
-        let pen = log.pen();
+        let sender = log.sender();
         start_manager(spec, move |message| {
-            let _counted = pen.give(message);
+            let _counted = sender.try_send(message);
         })
     };
     let manager = config.manager.as_ref().map(start).transpose()?;
-    let mut agent = Daemon::open(config.clone())?.with_file(file).with_log(log.pen());
+    let mut agent = Daemon::open(config.clone())?.with_file(file).with_log(log.sender());
     if let Some(monitor) = &monitor {
         agent = agent.with_monitor(Arc::clone(monitor.host()));
     }
@@ -112,7 +112,7 @@ fn run(config: DaemonConfig, file: PathBuf, log: &Outlet<String>) -> Result<(), 
         agent = agent.with_manager(manager);
     }
     remove_on_panic(config);
-    let _counted = log.give(agent.summary());
+    let _counted = log.try_send(agent.summary());
     agent.run(&stops, Some(&hangup))
 }
 
@@ -123,15 +123,15 @@ fn remove_on_panic(config: DaemonConfig) {
         let left = remove_installed(&config);
         let log = log();
         for line in [panic.to_string()].into_iter().chain(left) {
-            let _counted = log.give(line);
+            let _counted = log.try_send(line);
         }
         log.finish(None, PANIC_PATIENCE);
     }));
 }
 
 /// Standard error.
-fn log() -> Outlet<String> {
-    Outlet::new(std::io::stderr(), Screen { styles: &[] }, |message: String| in_words(&message))
+fn log() -> OutputQueue<String> {
+    OutputQueue::new(std::io::stderr(), Screen { styles: &[] }, |message: String| in_words(&message))
 }
 
 /// Returns the lines of a message. A problem of the file has several, with the place in the file. All but the first are indented, so that none

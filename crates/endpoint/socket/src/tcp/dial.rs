@@ -177,6 +177,9 @@ impl Step {
 impl Inner {
     /// Continues the negotiation with received messages. Returns until when to wait for more; `None` when it is known whether the peer takes part.
     pub(super) fn join_now(&self) -> Result<Option<Instant>, QosError> {
-        self.negotiate_until(&mut cutline_sys::lock(&self.inlet), self.since.saturating_add(self.patience))
+        self.negotiate_until(
+            &mut cutline_sys::lock(&self.receive_buffer),
+            self.since.saturating_add(self.patience),
+        )
     }
 }

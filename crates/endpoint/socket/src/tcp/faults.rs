@@ -285,7 +285,7 @@ fn a_peer_that_has_vanished_is_told_within_the_recovery_time() {
     while (&ours).read(&mut [0; 1000]).is_ok() {}
     while (&ours).write(&vec![0; 100_000]).is_ok() {}
     thread::sleep(ms(300));
-    assert!(lock(&ours.0.outlet).pending_bytes() < 1 << 14, "control messages that wait are bounded");
+    assert!(lock(&ours.0.send_buffer).pending_bytes() < 1 << 14, "control messages that wait are bounded");
 }
 
 #[test]

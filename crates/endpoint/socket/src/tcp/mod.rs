@@ -7,15 +7,15 @@
 mod dial;
 #[cfg(test)]
 mod faults;
-mod inlet;
 mod kernel;
 mod linger;
 mod listener;
-mod outlet;
 mod probe;
+mod receive_buffer;
 mod redial;
 #[cfg(test)]
 mod redial_tests;
+mod send_buffer;
 #[cfg(test)]
 mod tests;
 
@@ -47,11 +47,11 @@ use cutline_sys::reactor::{PollFd, PollFlags};
 use cutline_sys::tcp::{is_delivered, set_max_pacing_rate, tcp_info};
 use cutline_sys::{lock, try_lock};
 use cutline_units::{Bytes, Duration, Hint, Instant, Rate};
-use inlet::{Inlet, Taken};
 use linger::Listed;
-use outlet::Outlet;
+use receive_buffer::{ReceiveBuffer, Taken};
 use redial::{Met, Redial};
 use rustix::io::ioctl_fionread;
+use send_buffer::SendBuffer;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
@@ -72,9 +72,9 @@ struct Inner {
     peer: SocketAddr,
     connection: Connection,
     /// Receive buffer. It is locked while a call waits for data.
-    inlet: Mutex<Inlet>,
+    receive_buffer: Mutex<ReceiveBuffer>,
     /// Send buffer. It is locked while a call waits for room.
-    outlet: Mutex<Outlet>,
+    send_buffer: Mutex<SendBuffer>,
     /// True if an end that takes no part is an error. It is if this end has sent an offer, which would be
     /// data there.
     demands_peer: bool,
@@ -153,8 +153,8 @@ impl QosTcpStream {
             socket: Arc::new(socket),
             peer,
             connection: Connection::new(session, directions, shares, options),
-            inlet: Mutex::default(),
-            outlet: Mutex::default(),
+            receive_buffer: Mutex::default(),
+            send_buffer: Mutex::default(),
             demands_peer,
             expects_peer,
             since: now(),
@@ -196,13 +196,13 @@ impl QosTcpStream {
     /// Returns whether bytes were received already, so that reading does not wait. The descriptor does not
     /// show it.
     pub fn has_pending(&self) -> bool {
-        let Ok(inlet) = self.0.inlet.try_lock() else { return false };
-        if inlet.has_left() {
+        let Ok(receive_buffer) = self.0.receive_buffer.try_lock() else { return false };
+        if receive_buffer.has_left() {
             return true;
         }
         match self.0.connection.participation() {
-            Participation::Joined(token) => inlet.has_payload(token),
-            Participation::Joining | Participation::Alone => !inlet.is_empty(),
+            Participation::Joined(token) => receive_buffer.has_payload(token),
+            Participation::Joining | Participation::Alone => !receive_buffer.is_empty(),
         }
     }
 
@@ -362,11 +362,11 @@ impl Inner {
 
     /// Sends control messages, unless a call is writing a message: then that call sends them after the message.
     fn send_control(&self) {
-        if let Ok(mut outlet) = self.outlet.try_lock()
+        if let Ok(mut send_buffer) = self.send_buffer.try_lock()
             && self.is_up()
         {
             // Data that cannot be sent now is sent with the next message, or when the keeper serves the connection.
-            let sent = outlet.send_control(&self.socket, &self.connection);
+            let sent = send_buffer.send_control(&self.socket, &self.connection);
             self.notice(sent.err().as_ref(), Met::ByControl);
         }
     }
@@ -395,7 +395,7 @@ impl Inner {
         }
         if how != Shutdown::Read {
             // A call that waited for room has returned by now.
-            lock(&self.outlet).shut_down();
+            lock(&self.send_buffer).shut_down();
         }
         if how != Shutdown::Write && !is_alone {
             self.is_reading_over.store(true, Ordering::SeqCst);
@@ -420,7 +420,7 @@ impl Inner {
             let _over = self.socket.shutdown(Shutdown::Read);
             return false;
         }
-        self.outlet.try_lock().is_ok_and(|outlet| outlet.is_shut_down())
+        self.send_buffer.try_lock().is_ok_and(|send_buffer| send_buffer.is_shut_down())
     }
 
     /// Negotiates until it is known whether the peer takes part, or until the deadline of the call.
@@ -434,8 +434,8 @@ impl Inner {
         let until = since.saturating_add(self.patience);
         while self.connection.participation() == Participation::Joining {
             // Another call that waits for the peer negotiates for both.
-            let due = match try_lock(&self.inlet) {
-                Some(mut inlet) => self.negotiate_until(&mut inlet, until)?,
+            let due = match try_lock(&self.receive_buffer) {
+                Some(mut receive_buffer) => self.negotiate_until(&mut receive_buffer, until)?,
                 None => Some(now().saturating_add(OTHER_CALL)),
             };
             let Some(due) = due else { break };
@@ -451,7 +451,11 @@ impl Inner {
 
     /// Continues the negotiation with received messages. A begun message of a negotiation has to be complete at `until`. Returns until when to wait
     /// for more; `None` when it is known whether the peer takes part.
-    fn negotiate_until(&self, inlet: &mut Inlet, until: Instant) -> Result<Option<Instant>, QosError> {
+    fn negotiate_until(
+        &self,
+        receive_buffer: &mut ReceiveBuffer,
+        until: Instant,
+    ) -> Result<Option<Instant>, QosError> {
         loop {
             if self.is_reading_over() {
                 return Ok(None);
@@ -460,11 +464,11 @@ impl Inner {
             if let Some(outcome) = self.connection.outcome(self.demands_peer) {
                 return outcome.map(|()| None);
             }
-            match self.negotiate(inlet) {
+            match self.negotiate(receive_buffer) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if inlet.is_empty() || now() < until {
-                        return Ok(Some(if inlet.is_empty() { due } else { due.min(until) }));
+                    if receive_buffer.is_empty() || now() < until {
+                        return Ok(Some(if receive_buffer.is_empty() { due } else { due.min(until) }));
                     }
                     // It has begun like an offer, and has stopped.
                     self.act(|session, out, inbound| session.on_foreign(now(), out, inbound));
@@ -476,8 +480,8 @@ impl Inner {
     }
 
     /// Takes a message of a negotiation from the stream, if one has come; everything else ends the negotiation.
-    fn negotiate(&self, inlet: &mut Inlet) -> io::Result<()> {
-        let message = inlet.negotiation(&self.socket)?;
+    fn negotiate(&self, receive_buffer: &mut ReceiveBuffer) -> io::Result<()> {
+        let message = receive_buffer.negotiation(&self.socket)?;
         self.on_negotiation(message);
         Ok(())
     }
@@ -495,19 +499,19 @@ impl Inner {
         let until = self.read_patience.until();
         let Some(recovery) = &self.recovery else {
             self.join(&until)?;
-            return self.read_from(&mut lock(&self.inlet), buffer, &until);
+            return self.read_from(&mut lock(&self.receive_buffer), buffer, &until);
         };
         loop {
             recovery.serve(self);
             {
-                let mut inlet = lock(&self.inlet);
+                let mut receive_buffer = lock(&self.receive_buffer);
                 // Data received before the loss comes first.
-                let left = inlet.take_left(buffer);
+                let left = receive_buffer.take_left(buffer);
                 if left > 0 {
                     return Ok(left);
                 }
                 if recovery.admit(Direction::Receive)? == Admission::Up {
-                    let read = self.read_from(&mut inlet, buffer, &until);
+                    let read = self.read_from(&mut receive_buffer, buffer, &until);
                     let is_end = matches!(read, Ok(0)) && !buffer.is_empty();
                     let is_lost = self.notice(read.as_ref().err(), Met::ByCall) || is_end && self.is_lost();
                     if !is_lost {
@@ -520,13 +524,18 @@ impl Inner {
         }
     }
 
-    fn read_from(&self, inlet: &mut Inlet, buffer: &mut [u8], until: &Until) -> io::Result<usize> {
+    fn read_from(
+        &self,
+        receive_buffer: &mut ReceiveBuffer,
+        buffer: &mut [u8],
+        until: &Until,
+    ) -> io::Result<usize> {
         if buffer.is_empty() || self.is_reading_over() {
             return Ok(0);
         }
         let Participation::Joined(token) = self.connection.participation() else {
             let length = loop {
-                match inlet.read_plain(&self.socket, buffer) {
+                match receive_buffer.read_plain(&self.socket, buffer) {
                     Err(error) => until.wait_again(&self.socket, error)?,
                     Ok(length) => break length,
                 }
@@ -538,7 +547,7 @@ impl Inner {
             return Ok(length);
         };
         loop {
-            let taken = inlet.read(&self.socket, buffer, token);
+            let taken = receive_buffer.read(&self.socket, buffer, token);
             if self.is_reading_over() {
                 return Ok(0);
             }
@@ -551,8 +560,8 @@ impl Inner {
             };
             match taken {
                 Taken::Payload { bytes, end } => {
-                    self.measure(inlet, end);
-                    self.note_read(inlet);
+                    self.measure(receive_buffer, end);
+                    self.note_read(receive_buffer);
                     if bytes > 0 {
                         return Ok(bytes);
                     }
@@ -561,7 +570,7 @@ impl Inner {
                 control => {
                     self.handle(&control);
                     // It does not make the time longer.
-                    if inlet.is_empty() {
+                    if receive_buffer.is_empty() {
                         until.wait(&self.socket)?;
                     }
                 }
@@ -570,8 +579,8 @@ impl Inner {
     }
 
     /// Notes that the application has read everything, if it has. Only where the service thread has seen data wait, the kernel is asked.
-    fn note_read(&self, inlet: &Inlet) {
-        if inlet.is_empty() && (!self.connection.is_unread() || !self.has_unread_in_kernel()) {
+    fn note_read(&self, receive_buffer: &ReceiveBuffer) {
+        if receive_buffer.is_empty() && (!self.connection.is_unread() || !self.has_unread_in_kernel()) {
             self.connection.note_read();
         }
     }
@@ -581,9 +590,9 @@ impl Inner {
     }
 
     /// Measures a message that has ended, if one has.
-    fn measure(&self, inlet: &mut Inlet, end: Option<End>) {
+    fn measure(&self, receive_buffer: &mut ReceiveBuffer, end: Option<End>) {
         if let Some(end) = end {
-            self.connection.inbound().on_message(now(), inlet.count(), end.sent, end.length);
+            self.connection.inbound().on_message(now(), receive_buffer.count(), end.sent, end.length);
         }
     }
 
@@ -607,9 +616,9 @@ impl Inner {
         loop {
             recovery.serve(self);
             {
-                let mut outlet = lock(&self.outlet);
+                let mut send_buffer = lock(&self.send_buffer);
                 if recovery.admit(Direction::Send)? == Admission::Up {
-                    let written = self.write_to(&mut outlet, bytes);
+                    let written = self.write_to(&mut send_buffer, bytes);
                     if !self.notice(written.as_ref().err(), Met::ByCall) {
                         return written;
                     }
@@ -624,29 +633,30 @@ impl Inner {
     fn write_first(&self, bytes: &[u8]) -> io::Result<usize> {
         if self.connection.participation() == Participation::Joining {
             // Who reads at the same time waits for the first bytes.
-            let has_begun = self.inlet.try_lock().is_ok_and(|inlet| !inlet.is_empty());
+            let has_begun =
+                self.receive_buffer.try_lock().is_ok_and(|receive_buffer| !receive_buffer.is_empty());
             if !self.expects_peer && !has_begun {
                 // No question has come whether this end is a QoS socket, so the other one is none.
                 self.act(|session, out, inbound| session.on_foreign(now(), out, inbound));
             }
             self.join(&self.write_patience.until())?;
         }
-        self.write_to(&mut lock(&self.outlet), bytes)
+        self.write_to(&mut lock(&self.send_buffer), bytes)
     }
 
-    fn write_to(&self, outlet: &mut Outlet, bytes: &[u8]) -> io::Result<usize> {
+    fn write_to(&self, send_buffer: &mut SendBuffer, bytes: &[u8]) -> io::Result<usize> {
         let Participation::Joined(token) = self.connection.participation() else {
             let written = (&*self.socket).write(bytes)?;
             self.connection.outbound().on_send(now(), written as u64);
             return Ok(written);
         };
         let waits = !self.nonblocking.load(Ordering::Relaxed);
-        let written = outlet.write(&self.socket, bytes, (&self.connection, token), waits);
+        let written = send_buffer.write(&self.socket, bytes, (&self.connection, token), waits);
         // A call that reads at the same time would take it for the end of the stream.
-        let failure = outlet.take_failure().map(io::Error::from);
+        let failure = send_buffer.take_failure().map(io::Error::from);
         self.notice(failure.as_ref(), Met::ByControl);
         // The message may have kept control messages back.
-        let later = outlet.send_control(&self.socket, &self.connection);
+        let later = send_buffer.send_control(&self.socket, &self.connection);
         if written.is_ok() {
             self.notice(later.err().as_ref(), Met::ByControl);
         }
@@ -733,11 +743,11 @@ impl KeptConnection for Inner {
             return due;
         }
         // While the application reads, it reads control messages, too.
-        if let (Participation::Joined(token), Ok(mut inlet)) =
-            (self.connection.participation(), self.inlet.try_lock())
+        if let (Participation::Joined(token), Ok(mut receive_buffer)) =
+            (self.connection.participation(), self.receive_buffer.try_lock())
         {
             loop {
-                match inlet.control(&self.socket, token) {
+                match receive_buffer.control(&self.socket, token) {
                     Ok(Some(control)) => self.handle(&control),
                     Ok(None) => break,
                     Err(error) => {
@@ -748,21 +758,22 @@ impl KeptConnection for Inner {
             }
             // Control messages were taken, so that the rest is for the application.
             // They may have come only just now.
-            let is_unread = inlet.has_payload(token) || self.has_unread_in_kernel();
+            let is_unread = receive_buffer.has_payload(token) || self.has_unread_in_kernel();
             self.connection.note_unread(is_unread.then_some(now));
         }
         if self.connection.participation() == Participation::Joining {
             // An end that was accepted answers also while the application does not read yet.
-            if let Ok(mut inlet) = self.inlet.try_lock() {
-                let _later =
-                    inlet.early_negotiation(&self.socket).map(|message| self.on_negotiation(message));
+            if let Ok(mut receive_buffer) = self.receive_buffer.try_lock() {
+                let _later = receive_buffer
+                    .early_negotiation(&self.socket)
+                    .map(|message| self.on_negotiation(message));
             }
             let is_new = now.saturating_since(self.since) < self.patience || self.end_reading();
             return now.saturating_add(if is_new { JOINING_EVERY } else { self.patience });
         }
         self.listen(now);
-        if let Ok(mut outlet) = self.outlet.try_lock() {
-            outlet.notice_room(&self.socket, &self.connection);
+        if let Ok(mut send_buffer) = self.send_buffer.try_lock() {
+            send_buffer.notice_room(&self.socket, &self.connection);
         }
         let due = self.act(|session, out, inbound| session.advance(now, out, inbound));
         let due = if self.end_reading() { due.min(now.saturating_add(ENDING_EVERY)) } else { due };

@@ -4,9 +4,9 @@
 //! waits for the new connection, which has another local port.
 
 use super::dial::is_connected;
-use super::inlet::{Inlet, Taken};
-use super::outlet::Outlet;
 use super::probe::Question;
+use super::receive_buffer::{ReceiveBuffer, Taken};
+use super::send_buffer::SendBuffer;
 use super::{Inner, kernel};
 use crate::error::QosError;
 use crate::options::QosOptions;
@@ -37,7 +37,7 @@ pub enum Redial {
 /// A negotiation over the new connection.
 pub struct Negotiating {
     candidate: Candidate,
-    inlet: Inlet,
+    receive_buffer: ReceiveBuffer,
     /// Data that wait to be sent.
     pending: Vec<u8>,
 }
@@ -98,7 +98,7 @@ impl Inner {
     pub(super) fn is_lost(&self) -> bool {
         if tcp_info(&self.socket).is_ok_and(|info| info.is_closed) {
             // A writer sees it while this is locked, and no longer waits for the kernel.
-            drop(lock(&self.outlet));
+            drop(lock(&self.send_buffer));
         }
         self.recovery.as_ref().is_some_and(|recovery| !recovery.is_up())
     }
@@ -166,7 +166,7 @@ impl Inner {
     /// Continues a negotiation. Returns its result; `None` while it is under way.
     fn negotiate_again(&self, negotiating: &mut Negotiating) -> Option<Result<(), QosError>> {
         let failed = || QosError::system("cannot reach the peer");
-        let Negotiating { candidate, inlet, pending } = negotiating;
+        let Negotiating { candidate, receive_buffer, pending } = negotiating;
         loop {
             candidate.act(|session, out, inbound| session.advance(now(), out, inbound));
             while let Some(message) = candidate.session.transmit() {
@@ -182,7 +182,7 @@ impl Inner {
             if let Some(outcome) = candidate.outcome() {
                 return Some(outcome);
             }
-            match inlet.negotiation(&self.socket) {
+            match receive_buffer.negotiation(&self.socket) {
                 Ok(Some(message)) => {
                     candidate
                         .act(|session, out, inbound| session.on_negotiation(now(), &message, out, inbound));
@@ -205,20 +205,22 @@ impl Reconnect for Inner {
     fn take_down(&self, cause: &Cause) -> bool {
         // Who waits in the kernel comes out.
         let _gone = self.socket.shutdown(Shutdown::Both);
-        let (Ok(mut inlet), Ok(mut outlet)) = (self.inlet.try_lock(), self.outlet.try_lock()) else {
+        let (Ok(mut receive_buffer), Ok(mut send_buffer)) =
+            (self.receive_buffer.try_lock(), self.send_buffer.try_lock())
+        else {
             return false;
         };
-        for taken in inlet.salvage(&self.socket, self.connection.participation().token()) {
+        for taken in receive_buffer.salvage(&self.socket, self.connection.participation().token()) {
             match taken {
-                Taken::Payload { end: Some(end), .. } => self.measure(&mut inlet, Some(end)),
+                Taken::Payload { end: Some(end), .. } => self.measure(&mut receive_buffer, Some(end)),
                 Taken::Payload { bytes, end: None } if !self.demands_peer => {
                     self.connection.inbound().on_plain(now(), bytes as u64);
                 }
                 control => self.handle(&control),
             }
         }
-        let is_within_message = outlet.is_within_message();
-        *outlet = Outlet::default();
+        let is_within_message = send_buffer.is_within_message();
+        *send_buffer = SendBuffer::default();
         *lock(&self.unheard) = None;
         self.connection.with_session(
             |session, out, _| session.lose(now(), cause.clone(), out.number() - u64::from(is_within_message)),
@@ -256,8 +258,8 @@ impl Reconnect for Inner {
                 let role = if self.demands_peer { Role::Initiator } else { Role::Alone };
                 match Candidate::new(options, &role, Carrier::Stream) {
                     Ok(candidate) => {
-                        let (inlet, pending) = (Inlet::default(), Vec::new());
-                        let mut negotiating = Box::new(Negotiating { candidate, inlet, pending });
+                        let (receive_buffer, pending) = (ReceiveBuffer::default(), Vec::new());
+                        let mut negotiating = Box::new(Negotiating { candidate, receive_buffer, pending });
                         let outcome = self.negotiate_again(&mut negotiating);
                         *attempt = Redial::Negotiating(negotiating);
                         outcome
@@ -270,13 +272,15 @@ impl Reconnect for Inner {
     }
 
     fn take_up(&self, attempt: Redial, after: Duration) -> Result<(), Redial> {
-        let (Ok(mut inlet), Ok(mut outlet)) = (self.inlet.try_lock(), self.outlet.try_lock()) else {
+        let (Ok(mut receive_buffer), Ok(mut send_buffer)) =
+            (self.receive_buffer.try_lock(), self.send_buffer.try_lock())
+        else {
             return Err(attempt);
         };
         let Redial::Negotiating(negotiating) = attempt else { return Err(attempt) };
-        let Negotiating { candidate, inlet: received, pending } = *negotiating;
-        inlet.succeed(received);
-        *outlet = Outlet::new(pending);
+        let Negotiating { candidate, receive_buffer: received, pending } = *negotiating;
+        receive_buffer.succeed(received);
+        *send_buffer = SendBuffer::new(pending);
         // The kernel has the rate of the connection before.
         self.paced.store(0, Ordering::Relaxed);
         self.pace(&candidate.out);

@@ -213,7 +213,7 @@ fn a_reset_in_the_middle_of_a_write_is_no_end_of_the_stream() {
                     }
                 });
                 // The writer has filled the buffers.
-                while ours.mib().send.sent.messages < 2 || ours.0.outlet.try_lock().is_ok() {
+                while ours.mib().send.sent.messages < 2 || ours.0.send_buffer.try_lock().is_ok() {
                     thread::sleep(ms(1));
                 }
                 thread::sleep(ms(20));

@@ -393,7 +393,7 @@ fn a_direction_that_was_shut_down_keeps_no_reports_and_the_other_one_goes_on() {
     theirs.write_all(b"answer").unwrap();
     // Many intervals, each of which ends with a report.
     thread::sleep(time::Duration::from_millis(300));
-    assert_eq!(lock(&ours.0.outlet).pending_bytes(), 0);
+    assert_eq!(lock(&ours.0.send_buffer).pending_bytes(), 0);
     let mut buffer = [0; 6];
     (&mut &ours).read_exact(&mut buffer).unwrap();
     assert_eq!(&buffer, b"answer");

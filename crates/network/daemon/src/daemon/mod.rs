@@ -21,7 +21,7 @@ use cutline_manager_service::ManagerService;
 use cutline_monitor::MonitoredHost;
 use cutline_netlink::{Interface, sweep};
 use cutline_provision::protocol::Request;
-use cutline_service::{Pen, SdNotify, SighupWatcher, SocketFile};
+use cutline_service::{OutputSender, SdNotify, SighupWatcher, SocketFile};
 use cutline_sys::reactor::{EventFlags, Reactor};
 use cutline_sys::{SysError, now};
 use cutline_units::{Duration, Instant, Rate};
@@ -57,7 +57,7 @@ pub struct Daemon {
     socket: SocketFile,
     started: Instant,
     /// Destination of the log.
-    log: Option<Pen<String>>,
+    log: Option<OutputSender<String>>,
     /// The monitor, and the next time at which it gets the status.
     monitor: Option<(Arc<MonitoredHost>, Instant)>,
     /// The resource manager, and the reserved rates that it knows, with the number of their version.
@@ -108,7 +108,7 @@ impl Daemon {
 
     /// Reports events to this log, a line each.
     #[must_use]
-    pub fn with_log(self, log: Pen<String>) -> Self {
+    pub fn with_log(self, log: OutputSender<String>) -> Self {
         Self { log: Some(log), ..self }
     }
 
@@ -294,7 +294,7 @@ impl Daemon {
     /// Gives the notices to the log. The log counts those that find no room.
     fn write_log(&mut self) {
         for line in self.node.notices.drain(..) {
-            let _counted = self.log.as_ref().is_some_and(|log| log.give(line));
+            let _counted = self.log.as_ref().is_some_and(|log| log.try_send(line));
         }
     }
 }

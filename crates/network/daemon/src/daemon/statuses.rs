@@ -9,7 +9,7 @@ use cutline_provision::protocol::Reply;
 use cutline_provision::status::{LocalStatus, ReservationStatus, SenderStatus, SessionStatus, Status};
 use cutline_rsvp::engine::{InterfaceId, SessionView};
 use cutline_rsvp::object::Style;
-use cutline_service::Pen;
+use cutline_service::OutputSender;
 use cutline_sys::now;
 
 /// The most sessions, and the most reservations of this host alone, that the monitor gets.
@@ -106,7 +106,7 @@ impl Daemon {
             local: Vec::new(),
             clients: self.applications.clients.len() as u64,
             refused_clients: self.applications.clients.refused,
-            dropped_output: self.log.as_ref().map_or(0, Pen::dropped),
+            dropped_output: self.log.as_ref().map_or(0, OutputSender::dropped),
             counters: self.node.counters(),
         }
     }

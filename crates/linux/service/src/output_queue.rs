@@ -4,7 +4,8 @@
 //! queue full or cannot be written are dropped and counted. Control characters for terminals are escaped. Lines are written completely or not at all, except the line
 //! during which writing fails. The line after that starts on a new line.
 //!
-//! [`Outlet`] belongs to the part of a service that ends it ([`Outlet::finish`]); a [`Pen`] passes items on for any thread.
+//! [`OutputQueue`] belongs to the part of a service that ends it ([`OutputQueue::finish`]); any thread may add items through an
+//! [`OutputSender`].
 
 use cutline_sys::now;
 use cutline_text::Screen;
@@ -17,51 +18,51 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread;
 
-/// A queue of `T`, which a thread renders and writes.
+/// A bounded queue of `T`, which a thread renders and writes.
 #[derive(Debug)]
-pub struct Outlet<T> {
-    pen: Pen<T>,
+pub struct OutputQueue<T> {
+    sender: OutputSender<T>,
     ended: Receiver<io::Result<()>>,
 }
 
-/// A way to an outlet's queue.
+/// A handle that adds items to an [`OutputQueue`].
 #[derive(Debug)]
-pub struct Pen<T> {
+pub struct OutputSender<T> {
     /// Items, and `None` after the last one.
     queue: SyncSender<Option<T>>,
     dropped: Arc<AtomicU64>,
 }
 
-/// The result of an outlet's output.
+/// The result of writing the rest of a queue.
 #[derive(Debug)]
-pub enum Written {
+pub enum FlushResult {
     /// Everything that was not dropped is written, or the reader has closed the output.
-    Done,
+    Complete,
     /// Writing has failed, at least once.
     Failed(io::Error),
     /// Writing has not ended in time.
-    Waiting,
+    Incomplete,
 }
 
-/// The capacity of the queue.
-const QUEUE: usize = 64;
+/// The default capacity of a queue.
+const CAPACITY: usize = 64;
 /// Interval of checks for the end of a wait.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(10);
 
-impl<T: Send + 'static> Outlet<T> {
-    /// Returns an outlet to an open file, such as stdout. `render` returns the lines of an item.
+impl<T: Send + 'static> OutputQueue<T> {
+    /// Returns a queue of output to an open file, such as stdout. `render` returns the lines of an item.
     pub fn new(file: impl AsFd, screen: Screen, render: impl FnMut(T) -> String + Send + 'static) -> Self {
-        Self::with_room(QUEUE, file, screen, render)
+        Self::with_capacity(CAPACITY, file, screen, render)
     }
 
-    /// The same with a queue for so many items.
-    pub fn with_room(
-        room: usize,
+    /// The same with room for `capacity` items.
+    pub fn with_capacity(
+        capacity: usize,
         file: impl AsFd,
         screen: Screen,
         render: impl FnMut(T) -> String + Send + 'static,
     ) -> Self {
-        let ((queue, waiting), (end, ended)) = (sync_channel(room), sync_channel(1));
+        let ((queue, waiting), (end, ended)) = (sync_channel(capacity), sync_channel(1));
         let dropped = Arc::new(AtomicU64::new(0));
         let count = Arc::clone(&dropped);
         let file = file.as_fd().try_clone_to_owned().map(|file: OwnedFd| File::from(file));
@@ -74,45 +75,45 @@ impl<T: Send + 'static> Outlet<T> {
         };
         // Without a thread the queue is closed, and all is dropped.
         drop(thread::Builder::new().name("output".to_owned()).spawn(write));
-        Self { pen: Pen { queue, dropped }, ended }
+        Self { sender: OutputSender { queue, dropped }, ended }
     }
 
-    /// Returns a way to the queue for another thread. Items that it passes on after the outlet was finished are dropped.
-    pub fn pen(&self) -> Pen<T> {
-        self.pen.clone()
+    /// Returns a sender for another thread. Items that it sends after the queue was finished are dropped.
+    pub fn sender(&self) -> OutputSender<T> {
+        self.sender.clone()
     }
 
-    /// Passes an item to the thread if there is room. Returns whether there was.
-    pub fn give(&self, what: T) -> bool {
-        self.pen.give(what)
+    /// Adds an item if the queue has room. Returns whether it had.
+    pub fn try_send(&self, item: T) -> bool {
+        self.sender.try_send(item)
     }
 
-    /// Returns how many were dropped.
+    /// Returns the number of dropped items.
     pub fn dropped(&self) -> u64 {
-        self.pen.dropped()
+        self.sender.dropped()
     }
 
     /// Passes the last item and waits until everything is written, at most for `patience`. Also returns the number of dropped items.
-    pub fn finish(self, last: Option<T>, patience: Duration) -> (Written, u64) {
+    pub fn finish(self, last: Option<T>, patience: Duration) -> (FlushResult, u64) {
         let until = now() + patience;
         self.finish_unless(last, || now() >= until)
     }
 
     /// Passes the last item and waits until everything is written, or the caller gives up. Also returns the number of dropped items.
-    pub fn finish_unless(self, last: Option<T>, mut gives_up: impl FnMut() -> bool) -> (Written, u64) {
-        let Self { pen: Pen { queue, dropped }, ended } = self;
+    pub fn finish_unless(self, last: Option<T>, mut gives_up: impl FnMut() -> bool) -> (FlushResult, u64) {
+        let Self { sender: OutputSender { queue, dropped }, ended } = self;
         let count = || dropped.load(Ordering::Relaxed);
-        for what in [last.map(Some), Some(None)].into_iter().flatten() {
-            let mut what = Some(what);
-            while let Some(item) = what.take() {
+        for item in [last.map(Some), Some(None)].into_iter().flatten() {
+            let mut unsent = Some(item);
+            while let Some(item) = unsent.take() {
                 match queue.try_send(item) {
                     Err(TrySendError::Full(item)) if !gives_up() => {
-                        what = Some(item);
+                        unsent = Some(item);
                         thread::park_timeout(LOOK);
                     }
                     Err(TrySendError::Full(item)) => {
                         dropped.fetch_add(u64::from(item.is_some()), Ordering::Relaxed);
-                        return (Written::Waiting, count());
+                        return (FlushResult::Incomplete, count());
                     }
                     Err(TrySendError::Disconnected(item)) => {
                         dropped.fetch_add(u64::from(item.is_some()), Ordering::Relaxed);
@@ -123,12 +124,12 @@ impl<T: Send + 'static> Outlet<T> {
         }
         let written = loop {
             match ended.recv_timeout(LOOK) {
-                Ok(Ok(())) => break Written::Done,
-                Ok(Err(error)) => break Written::Failed(error),
-                Err(RecvTimeoutError::Timeout) if gives_up() => break Written::Waiting,
+                Ok(Ok(())) => break FlushResult::Complete,
+                Ok(Err(error)) => break FlushResult::Failed(error),
+                Err(RecvTimeoutError::Timeout) if gives_up() => break FlushResult::Incomplete,
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
-                    break Written::Failed(io::Error::other("it has no thread"));
+                    break FlushResult::Failed(io::Error::other("it has no thread"));
                 }
             }
         };
@@ -136,21 +137,21 @@ impl<T: Send + 'static> Outlet<T> {
     }
 }
 
-impl<T> Pen<T> {
-    /// Passes an item to the thread if there is room. Returns whether there was.
-    pub fn give(&self, what: T) -> bool {
-        let is_taken = self.queue.try_send(Some(what)).is_ok();
+impl<T> OutputSender<T> {
+    /// Adds an item if the queue has room. Returns whether it had.
+    pub fn try_send(&self, item: T) -> bool {
+        let is_taken = self.queue.try_send(Some(item)).is_ok();
         self.dropped.fetch_add(u64::from(!is_taken), Ordering::Relaxed);
         is_taken
     }
 
-    /// Returns how many were dropped.
+    /// Returns the number of dropped items.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 }
 
-impl<T> Clone for Pen<T> {
+impl<T> Clone for OutputSender<T> {
     fn clone(&self) -> Self {
         Self { queue: self.queue.clone(), dropped: Arc::clone(&self.dropped) }
     }
@@ -165,8 +166,8 @@ fn write_all<T>(
     dropped: &AtomicU64,
 ) -> io::Result<()> {
     let (mut first, mut is_torn) = (Ok(()), false);
-    for what in waiting.iter().map_while(|what| what) {
-        let text = screen.escaped(&render(what)).into_owned();
+    for item in waiting.iter().map_while(|item| item) {
+        let text = screen.escaped(&render(item)).into_owned();
         let text = if is_torn { format!("\n{text}") } else { text };
         let (written, result) = write(&mut file, text.as_bytes());
         is_torn = if written == 0 { is_torn } else { written < text.len() };
@@ -209,36 +210,36 @@ mod tests {
     #[test]
     fn everything_is_written_where_somebody_reads() {
         let (mut reader, writer) = pipe().unwrap();
-        let outlet = Outlet::new(&writer, PLAIN, line);
+        let queue = OutputQueue::new(&writer, PLAIN, line);
         drop(writer);
-        assert!((0..QUEUE as u32).all(|number| outlet.give(number)));
-        assert!(matches!(outlet.finish(Some(999), PATIENCE), (Written::Done, 0)));
+        assert!((0..CAPACITY as u32).all(|number| queue.try_send(number)));
+        assert!(matches!(queue.finish(Some(999), PATIENCE), (FlushResult::Complete, 0)));
         let mut text = String::new();
         reader.read_to_string(&mut text).unwrap();
-        assert_eq!(text, (0..QUEUE as u32).chain([999]).map(line).collect::<String>());
+        assert_eq!(text, (0..CAPACITY as u32).chain([999]).map(line).collect::<String>());
     }
 
     #[test]
     fn a_pipe_that_nobody_reads_keeps_nobody_waiting() {
         let (_reader, writer) = pipe().unwrap();
-        let outlet = Outlet::new(&writer, PLAIN, |(): ()| "x".repeat(100_000));
+        let queue = OutputQueue::new(&writer, PLAIN, |(): ()| "x".repeat(100_000));
         // One is being written, and the queue is full.
-        let given = (0..QUEUE as u64 + 11).filter(|_| outlet.give(())).count();
-        assert!(given <= QUEUE + 1);
-        assert!(outlet.dropped() >= 10);
-        assert!(matches!(outlet.finish(Some(()), Duration::from_millis(50)), (Written::Waiting, 10..)));
+        let given = (0..CAPACITY as u64 + 11).filter(|_| queue.try_send(())).count();
+        assert!(given <= CAPACITY + 1);
+        assert!(queue.dropped() >= 10);
+        assert!(matches!(queue.finish(Some(()), Duration::from_millis(50)), (FlushResult::Incomplete, 10..)));
     }
 
-    /// A pen may outlive its outlet, such as with a thread that hangs.
+    /// A sender may outlive its queue, such as with a thread that hangs.
     #[test]
-    fn an_outlet_is_finished_although_somebody_has_a_pen() {
+    fn a_queue_is_finished_although_a_sender_is_left() {
         let (mut reader, writer) = pipe().unwrap();
-        let outlet = Outlet::new(&writer, PLAIN, line);
+        let queue = OutputQueue::new(&writer, PLAIN, line);
         drop(writer);
-        let pen = outlet.pen();
-        assert!(pen.give(1));
-        assert!(matches!(outlet.finish(None, PATIENCE), (Written::Done, 0)));
-        assert!(!pen.give(2) && pen.dropped() == 1);
+        let sender = queue.sender();
+        assert!(sender.try_send(1));
+        assert!(matches!(queue.finish(None, PATIENCE), (FlushResult::Complete, 0)));
+        assert!(!sender.try_send(2) && sender.dropped() == 1);
         let mut text = String::new();
         reader.read_to_string(&mut text).unwrap();
         assert_eq!(text, line(1));
@@ -248,9 +249,9 @@ mod tests {
     #[test]
     fn a_slow_reader_is_waited_for_unless_the_caller_gives_up() {
         let (mut reader, writer) = pipe().unwrap();
-        let outlet = Outlet::new(&writer, PLAIN, |(): ()| "x".repeat(1 << 20));
+        let queue = OutputQueue::new(&writer, PLAIN, |(): ()| "x".repeat(1 << 20));
         drop(writer);
-        assert!((0..20).all(|_| outlet.give(())));
+        assert!((0..20).all(|_| queue.try_send(())));
         let slow = thread::spawn(move || {
             let mut all = 0;
             while let Ok(length @ 1..) = reader.read(&mut vec![0; 1 << 16]) {
@@ -259,24 +260,24 @@ mod tests {
             }
             all
         });
-        assert!(matches!(outlet.finish_unless(Some(()), || false), (Written::Done, 0)));
+        assert!(matches!(queue.finish_unless(Some(()), || false), (FlushResult::Complete, 0)));
         assert_eq!(slow.join().unwrap(), 21 << 20);
     }
 
     #[test]
     fn what_cannot_be_written_is_counted() {
         let full = File::options().write(true).open("/dev/full").unwrap();
-        let outlet = Outlet::new(&full, PLAIN, line);
-        assert!((0..5).all(|number| outlet.give(number)));
-        let (written, dropped) = outlet.finish(None, PATIENCE);
-        assert!(matches!(written, Written::Failed(error) if error.kind() == ErrorKind::StorageFull));
+        let queue = OutputQueue::new(&full, PLAIN, line);
+        assert!((0..5).all(|number| queue.try_send(number)));
+        let (written, dropped) = queue.finish(None, PATIENCE);
+        assert!(matches!(written, FlushResult::Failed(error) if error.kind() == ErrorKind::StorageFull));
         assert_eq!(dropped, 5);
         let (reader, writer) = pipe().unwrap();
         drop(reader);
-        let outlet = Outlet::new(&writer, PLAIN, line);
-        assert!(outlet.give(1));
+        let queue = OutputQueue::new(&writer, PLAIN, line);
+        assert!(queue.try_send(1));
         assert!(
-            matches!(outlet.finish(None, PATIENCE), (Written::Done, 1)),
+            matches!(queue.finish(None, PATIENCE), (FlushResult::Complete, 1)),
             "the reader has closed the output"
         );
     }

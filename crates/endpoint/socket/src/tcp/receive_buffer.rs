@@ -18,7 +18,7 @@ const WHOLE: usize = 1 << 15;
 
 /// The state of the stream from the peer.
 #[derive(Debug, Default)]
-pub struct Inlet {
+pub struct ReceiveBuffer {
     /// The buffer; empty before the first byte.
     buffer: Vec<u8>,
     /// The part of it that has not been taken.
@@ -47,7 +47,7 @@ pub enum Taken {
 /// Number of attempts of a call that the kernel has not carried out, although it has no reason for that.
 const TRIES: u32 = 64;
 
-impl Inlet {
+impl ReceiveBuffer {
     /// The state of a new connection, after this one.
     pub fn succeed(&mut self, next: Self) {
         *self = Self { left: std::mem::take(&mut self.left), ..next };
@@ -188,7 +188,7 @@ impl Inlet {
     /// stay in the kernel, where the descriptor shows them.
     ///
     /// # Errors
-    /// As [`Inlet::read`].
+    /// As [`ReceiveBuffer::read`].
     pub fn control(&mut self, socket: &TcpStream, token: u32) -> io::Result<Option<Taken>> {
         if self.frames.rest() > 0 {
             return Ok(None);
@@ -227,10 +227,10 @@ impl Inlet {
         }
     }
 
-    /// As [`Inlet::negotiation`], but other bytes stay in the kernel.
+    /// As [`ReceiveBuffer::negotiation`], but other bytes stay in the kernel.
     ///
     /// # Errors
-    /// As [`Inlet::negotiation`].
+    /// As [`ReceiveBuffer::negotiation`].
     pub fn early_negotiation(&mut self, socket: &TcpStream) -> io::Result<Option<Vec<u8>>> {
         let seen = self.glance(socket)?;
         match framing(&self.buffer[self.start..self.end + seen]) {

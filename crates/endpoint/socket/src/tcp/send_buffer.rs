@@ -20,7 +20,7 @@ const LONGEST: usize = if LONGEST_FRAGMENT < 1 << 20 { LONGEST_FRAGMENT } else {
 /// A header gives the number of bytes after it. If the kernel takes fewer, the rest is *owed*: the next bytes that the application writes.
 /// So no data of the application is kept here.
 #[derive(Debug, Default)]
-pub struct Outlet {
+pub struct SendBuffer {
     /// Bytes of a header or of control messages that the kernel has not taken yet.
     pending: Vec<u8>,
     /// Payload that the last header has announced and that has not been written, bytes.
@@ -33,7 +33,7 @@ pub struct Outlet {
     failure: Option<Errno>,
 }
 
-impl Outlet {
+impl SendBuffer {
     /// Returns a buffer that begins with bytes that the kernel has not taken yet.
     pub const fn new(pending: Vec<u8>) -> Self {
         Self { pending, owed: 0, is_shut_down: false, is_held: false, failure: None }
