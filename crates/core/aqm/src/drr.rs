@@ -38,7 +38,7 @@ use std::collections::VecDeque;
 
 /// Unit of separation: flows or classes of hints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
-pub enum By {
+pub enum DrrClassifier {
     /// A flow, as far as hashing keeps it apart.
     Flow,
     /// A class of hints.
@@ -49,8 +49,8 @@ pub enum By {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
 pub struct DrrParams {
     /// Unit of separation: each flow or each class of hints has a queue.
-    #[param(default = By::Flow, source = "Shreedhar and Varghese 1995")]
-    pub by: By,
+    #[param(default = DrrClassifier::Flow, source = "Shreedhar and Varghese 1995")]
+    pub by: DrrClassifier,
     /// Bytes that a turn adds to a queue's deficit.
     #[param(
         default = 1500,
@@ -84,7 +84,7 @@ struct Member {
 /// Deficit round robin.
 #[derive(Clone, Debug)]
 pub struct Drr<P> {
-    by: By,
+    by: DrrClassifier,
     /// Bytes that a turn adds to the deficit of a queue, by hint.
     quanta: [u64; LEVELS],
     hash: FlowHash,
@@ -109,8 +109,8 @@ impl<P: Copy> Discipline for Drr<P> {
     fn build(params: &DrrParams, limit: Limit, ecn: bool, _rate: Rate) -> Result<Self, ParameterError> {
         params.validate()?;
         let members = match params.by {
-            By::Flow => params.queues,
-            By::Hint => params.classes,
+            DrrClassifier::Flow => params.queues,
+            DrrClassifier::Hint => params.classes,
         } as usize;
         Ok(Self {
             by: params.by,
@@ -129,8 +129,8 @@ impl<P: Copy> Drr<P> {
     #[inline]
     fn member_of(&mut self, arrival: Arrival, random: &mut RandomStream) -> usize {
         match self.by {
-            By::Flow => self.hash.bucket(arrival.flow, random),
-            By::Hint => class_of(arrival.hint, self.members.len()),
+            DrrClassifier::Flow => self.hash.bucket(arrival.flow, random),
+            DrrClassifier::Hint => class_of(arrival.hint, self.members.len()),
         }
     }
 
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn hints_take_turns_whatever_their_flows_send() {
-        let mut drr = drr(DrrParams { by: By::Hint, classes: 2, ..DrrParams::default() }, 100);
+        let mut drr = drr(DrrParams { by: DrrClassifier::Hint, classes: 2, ..DrrParams::default() }, 100);
         for flow in [9, 10, 11, 12, 1, 8] {
             arrive(&mut drr, flow, 1500);
         }
@@ -264,7 +264,7 @@ mod tests {
 
     /// Returns the bytes that each of the flows 1 to 3 has sent after `packets` packets; all are always
     /// backlogged.
-    fn shares(by: By, weights: [u64; LEVELS], packets: usize) -> [u64; 3] {
+    fn shares(by: DrrClassifier, weights: [u64; LEVELS], packets: usize) -> [u64; 3] {
         let sizes = [1500, 400, 1000];
         let mut drr = drr(DrrParams { by, weights: Some(weights), ..DrrParams::default() }, 1000);
         for (flow, size) in (1..).zip(sizes) {
@@ -283,13 +283,13 @@ mod tests {
     fn shares_follow_the_weights() {
         let mut weights = [1; LEVELS];
         (weights[0], weights[1], weights[2]) = (4, 2, 7);
-        for by in [By::Flow, By::Hint] {
+        for by in [DrrClassifier::Flow, DrrClassifier::Hint] {
             let sent = shares(by, weights, 20_000);
             // Shreedhar and Varghese, section 4: per quantum of its turn, they differ by a turn and a packet.
             let rounds = [sent[0] / (4 * 1500), sent[1] / (2 * 1500), sent[2] / (7 * 1500)];
             assert!(rounds[0] > 900 && rounds.iter().all(|n| n.abs_diff(rounds[0]) <= 1), "{rounds:?}");
         }
-        let sent = shares(By::Flow, [5; LEVELS], 20_000);
+        let sent = shares(DrrClassifier::Flow, [5; LEVELS], 20_000);
         assert!(sent.iter().all(|bytes| bytes.abs_diff(sent[0]) <= 5 * 1500 + 1500), "{sent:?}");
     }
 

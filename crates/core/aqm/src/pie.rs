@@ -103,8 +103,8 @@ pub struct PieParams {
     )]
     pub mean_packet: u64,
     /// Number of packets that always pass: fewer than two of them, or two as well.
-    #[param(default = Few::BelowTwo, source = "Linux; RFC 8033 section 4.1 has up-to-two")]
-    pub few: Few,
+    #[param(default = SmallBacklog::BelowTwo, source = "Linux; RFC 8033 section 4.1 has up-to-two")]
+    pub few: SmallBacklog,
     /// Condition of the probability's decay: a delay of 0, or one below half of the target.
     #[param(default = Decay::Empty, source = "Linux, ns-3, RFC 8033 section 4.2; its appendix B has below-half")]
     pub decay: Decay,
@@ -137,7 +137,7 @@ pub enum Decay {
 
 /// Number of packets of the typical size that pass untouched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
-pub enum Few {
+pub enum SmallBacklog {
     /// Less than two (Linux).
     BelowTwo,
     /// Two or less (RFC 8033 section 4.1).
@@ -274,8 +274,8 @@ impl Pie {
     fn is_safe(&self, backlog: Backlog) -> bool {
         let Vars { drop_prob, qdelay_old, burst_allowance, .. } = self.vars;
         let few = match self.params.few {
-            Few::BelowTwo => backlog.bytes < 2 * self.params.mean_packet,
-            Few::UpToTwo => backlog.bytes <= 2 * self.params.mean_packet,
+            SmallBacklog::BelowTwo => backlog.bytes < 2 * self.params.mean_packet,
+            SmallBacklog::UpToTwo => backlog.bytes <= 2 * self.params.mean_packet,
         };
         let qdelay = match self.params.guard {
             Guard::Latest => self.delay.estimate(backlog),

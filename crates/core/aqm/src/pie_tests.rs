@@ -20,7 +20,7 @@ fn rfc() -> PieParams {
         high_delay: None,
         derandomize: false,
         guard: Guard::LastUpdate,
-        few: Few::UpToTwo,
+        few: SmallBacklog::UpToTwo,
         mean_packet: 1000,
         ..PieParams::default()
     }
@@ -145,7 +145,7 @@ fn a_short_queue_has_no_drops() {
     let mut pie = pie(PieParams { max_burst: Duration::ZERO, ..rfc() });
     (pie.vars.drop_prob, pie.vars.qdelay_old) = (0.5, 0.1);
     assert_eq!([2, 3].map(|waiting| arrive(&mut pie, packets(waiting))), [0.0, 0.5]);
-    pie.params.few = Few::BelowTwo;
+    pie.params.few = SmallBacklog::BelowTwo;
     assert_eq!([1, 2].map(|waiting| arrive(&mut pie, packets(waiting))), [0.0, 0.5], "as in Linux");
     (pie.vars.drop_prob, pie.vars.qdelay_old) = (0.19, 0.007);
     assert_eq!(arrive(&mut pie, packets(30)), 0.0, "less than half the target, less than 20 %");

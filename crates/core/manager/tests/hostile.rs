@@ -110,8 +110,8 @@ proptest! {
         for op in ops {
             match op {
                 Op::Report(flow, report) => {
-                    if let Some(outlook) = feedback.report(now, FlowId(flow), &report) {
-                        prop_assert!((-1.0..=1.0).contains(&outlook.headroom) && (-1.0..=1.0).contains(&outlook.ahead), "{:?}", outlook);
+                    if let Some(prediction) = feedback.report(now, FlowId(flow), &report) {
+                        prop_assert!((-1.0..=1.0).contains(&prediction.headroom) && (-1.0..=1.0).contains(&prediction.ahead), "{:?}", prediction);
                     }
                 }
                 Op::Summary(summary) => drop(feedback.receive_from(now, summary.host, &summary.encode())),

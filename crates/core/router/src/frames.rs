@@ -15,7 +15,7 @@
 //! number of stored frames exceeds its previous maximum, this module therefore checks that the memory for these lists
 //! can be allocated.
 
-use crate::top_flows::Place;
+use crate::top_flows::FlowSlot;
 use cutline_units::{Dscp, Hint};
 use cutline_wire::{self as wire, Headers};
 
@@ -34,7 +34,7 @@ pub(crate) struct Frame {
     /// The class of its cell.
     class: u8,
     /// Place of its flow among those that send most.
-    place: Place,
+    place: FlowSlot,
     /// The next slot in the list of free ones.
     next: u32,
 }
@@ -168,7 +168,13 @@ impl Frames {
 
     /// Copies a frame into room that was taken for it.
     #[inline]
-    pub(crate) fn fill(&mut self, slot: Slot, bytes: &[u8], headers: Headers, (hint, place): (Hint, Place)) {
+    pub(crate) fn fill(
+        &mut self,
+        slot: Slot,
+        bytes: &[u8],
+        headers: Headers,
+        (hint, place): (Hint, FlowSlot),
+    ) {
         let frame = &mut self.places[slot as usize];
         (frame.length, frame.headers) = (bytes.len() as u32, headers);
         (frame.hint, frame.place) = (hint, place);
@@ -218,7 +224,7 @@ impl Frames {
             headers,
             hint,
             class: 0,
-            place: Place::NONE,
+            place: FlowSlot::NONE,
             next: NONE,
         });
         true
@@ -362,7 +368,7 @@ impl Frames {
 
     /// Returns the hash of a frame's flow, and the flow's place among those that send most.
     #[inline]
-    pub(crate) fn flow(&self, slot: Slot) -> (u32, Place) {
+    pub(crate) fn flow(&self, slot: Slot) -> (u32, FlowSlot) {
         let frame = &self.places[slot as usize];
         (frame.headers.flow, frame.place)
     }

@@ -7,7 +7,7 @@ const MIB: usize = 1 << 20;
 
 fn store(frames: &mut Frames, length: usize, fill: u8) -> Option<Slot> {
     let slot = frames.take(length)?;
-    frames.fill(slot, &vec![fill; length], Headers::default(), (Hint::LEAST_DELAY, Place::NONE));
+    frames.fill(slot, &vec![fill; length], Headers::default(), (Hint::LEAST_DELAY, FlowSlot::NONE));
     Some(slot)
 }
 

@@ -30,7 +30,7 @@ use crate::reserved::{
     CountedReservation, Judgement, Link, ReservationError, ReservationId, ReservedClass, Waiting,
 };
 use crate::stats::{Loss, ShaperStats};
-use crate::top_flows::{Place, TopFlows};
+use crate::top_flows::{FlowSlot, TopFlows};
 use cutline_aqm::{AnyQueue, Arrival, Backlog, Departure, Limit, Queue, QueueSpec, Readings, Shed, Verdict};
 use cutline_flow::{FlowSelector, TrafficSpec};
 use cutline_params::ParameterError;
@@ -236,7 +236,7 @@ impl Shaper {
         }
         let place = match headers.ip {
             Some(ip) => self.flows.arrive(now, headers.flow, arrival.hint, ip, bytes),
-            None => Place::NONE,
+            None => FlowSlot::NONE,
         };
         if self.reserved.is_some() && self.is_reserved(now, arrived, bytes, &headers, (&arrival, place)) {
             return;
@@ -263,7 +263,7 @@ impl Shaper {
 
     /// Counts a frame that was dropped when it arrived.
     #[inline]
-    fn drop_arrived(&mut self, loss: Loss, arrival: &Arrival, place: Place, length: usize) {
+    fn drop_arrived(&mut self, loss: Loss, arrival: &Arrival, place: FlowSlot, length: usize) {
         self.stats.drop_queued(loss, arrival.hint, length);
         self.flows.drop_frame((arrival.flow, place), length);
     }
@@ -275,7 +275,7 @@ impl Shaper {
         arrived: Instant,
         bytes: &[u8],
         headers: &Headers,
-        (arrival, flow_place): (&Arrival, Place),
+        (arrival, flow_slot): (&Arrival, FlowSlot),
     ) -> bool {
         let (Some(class), Some(ip)) = (&mut self.reserved, headers.ip) else { return false };
         let length = bytes.len() as u32;
@@ -292,11 +292,11 @@ impl Shaper {
             class.lose(place, length);
             self.stats.reserved.dropped.add(length);
             self.stats.lose(Loss::Memory, bytes.len());
-            self.flows.drop_frame((headers.flow, flow_place), bytes.len());
+            self.flows.drop_frame((headers.flow, flow_slot), bytes.len());
             return true;
         };
         class.push(Waiting { slot, size: arrival.size, arrived: now });
-        self.frames.fill(slot, bytes, *headers, (arrival.hint, flow_place));
+        self.frames.fill(slot, bytes, *headers, (arrival.hint, flow_slot));
         self.mark_and_remark(slot, headers, length, false);
         if !self.busy {
             self.start_next(now);

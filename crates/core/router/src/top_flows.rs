@@ -6,7 +6,7 @@
 //! few of its frames. No attack on the hash is feasible: it is salted ([`cutline_wire::FlowKeys`]).
 //!
 //! A frame costs one look at the keys of a set, which fit into the first cache (2.5 kB in all), and a line of the cache with the counters
-//! of its flow. It remembers the [`Place`] of its flow, so that its departure needs the counters alone, and one of the buckets of its waits
+//! of its flow. It remembers the [`FlowSlot`] of its flow, so that its departure needs the counters alone, and one of the buckets of its waits
 //! behind them. These are halved each second as well. Nothing is allocated after the start.
 
 use crate::flow_filter::selector;
@@ -60,12 +60,12 @@ struct Set {
     second: u32,
 }
 
-/// Place of a flow in the table, which a frame remembers. Another flow may have taken it when the frame leaves.
+/// Slot of a flow in the table, which a frame remembers. Another flow may have taken it when the frame leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place(u16);
+pub(crate) struct FlowSlot(u16);
 
-impl Place {
-    /// Place of the frames of flows that are not listed.
+impl FlowSlot {
+    /// Slot of the frames of flows that are not listed.
     pub(crate) const NONE: Self = Self(u16::MAX);
 }
 
@@ -132,7 +132,7 @@ impl Default for TopFlows {
 impl TopFlows {
     /// Counts the arrival of a frame that is IP. Returns the place of its flow.
     #[inline]
-    pub(crate) fn arrive(&mut self, now: Instant, flow: u32, hint: Hint, ip: Ip, frame: &[u8]) -> Place {
+    pub(crate) fn arrive(&mut self, now: Instant, flow: u32, hint: Hint, ip: Ip, frame: &[u8]) -> FlowSlot {
         if now >= self.ends {
             self.begin_second(now);
         }
@@ -145,7 +145,7 @@ impl TopFlows {
             Some(way) => way,
             None => match self.list(number, flow, ip, frame) {
                 Some(way) => way,
-                None => return Place::NONE,
+                None => return FlowSlot::NONE,
             },
         };
         let recent = &mut self.sets[number].recent[way];
@@ -154,7 +154,7 @@ impl TopFlows {
         let entry = &mut self.entries[place];
         (entry.dscp, entry.hint) = (ip.dscp(), hint);
         entry.received.add(length);
-        Place(place as u16)
+        FlowSlot(place as u16)
     }
 
     #[cold]
@@ -188,7 +188,7 @@ impl TopFlows {
 
     /// Counts the start of a frame's transmission after a wait.
     #[inline]
-    pub(crate) fn depart(&mut self, (flow, place): (u32, Place), length: usize, waited: Duration) {
+    pub(crate) fn depart(&mut self, (flow, place): (u32, FlowSlot), length: usize, waited: Duration) {
         if let Some(entry) = self.listed(flow, place) {
             entry.departed.add(length as u32);
             entry.waited += waited;
@@ -200,7 +200,7 @@ impl TopFlows {
 
     /// Counts a frame that was dropped.
     #[inline]
-    pub(crate) fn drop_frame(&mut self, (flow, place): (u32, Place), length: usize) {
+    pub(crate) fn drop_frame(&mut self, (flow, place): (u32, FlowSlot), length: usize) {
         if let Some(entry) = self.listed(flow, place) {
             entry.dropped.add(length as u32);
         }
@@ -208,14 +208,14 @@ impl TopFlows {
 
     /// Counts a frame that was marked.
     #[inline]
-    pub(crate) fn mark(&mut self, (flow, place): (u32, Place), length: usize) {
+    pub(crate) fn mark(&mut self, (flow, place): (u32, FlowSlot), length: usize) {
         if let Some(entry) = self.listed(flow, place) {
             entry.marked.add(length as u32);
         }
     }
 
     #[inline]
-    fn listed(&mut self, flow: u32, place: Place) -> Option<&mut Entry> {
+    fn listed(&mut self, flow: u32, place: FlowSlot) -> Option<&mut Entry> {
         let mut place = place.0 as usize;
         if self.entries.get(place).is_none_or(|entry| entry.hash != flow) {
             place = self.find(flow)?;
@@ -307,7 +307,7 @@ mod tests {
         frame
     }
 
-    fn arrive(counts: &mut TopFlows, now: Instant, frame: &[u8]) -> (u32, Place) {
+    fn arrive(counts: &mut TopFlows, now: Instant, frame: &[u8]) -> (u32, FlowSlot) {
         let headers = Headers::parse(frame, 7);
         let place = counts.arrive(now, headers.flow, Hint::from_level(16), headers.ip.unwrap(), frame);
         (headers.flow, place)
@@ -388,7 +388,7 @@ mod tests {
         counts.drop_frame((flow, place), 1014);
         counts.mark((flow, place), 1014);
         counts.drop_frame((flow + SETS as u32, place), 1014);
-        counts.drop_frame((0, Place::NONE), 1014);
+        counts.drop_frame((0, FlowSlot::NONE), 1014);
         let listed = counts.active(Instant::ZERO).next().unwrap();
         assert_eq!((listed.queue.dropped.packets, listed.marked.packets), (1, 1));
     }
@@ -416,8 +416,8 @@ mod tests {
         for _ in 0..50 {
             arrive(&mut counts, Instant::ZERO, &frame(1, 1000));
         }
-        counts.depart((flow, Place::NONE), 1014, Duration::from_secs(9));
-        counts.drop_frame((flow, Place(place.0 ^ 1)), 1014);
+        counts.depart((flow, FlowSlot::NONE), 1014, Duration::from_secs(9));
+        counts.drop_frame((flow, FlowSlot(place.0 ^ 1)), 1014);
         let own = counts.active(Instant::ZERO).find(|flow| flow.flow.source_port == Some(1)).unwrap();
         assert_eq!((own.queue.departed.packets, own.queue.dropped.packets), (1, 1));
     }

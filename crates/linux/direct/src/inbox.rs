@@ -40,7 +40,7 @@ pub struct DirectInbox {
     single: Inbox,
     reassembly: Reassembly,
     messages: Vec<ReceivedMessage>,
-    glance: Vec<u8>,
+    peek_buffer: Vec<u8>,
     losses: LossCounter,
     /// The last message that another inbox has received.
     repeated: Option<u32>,
@@ -58,7 +58,7 @@ struct LossCounter {
 
 /// The next frame of a socket, which was not taken.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Glance<'i> {
+pub enum PeekedFrame<'i> {
     /// A message in one frame.
     Message(&'i [u8]),
     /// Part of a message.
@@ -81,7 +81,7 @@ impl DirectInbox {
             single: Inbox::new(LONGEST_FRAME, 1),
             reassembly: Reassembly::new(MOST_INCOMPLETE),
             messages: Vec::new(),
-            glance: Vec::new(),
+            peek_buffer: Vec::new(),
             losses: LossCounter { latest: BTreeMap::new(), dropped_frames, overflowed: 0 },
             repeated: None,
         }
@@ -148,13 +148,13 @@ impl DirectInbox {
     ///
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] when there is none.
-    pub fn peek(&mut self, socket: &DirectSocket) -> io::Result<Glance<'_>> {
-        self.glance.resize(LONGEST_FRAME, 0);
-        let (length, _) = recv(socket, &mut self.glance[..], RecvFlags::PEEK | RecvFlags::DONTWAIT)?;
-        Ok(match DirectHeader::read(&self.glance[..length]) {
-            Ok((header, payload, _)) if payload.len() as u32 == header.total => Glance::Message(payload),
-            Ok(_) => Glance::Part,
-            Err(_) => Glance::Malformed,
+    pub fn peek(&mut self, socket: &DirectSocket) -> io::Result<PeekedFrame<'_>> {
+        self.peek_buffer.resize(LONGEST_FRAME, 0);
+        let (length, _) = recv(socket, &mut self.peek_buffer[..], RecvFlags::PEEK | RecvFlags::DONTWAIT)?;
+        Ok(match DirectHeader::read(&self.peek_buffer[..length]) {
+            Ok((header, payload, _)) if payload.len() as u32 == header.total => PeekedFrame::Message(payload),
+            Ok(_) => PeekedFrame::Part,
+            Err(_) => PeekedFrame::Malformed,
         })
     }
 

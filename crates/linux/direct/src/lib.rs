@@ -18,5 +18,5 @@ mod port;
 mod socket;
 
 pub use address::{AddressTextError, DirectAddress};
-pub use inbox::{DirectInbox, Glance, ReceivedMessage};
+pub use inbox::{DirectInbox, PeekedFrame, ReceivedMessage};
 pub use socket::DirectSocket;

@@ -46,7 +46,7 @@ pub struct DirectSocket {
     /// Number of the next message. It is locked while a message is sent, so that the frames of messages are not mixed.
     number: Mutex<u32>,
     /// Level of the delay hint of its messages; 0 for none.
-    hint: AtomicU8,
+    hint_level: AtomicU8,
     is_closed: AtomicBool,
 }
 
@@ -107,7 +107,7 @@ impl DirectSocket {
             excluded: Mutex::default(),
             mtu: AtomicU32::new(interface::mtu(&name)?),
             number: Mutex::new(number),
-            hint: AtomicU8::new(0),
+            hint_level: AtomicU8::new(0),
             is_closed: AtomicBool::new(false),
         };
         socket.make_room();
@@ -190,13 +190,18 @@ impl DirectSocket {
     pub fn set_hint(&self, hint: Option<Hint>) -> io::Result<()> {
         let level = hint.map_or(0, |hint| u8::try_from(hint.level()).unwrap_or(u8::MAX));
         SO_PRIORITY.set(&self.fd, hint.map_or(0, priority))?;
-        self.hint.store(level, Ordering::Relaxed);
+        self.hint_level.store(level, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Returns the level of the delay hint of its messages; `None` if they have none.
-    pub fn hint(&self) -> Option<u8> {
-        Some(self.hint.load(Ordering::Relaxed)).filter(|level| *level > 0)
+    /// Returns the delay hint of its messages; `None` if they have none.
+    pub fn hint(&self) -> Option<Hint> {
+        self.hint_level().map(|level| Hint::from_level(level.into()))
+    }
+
+    /// Returns the level of the delay hint, as it is in the header of frames.
+    fn hint_level(&self) -> Option<u8> {
+        Some(self.hint_level.load(Ordering::Relaxed)).filter(|level| *level > 0)
     }
 
     /// Sends a message in parts to the peer. Returns its length.
@@ -235,7 +240,7 @@ impl DirectSocket {
         let flow = DirectFlow { destination: peer.port, source: self.local().port };
         let mut number = lock(&self.number);
         let mtu = self.mtu.load(Ordering::Relaxed) as usize;
-        let segments = Segments::new(flow, *number, self.hint(), length, mtu)
+        let segments = Segments::new(flow, *number, self.hint_level(), length, mtu)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         FRAMES.with_borrow_mut(|bytes| {
             bytes.clear();

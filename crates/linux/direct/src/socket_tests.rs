@@ -1,5 +1,5 @@
 use super::*;
-use crate::inbox::{DirectInbox, Glance};
+use crate::inbox::{DirectInbox, PeekedFrame};
 use cutline_sys::datagrams::Wait;
 use cutline_wire::direct::{DirectHeader, HEADER, LONGEST_MESSAGE};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
@@ -140,12 +140,12 @@ fn a_glance_takes_nothing_and_a_closed_socket_receives_nothing() {
     assert_eq!(inbox.peek(&socket).unwrap_err().kind(), io::ErrorKind::WouldBlock);
     peer.send(&[b"short"]).unwrap();
     for _ in 0..2 {
-        assert_eq!(inbox.peek(&socket).unwrap(), Glance::Message(b"short"));
+        assert_eq!(inbox.peek(&socket).unwrap(), PeekedFrame::Message(b"short"));
     }
     assert_eq!(inbox.fill_one(&socket).unwrap(), 1);
     peer.mtu.store(1500, Ordering::Relaxed);
     peer.send(&[&[7; 2000]]).unwrap();
-    assert_eq!(inbox.peek(&socket).unwrap(), Glance::Part);
+    assert_eq!(inbox.peek(&socket).unwrap(), PeekedFrame::Part);
     assert_eq!([inbox.fill_one(&socket).unwrap(), inbox.fill_one(&socket).unwrap()], [0, 1]);
     // A frame that is none: its payload ends before its header says.
     let header = DirectHeader {
@@ -160,7 +160,7 @@ fn a_glance_takes_nothing_and_a_closed_socket_receives_nothing() {
     header.write(&mut frame);
     assert_eq!(frame.len(), HEADER);
     send_to(&peer, (lo, ETHERTYPE, [0; 6]), &[&frame]).unwrap();
-    assert_eq!(inbox.peek(&socket).unwrap(), Glance::Malformed);
+    assert_eq!(inbox.peek(&socket).unwrap(), PeekedFrame::Malformed);
     assert_eq!((inbox.fill_one(&socket).unwrap(), inbox.stats().malformed), (0, 1));
     socket.close().unwrap();
     peer.send(&[b"late"]).unwrap();
@@ -196,6 +196,7 @@ fn a_hint_is_in_frames_and_the_priority_follows() {
     for (level, expected) in [(1, 6), (8, 4), (12, 0), (16, 2)] {
         let hint = Some(Hint::from_level(level));
         peer.set_hint(hint).unwrap();
+        assert_eq!(peer.hint(), hint);
         assert_eq!(SO_PRIORITY.get(&peer).unwrap(), expected);
         peer.send(&[&[]]).unwrap();
         let mut frame = [0; 64];

@@ -61,7 +61,7 @@ impl ManagedHost {
         let found = self.manager.allocation(flow)?;
         let request = found.request;
         let path = self.manager.path_of(flow);
-        let outlook = path.and_then(|path| self.manager.path(path)?.outlook(flow));
+        let prediction = path.and_then(|path| self.manager.path(path)?.prediction(flow));
         Some(FlowStatus {
             flow: flow.0,
             uid: request.user.0,
@@ -90,7 +90,7 @@ impl ManagedHost {
             weight: request.weight,
             lease_s: found.lease.saturating_since(now).as_secs_f64(),
             missed_deadlines: self.missed.get(&flow).copied().unwrap_or_default(),
-            ahead: outlook.map(|outlook| outlook.ahead),
+            ahead: prediction.map(|prediction| prediction.ahead),
         })
     }
 

@@ -25,6 +25,6 @@ pub use controller::{ControllerStats, PathController, PathView};
 pub use cutoff::{Cutoff, Loads, RANKS, RankLoad};
 pub use params::FeedbackParams;
 pub use path::{PathFeedback, PathFlow, PathFlowRecord, PathOutput, PathSnapshot, PathStart};
-pub use predictor::{FlowEdges, FlowReport, Outlook, Predictor};
+pub use predictor::{FlowEdges, FlowPrediction, FlowReport, Predictor};
 pub use summary::{Directive, HostId, HostState, PathId, PathSummary, SummaryError};
 pub use trend::{Trend, TrendSeries};

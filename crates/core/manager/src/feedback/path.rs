@@ -30,7 +30,7 @@
 use super::controller::{ControllerStats, PathController, PathView};
 use super::cutoff::{Cutoff, RANKS, RankLoad, rank};
 use super::params::FeedbackParams;
-use super::predictor::{FlowEdges, FlowReport, Outlook, Predictor};
+use super::predictor::{FlowEdges, FlowPrediction, FlowReport, Predictor};
 use super::summary::{Directive, HostId, HostState, PathId, PathSummary, SummaryError};
 use crate::resources::{FlowId, MOST_RATE, UserId};
 use cutline_params::{ParameterError, Parameters as _};
@@ -151,7 +151,7 @@ struct Member {
     flow: PathFlow,
     since: Instant,
     predictor: Predictor,
-    outlook: Outlook,
+    prediction: FlowPrediction,
     /// Time of the last report; `None` before the first.
     heard: Option<Instant>,
     /// Number of reports of traffic that was sent since the directive holds.
@@ -340,7 +340,7 @@ impl PathFeedback {
                 flow,
                 since: now,
                 predictor: Predictor::new(flow.edges, &self.params),
-                outlook: Outlook::UNKNOWN,
+                prediction: FlowPrediction::UNKNOWN,
                 heard: None,
                 fresh: 0,
                 used: Rate::ZERO,
@@ -372,7 +372,7 @@ impl PathFeedback {
     }
 
     /// Takes a report of a flow. Returns the prediction; `None` if there is no such flow.
-    pub fn report(&mut self, now: Instant, id: FlowId, report: &FlowReport) -> Option<Outlook> {
+    pub fn report(&mut self, now: Instant, id: FlowId, report: &FlowReport) -> Option<FlowPrediction> {
         let member = self.members.get_mut(&id)?;
         let delivery = &report.delivery;
         member.heard = Some(now);
@@ -391,12 +391,12 @@ impl PathFeedback {
         } else {
             let rate = member.limit.unwrap_or(member.flow.most);
             member.predictor.add(now, report, rate);
-            member.outlook = member.predictor.outlook(now, &self.params);
-            if member.outlook.is_disturbed {
+            member.prediction = member.predictor.prediction(now, &self.params);
+            if member.prediction.is_disturbed {
                 self.hurry(now);
             }
         }
-        self.members.get(&id).map(|member| member.outlook)
+        self.members.get(&id).map(|member| member.prediction)
     }
 
     /// Takes a message of another host, which the owner has authenticated.
@@ -463,8 +463,8 @@ impl PathFeedback {
     }
 
     /// The prediction for a flow; `None` if there is no such flow.
-    pub fn outlook(&self, id: FlowId) -> Option<Outlook> {
-        self.members.get(&id).map(|member| member.outlook)
+    pub fn prediction(&self, id: FlowId) -> Option<FlowPrediction> {
+        self.members.get(&id).map(|member| member.prediction)
     }
 
     /// The limit of a flow; `None` if it has none.
@@ -602,9 +602,9 @@ impl PathFeedback {
             }
             ready += u32::from(member.fresh >= self.params.least);
             if member.predictor.reports() >= self.params.least as usize {
-                votes.disturbed += u32::from(member.outlook.is_disturbed);
-                votes.ahead.push(member.outlook.ahead);
-                state.ahead = state.ahead.min(member.outlook.ahead);
+                votes.disturbed += u32::from(member.prediction.is_disturbed);
+                votes.ahead.push(member.prediction.ahead);
+                state.ahead = state.ahead.min(member.prediction.ahead);
             }
         }
         let share = self.params.corroboration / 2.0;
@@ -713,7 +713,7 @@ impl PathFeedback {
             self.forgotten = Some(now);
             for member in self.members.values_mut() {
                 member.predictor.forget();
-                member.outlook = Outlook::UNKNOWN;
+                member.prediction = FlowPrediction::UNKNOWN;
             }
         }
         if is_other_cutoff {

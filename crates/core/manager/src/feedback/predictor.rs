@@ -93,7 +93,7 @@ impl FlowEdges {
 
 /// Prediction for a flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Outlook {
+pub struct FlowPrediction {
     /// Position of the worst measure now: 1 at the best, 0 at the edge of the region, below 0 outside.
     pub headroom: f64,
     /// The same after the horizon.
@@ -102,7 +102,7 @@ pub struct Outlook {
     pub is_disturbed: bool,
 }
 
-impl Outlook {
+impl FlowPrediction {
     /// The prediction for a flow of which nothing is known.
     pub const UNKNOWN: Self = Self { headroom: 1.0, ahead: 1.0, is_disturbed: false };
 }
@@ -219,7 +219,7 @@ impl Predictor {
     }
 
     /// The prediction now.
-    pub fn outlook(&self, now: Instant, params: &FeedbackParams) -> Outlook {
+    pub fn prediction(&self, now: Instant, params: &FeedbackParams) -> FlowPrediction {
         let loss = self
             .edges
             .loss_axis()
@@ -252,7 +252,7 @@ impl Predictor {
             headroom = headroom.min(position(delay_now)).min(position(backlog_now));
             ahead = ahead.min(position(delay_ahead)).min(position(backlog_ahead));
         }
-        Outlook { headroom, ahead, is_disturbed: is_rising || ahead < params.near }
+        FlowPrediction { headroom, ahead, is_disturbed: is_rising || ahead < params.near }
     }
 
     /// The axis of the delay, from the best that the path allows; `None` if any is acceptable, or no rate can reduce it.
@@ -311,42 +311,42 @@ mod tests {
         predictor
     }
 
-    fn outlook(delays: &[u64]) -> Outlook {
-        predictor(delays).outlook(at(delays.len() as u64 * 500), &FeedbackParams::default())
+    fn prediction(delays: &[u64]) -> FlowPrediction {
+        predictor(delays).prediction(at(delays.len() as u64 * 500), &FeedbackParams::default())
     }
 
     /// QUANTA section 5, global monitoring: the delay grows by 10 ms in half a second from 20 ms, so in 2 s it is 90 + 4.
     #[test]
     fn a_growing_delay_is_seen_before_it_is_at_the_edge() {
-        let Outlook { headroom, ahead, is_disturbed } = outlook(&[20, 30, 40, 50]);
+        let FlowPrediction { headroom, ahead, is_disturbed } = prediction(&[20, 30, 40, 50]);
         assert!((headroom - 0.66).abs() < 1e-9, "the lower median is 34 ms: {headroom}");
         assert!((ahead - 0.06).abs() < 1e-9 && is_disturbed, "{ahead}");
         // A report that is late by a second is that much nearer.
-        let late = predictor(&[20, 30, 40, 50]).outlook(at(3000), &FeedbackParams::default());
+        let late = predictor(&[20, 30, 40, 50]).prediction(at(3000), &FeedbackParams::default());
         assert!((late.ahead + 0.14).abs() < 1e-9, "{late:?}");
     }
 
     #[test]
     fn a_delay_without_trend_counts_as_it_is() {
-        let calm = outlook(&[50, 48, 53, 49, 51, 47, 52, 50]);
+        let calm = prediction(&[50, 48, 53, 49, 51, 47, 52, 50]);
         assert!(calm.ahead > 0.4 && !calm.is_disturbed, "{calm:?}");
-        let peak = outlook(&[20, 21, 20, 22, 95, 21, 20, 22]);
+        let peak = prediction(&[20, 21, 20, 22, 95, 21, 20, 22]);
         assert!(peak.ahead > 0.7 && !peak.is_disturbed, "one interval is no trend: {peak:?}");
-        let outside = outlook(&[20, 120, 125, 118]);
+        let outside = prediction(&[20, 120, 125, 118]);
         assert!(outside.ahead < 0.0 && outside.is_disturbed, "{outside:?}");
-        assert_eq!(predictor(&[]).outlook(at(0), &FeedbackParams::default()), Outlook::UNKNOWN);
+        assert_eq!(predictor(&[]).prediction(at(0), &FeedbackParams::default()), FlowPrediction::UNKNOWN);
     }
 
     #[test]
     fn a_queue_that_drains_is_no_reason() {
-        let draining = outlook(&[180, 160, 140, 120, 100]);
+        let draining = prediction(&[180, 160, 140, 120, 100]);
         assert!(draining.headroom < 0.0 && draining.ahead > 0.7, "{draining:?}");
         assert!(!draining.is_disturbed);
     }
 
     #[test]
     fn a_delay_that_no_rate_can_mend_is_left_out() {
-        let satellite = |reports: usize| outlook(&[250, 251, 249, 252].repeat(reports / 4));
+        let satellite = |reports: usize| prediction(&[250, 251, 249, 252].repeat(reports / 4));
         assert!(satellite(60).is_disturbed, "the path may be full");
         assert_eq!((satellite(64).ahead, satellite(64).is_disturbed), (1.0, false));
     }
@@ -364,8 +364,8 @@ mod tests {
             );
         }
         // 96 ms now, and up to 48 ms more each second.
-        let outlook = predictor.outlook(at(4000), &params);
-        assert!(outlook.is_disturbed && outlook.ahead < 0.1, "{outlook:?}");
+        let prediction = predictor.prediction(at(4000), &params);
+        assert!(prediction.is_disturbed && prediction.ahead < 0.1, "{prediction:?}");
     }
 
     #[test]
@@ -376,7 +376,7 @@ mod tests {
             for (number, lost) in lost.iter().enumerate() {
                 predictor.add(at(999_999), &report((number as u64 + 1) * 500, 20, *lost), Rate::from_mbps(1));
             }
-            predictor.outlook(at(4000), &params).ahead
+            predictor.prediction(at(4000), &params).ahead
         };
         // 1 % of 800 is allowed: 8. With 11 lost, 11 - 1.65 x 3.3 = 5.5 are certain.
         assert!((loss(&[2, 0, 3, 1, 0, 2, 2, 1]) - 0.316).abs() < 0.01);

@@ -56,7 +56,7 @@ pub(super) enum Installs {
 /// A message that waits for an acknowledgement.
 #[derive(Debug)]
 pub(super) struct Unacknowledged {
-    what: What,
+    retransmission: Retransmission,
     /// The neighbour that may acknowledge it.
     neighbour: NeighbourKey,
     attempts: u32,
@@ -64,8 +64,9 @@ pub(super) struct Unacknowledged {
     timer: Slot,
 }
 
+/// Retransmission of a message.
 #[derive(Clone, Debug)]
-enum What {
+enum Retransmission {
     /// Made again from this state.
     State(Installs),
     /// Sent again as it was.
@@ -167,8 +168,8 @@ impl Engine {
         if self.reduces_refreshes((interface, neighbour)) {
             let id = self.next_number();
             message.id = Some(MessageId { wants_ack: true, epoch: self.epoch, id });
-            let what = What::Message(Box::new((interface, target, message.clone())));
-            self.await_acknowledgement(now, id, (interface, neighbour), what, 1);
+            let retransmission = Retransmission::Message(Box::new((interface, target, message.clone())));
+            self.await_acknowledgement(now, id, (interface, neighbour), retransmission, 1);
         }
         self.transmit(now, interface, target, message);
     }
@@ -190,13 +191,14 @@ impl Engine {
         now: Instant,
         id: u32,
         neighbour: NeighbourKey,
-        what: What,
+        retransmission: Retransmission,
         attempts: u32,
     ) {
         let interval = self.params.rapid_retransmission;
         let mut timer = Slot::EMPTY;
         self.timers.set(&mut timer, now + interval, Timer::Retransmit(id));
-        self.unacknowledged.insert(id, Unacknowledged { what, neighbour, attempts, interval, timer });
+        self.unacknowledged
+            .insert(id, Unacknowledged { retransmission, neighbour, attempts, interval, timer });
     }
 
     /// Gives a message that installs state its number (RFC 2961 section 4.5): that of the message before if it is equal,
@@ -226,7 +228,7 @@ impl Engine {
         if !sent.is_acknowledged && !self.unacknowledged.contains_key(&id) {
             // A message that was given up is sent once with every refresh.
             let attempts = if old.is_some() { self.params.rapid_limit } else { 1 };
-            self.await_acknowledgement(now, id, neighbour, What::State(installs), attempts);
+            self.await_acknowledgement(now, id, neighbour, Retransmission::State(installs), attempts);
         }
         *sent = Sent { hash, id: Some((id, neighbour)), is_acknowledged: sent.is_acknowledged };
         Some(MessageId { wants_ack: !sent.is_acknowledged, epoch: self.epoch, id })
@@ -256,9 +258,9 @@ impl Engine {
         waiting.interval = waiting.interval * 2;
         self.timers.set(&mut waiting.timer, now + waiting.interval, Timer::Retransmit(id));
         self.stats.sent_again += 1;
-        match waiting.what.clone() {
-            What::State(installs) => self.send_again(now, installs),
-            What::Message(sent) => {
+        match waiting.retransmission.clone() {
+            Retransmission::State(installs) => self.send_again(now, installs),
+            Retransmission::Message(sent) => {
                 let (interface, target, message) = *sent;
                 self.transmit(now, interface, target, message);
             }
@@ -462,7 +464,7 @@ impl Engine {
             }
             let Some(mut waiting) = self.unacknowledged.remove(&id) else { return };
             self.timers.cancel(&mut waiting.timer);
-            if let What::State(installs) = waiting.what {
+            if let Retransmission::State(installs) = waiting.retransmission {
                 self.summarise(now, key, id, installs);
             }
         } else {

@@ -29,21 +29,21 @@ fn checksum(bytes: &[u8]) -> u16 {
 
 /// Returns the message at the beginning of a packet's payload, without the bytes after it.
 pub fn whole_message(bytes: &[u8]) -> &[u8] {
-    let said = bytes.get(6..8).map_or(0, |said| usize::from(u16::from_be_bytes([said[0], said[1]])));
-    bytes.get(..said).filter(|_| said >= HEADER).unwrap_or(bytes)
+    let stated = bytes.get(6..8).map_or(0, |stated| usize::from(u16::from_be_bytes([stated[0], stated[1]])));
+    bytes.get(..stated).filter(|_| stated >= HEADER).unwrap_or(bytes)
 }
 
 /// Checks a message's header, and returns its type.
 pub(super) fn check_header(bytes: &[u8]) -> Result<MessageType, DecodeError> {
     let Some(header) = bytes.first_chunk::<HEADER>() else {
-        return Err(DecodeError::Length { found: bytes.len(), said: HEADER });
+        return Err(DecodeError::Length { found: bytes.len(), stated: HEADER });
     };
     if header[0] >> 4 != VERSION {
         return Err(DecodeError::Version(header[0] >> 4));
     }
-    let said = usize::from(u16::from_be_bytes([header[6], header[7]]));
-    if said != bytes.len() || said > LONGEST {
-        return Err(DecodeError::Length { found: bytes.len(), said });
+    let stated = usize::from(u16::from_be_bytes([header[6], header[7]]));
+    if stated != bytes.len() || stated > LONGEST {
+        return Err(DecodeError::Length { found: bytes.len(), stated });
     }
     // RFC 2205 section 3.1.1: zero means that no checksum was sent.
     if header[2..4] != [0, 0] && checksum(bytes) != 0 {

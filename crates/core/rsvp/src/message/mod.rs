@@ -259,12 +259,12 @@ pub struct ResvConf {
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum DecodeError {
     /// Shorter than the length in the header, or than a header.
-    #[error("the message has {found} bytes, and its header states {said}")]
+    #[error("the message has {found} bytes, and its header states {stated}")]
     Length {
         /// The length found.
         found: usize,
         /// The length in the header.
-        said: usize,
+        stated: usize,
     },
     /// Another version of the protocol.
     #[error("version {0} of RSVP")]

@@ -159,7 +159,7 @@ impl DatagramCarrier {
     pub fn hint(&self, peer: SocketAddr) -> Option<Hint> {
         match self {
             Self::Udp(socket) => hint_of(socket, peer),
-            Self::Direct(socket) => socket.hint().map(|level| Hint::from_level(level.into())),
+            Self::Direct(socket) => socket.hint(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::carrier::DatagramCarrier;
 use super::inbox::{CarrierInbox, LONGEST};
-use cutline_direct::Glance;
+use cutline_direct::PeekedFrame;
 use cutline_signal::frame::{Frame, datagram, token_of};
 use cutline_signal::session::{ControlKind, Inbound, Participation, Purpose};
 use cutline_sys::datagrams::Wait;
@@ -27,7 +27,7 @@ pub struct DatagramReader {
     /// Takes one datagram at a time; `None` where the inbox does that, too.
     single: Option<CarrierInbox>,
     /// Datagram that was peeked at and not taken.
-    glance: Vec<u8>,
+    peek_buffer: Vec<u8>,
     /// Datagrams that the kernel has dropped before the latest one, as it counts them.
     overflowed: u32,
 }
@@ -44,7 +44,7 @@ impl DatagramReader {
             messages: VecDeque::with_capacity(BATCH),
             early: VecDeque::new(),
             single: is_udp.then(|| inbox(1)),
-            glance: if is_udp { vec![0; LONGEST] } else { Vec::new() },
+            peek_buffer: if is_udp { vec![0; LONGEST] } else { Vec::new() },
             // Frames that were dropped are no messages; their inbox counts those.
             overflowed: if is_udp { overflowed } else { 0 },
         }
@@ -162,10 +162,10 @@ impl DatagramReader {
         let (is_taken, count) = match (socket, &mut self.inbox) {
             (DatagramCarrier::Direct(socket), CarrierInbox::Direct(inbox)) => {
                 let is_message = match inbox.peek(socket)? {
-                    Glance::Message(bytes) => is_message(bytes, participation),
+                    PeekedFrame::Message(bytes) => is_message(bytes, participation),
                     // Control messages are short, except those of a long negotiation, which the next call that receives takes.
-                    Glance::Part => true,
-                    Glance::Malformed => false,
+                    PeekedFrame::Part => true,
+                    PeekedFrame::Malformed => false,
                 };
                 (!is_message, if is_message { 0 } else { inbox.fill_one(socket)? })
             }
@@ -200,10 +200,10 @@ impl DatagramReader {
         participation: Participation,
     ) -> io::Result<(bool, usize)> {
         let (length, _, from) =
-            recvfrom(socket, &mut self.glance[..], RecvFlags::PEEK | RecvFlags::DONTWAIT)?;
+            recvfrom(socket, &mut self.peek_buffer[..], RecvFlags::PEEK | RecvFlags::DONTWAIT)?;
         let is_ours =
             from.and_then(|from| from.try_into().ok()).is_none_or(|from: SocketAddr| from == self.peer);
-        if is_message(&self.glance[..length], participation) && is_ours {
+        if is_message(&self.peek_buffer[..length], participation) && is_ours {
             return Ok((false, 0));
         }
         let count = match &mut self.single {

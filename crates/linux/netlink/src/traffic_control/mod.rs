@@ -508,7 +508,7 @@ impl HtbShaper {
             return Err(Error::invalid("filter", filter, format!("one that class {owner} does not have")));
         }
         let list = List::of(filter);
-        let tables::Place { node, table } = self.tables_of(list).add(filter)?;
+        let tables::FilterPlacement { node, table } = self.tables_of(list).add(filter)?;
         if let Some(NewTable { table, exists, links }) = table {
             if !exists {
                 changes.push(self.filter_change(list, table, filter::table(), Subject::Table(list, table)));

@@ -117,7 +117,7 @@ pub(super) struct NewTable {
 
 /// Place of a filter.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct FilterPlacement {
     /// The number of its node.
     pub node: u32,
     /// The table that has to be made first.
@@ -158,7 +158,7 @@ impl Tables {
     ///
     /// # Errors
     /// When there is none.
-    pub(super) fn add(&mut self, filter: &FlowSelector) -> Result<Place, Error> {
+    pub(super) fn add(&mut self, filter: &FlowSelector) -> Result<FilterPlacement, Error> {
         let has_source = filter.source.is_some();
         let mut id: HalfId = (self.first, last_byte(filter.destination), has_source);
         let mut path = Vec::new();
@@ -199,7 +199,7 @@ impl Tables {
         }
         // Without a source, the first place is the first of its half.
         let place = if has_source { place } else { HALF + place - 1 };
-        Ok(Place { node: id.0 << 20 | u32::from(id.1) << 12 | place, table: new })
+        Ok(FilterPlacement { node: id.0 << 20 | u32::from(id.1) << 12 | place, table: new })
     }
 
     /// Gives a filter's place back. Returns the nodes of links that have to be removed, since their tables are empty.

@@ -5,30 +5,30 @@
 //! reader with the token sees all.
 //!
 //! ```text
-//! access    the user of a request, and the right
-//! events    a document each second, for the page
-//! places    limits of connections
-//! answers   the answer of each path
-//! offline   the server without a network, for trials
-//! page/     the page: HTML, styles and a script, all from here
+//! access              the user of a request, and the right
+//! events              a document each second, for the page
+//! connection_limiter  limits of the number of connections
+//! answers             the answer of each path
+//! offline             the server without a network, for trials
+//! page/               the page: HTML, styles and a script, all from here
 //! ```
 
 mod access;
 mod answers;
+mod connection_limiter;
 mod events;
 mod offline;
-mod places;
 
 use crate::collector::MonitorError;
 use crate::host::MonitoredHost;
 pub use offline::OfflineServer;
 
 use access::{Access, User};
+use connection_limiter::ConnectionLimiter;
 use events::Events;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use places::Places;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -109,7 +109,7 @@ impl WebServer {
 async fn accept(listener: std::net::TcpListener, access: Arc<Access>, host: Arc<MonitoredHost>) {
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
     let events = Arc::new(Events::new(Arc::clone(&host)));
-    let places = Arc::new(Places::default());
+    let limiter = Arc::new(ConnectionLimiter::default());
     loop {
         let Ok((stream, peer)) = listener.accept().await else {
             tokio::time::sleep(PAUSE).await;
@@ -118,12 +118,12 @@ async fn accept(listener: std::net::TcpListener, access: Arc<Access>, host: Arc<
         let Ok(local) = stream.local_addr() else { continue };
         // It is the user who has opened the connection, for as long as that lasts.
         let user = access::user_of(peer, local);
-        // A connection without a place is closed: pages try again.
-        let Some(place) = places.take(user) else { continue };
+        // A connection without a permit is closed: pages try again.
+        let Some(permit) = limiter.take(user) else { continue };
         let (access, events) = (Arc::clone(&access), Arc::clone(&events));
         tokio::spawn(async move {
             connection(stream, user, &access, &events).await;
-            drop(place);
+            drop(permit);
         });
     }
 }

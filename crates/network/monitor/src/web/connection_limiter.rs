@@ -1,4 +1,4 @@
-//! Places for connections: so many in all, and so many of a user.
+//! Limits of the number of connections, of all users and of each user.
 
 use super::access::User;
 use crate::registry::of_all_users;
@@ -11,20 +11,20 @@ const MOST: usize = 2048;
 /// The most connections of a user other than root, and of all other hosts together.
 const MOST_OF_USER: usize = 64;
 
-/// Connections by user.
+/// Limiter of connections, which counts them by user.
 #[derive(Debug, Default)]
-pub struct Places(Mutex<BTreeMap<User, usize>>);
+pub struct ConnectionLimiter(Mutex<BTreeMap<User, usize>>);
 
-/// A place, which is free again when this is dropped.
+/// Permit for a connection, which is returned when this is dropped.
 #[derive(Debug)]
-pub struct Place {
-    places: Arc<Places>,
+pub struct ConnectionPermit {
+    limiter: Arc<ConnectionLimiter>,
     user: User,
 }
 
-impl Places {
-    /// Takes a place for a user; `None` if there is none.
-    pub fn take(self: &Arc<Self>, user: User) -> Option<Place> {
+impl ConnectionLimiter {
+    /// Takes a permit for a user; `None` at a limit.
+    pub fn take(self: &Arc<Self>, user: User) -> Option<ConnectionPermit> {
         let mut taken = lock(&self.0);
         let of_user = taken.get(&user).copied().unwrap_or_default();
         let is_root = user == User::Local(0);
@@ -37,13 +37,13 @@ impl Places {
         }
         taken.insert(user, of_user + 1);
         drop(taken);
-        Some(Place { places: Arc::clone(self), user })
+        Some(ConnectionPermit { limiter: Arc::clone(self), user })
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        let mut taken = lock(&self.places.0);
+        let mut taken = lock(&self.limiter.0);
         if let Some(of_user) = taken.get_mut(&self.user) {
             *of_user -= 1;
             if *of_user == 0 {
@@ -59,23 +59,23 @@ mod tests {
 
     #[test]
     fn a_user_takes_no_place_of_others() {
-        let places = Arc::new(Places::default());
-        let ann: Vec<Place> = std::iter::from_fn(|| places.take(User::Local(1000))).collect();
+        let limiter = Arc::new(ConnectionLimiter::default());
+        let ann: Vec<ConnectionPermit> = std::iter::from_fn(|| limiter.take(User::Local(1000))).collect();
         assert_eq!(ann.len(), MOST_OF_USER);
-        assert!(places.take(User::Local(1001)).is_some() && places.take(User::OfOtherHost).is_some());
-        let root: Vec<Place> = std::iter::from_fn(|| places.take(User::Local(0))).collect();
+        assert!(limiter.take(User::Local(1001)).is_some() && limiter.take(User::OfOtherHost).is_some());
+        let root: Vec<ConnectionPermit> = std::iter::from_fn(|| limiter.take(User::Local(0))).collect();
         assert_eq!(root.len(), MOST - MOST_OF_USER);
         drop((ann, root));
-        assert!(lock(&places.0).is_empty());
+        assert!(lock(&limiter.0).is_empty());
     }
 
     #[test]
-    fn users_together_take_no_place_of_root() {
-        let places = Arc::new(Places::default());
+    fn users_together_take_no_permit_of_root() {
+        let limiter = Arc::new(ConnectionLimiter::default());
         let users = (1000..1100).flat_map(|uid| vec![User::Local(uid); MOST_OF_USER]);
-        let taken: Vec<Place> = users.filter_map(|user| places.take(user)).collect();
+        let taken: Vec<ConnectionPermit> = users.filter_map(|user| limiter.take(user)).collect();
         assert_eq!(taken.len(), MOST / 4 * 3);
-        let root: Vec<Place> = std::iter::from_fn(|| places.take(User::Local(0))).collect();
+        let root: Vec<ConnectionPermit> = std::iter::from_fn(|| limiter.take(User::Local(0))).collect();
         assert_eq!(root.len(), MOST / 4);
     }
 }
