@@ -5,11 +5,11 @@
 
 use crate::errors::{Lost, NoPeer, OptionError, Refused};
 use cutline_bindings::{
-    AnyAddress, AnySocket, CallFailure, Event, EventKind, EventOrigin, GrantState, Mib, Options,
-    RefusalReason, ReservationEvent, ReservationEventKind, Side, SocketPlace, SocketType, errno_of,
-    is_direct, measure_names, parameter_names, system_message,
+    AnyAddress, AnySocket, CallFailure, EventKind, EventOrigin, GrantState, Mib, Options, RefusalReason,
+    ReservationEvent, ReservationEventKind, SessionEvent, SocketPlace, SocketType, TrafficDirection,
+    errno_of, is_direct, measure_names, parameter_names, system_message,
 };
-use cutline_socket::{ConnectionHandle, Event as QosEvent, Interruptible, QosError};
+use cutline_socket::{ConnectionHandle, Interruptible, QosError, SessionEvent as QosEvent};
 use cutline_sys::address::lookup_host;
 use cutline_sys::now;
 use cutline_sys::reactor::{self, PollFd, PollFlags};
@@ -273,7 +273,7 @@ impl Socket {
             let connection = self.connection().map_err(failed_io)?;
             let event = py.detach(|| connection.wait_for_event(slice));
             if let Some(event) = event {
-                let event = Event::from(&event);
+                let event = SessionEvent::from(&event);
                 return Ok(Some((json(&event), event.words().to_owned())));
             }
             py.check_signals()?;
@@ -300,7 +300,7 @@ impl Socket {
         }
         let shared = Arc::downgrade(&self.handler);
         let call = move |event: QosEvent| {
-            let event = Event::from(&event);
+            let event = SessionEvent::from(&event);
             // While the interpreter ends no handler is called.
             let _called = Python::try_attach(|py| {
                 let held = shared.upgrade();
@@ -373,7 +373,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Socket>()?;
     for (table, names) in [
         ("KINDS", EventKind::names()),
-        ("SIDES", Side::names()),
+        ("SIDES", TrafficDirection::names()),
         ("ORIGINS", EventOrigin::names()),
         ("MEASURES", measure_names()),
         ("PARAMETERS", parameter_names()),

@@ -35,7 +35,7 @@ pub struct Args {
     rate: Option<Rate>,
     /// Way to the program's sockets [default: preload where it works, else cgroup]
     #[arg(long, value_enum)]
-    by: Option<By>,
+    by: Option<MethodName>,
     /// Mark a process that already runs, and the children that it will start, until Ctrl-C or its end (root)
     #[arg(long, value_name = "PID", conflicts_with_all = ["by", "json", "command"])]
     pid: Option<i32>,
@@ -72,7 +72,7 @@ Exit codes: that of the program; 128 and the number of the signal that ended it;
 program cannot be executed; 127 there is no such program; 2 invalid arguments.";
 
 #[derive(Clone, Copy, ValueEnum)]
-enum By {
+enum MethodName {
     /// A library that is loaded into the program
     Preload,
     /// A control group with eBPF programs (root)
@@ -161,8 +161,8 @@ fn mark_running(target: &MarkingTarget, settings: &MarkSettings, is_quiet: bool)
 impl Args {
     fn way(&self) -> Option<MarkingMethod> {
         self.by.map(|by| match by {
-            By::Preload => MarkingMethod::Preload,
-            By::Cgroup => MarkingMethod::Cgroup,
+            MethodName::Preload => MarkingMethod::Preload,
+            MethodName::Cgroup => MarkingMethod::Cgroup,
         })
     }
 

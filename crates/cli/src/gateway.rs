@@ -128,7 +128,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     let plan = args.plan()?;
     let record = args.record.as_deref().map(|file| open(file, args.force)).transpose()?;
     let stop = interrupt::cancel_flag("The deliveries are printed.".to_owned())?;
-    // Each connection takes two, and each that waits at the door one. Their buffers come and go.
+    // Each connection takes two, and each that negotiates one. Their buffers come and go.
     resources::allow_most_descriptors();
     resources::return_large_blocks();
     let out = ServiceOutput::new(Arc::clone(&stop));

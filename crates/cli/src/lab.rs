@@ -11,7 +11,9 @@ use crate::scenario_args::ScenarioArgs;
 use crate::table::number;
 use crate::{check, interrupt, message, output};
 use clap::{Subcommand, ValueEnum};
-use cutline_lab::{Bounds, ExternalProgram, LabError, LabOptions, NetworkSide, Place, Shell, Stack, Traffic};
+use cutline_lab::{
+    Bounds, ExternalProgram, LabError, LabOptions, NetworkSide, ProgramHost, Shell, Stack, Traffic,
+};
 use cutline_results::{ExistingResults, TimingRow};
 use cutline_scenario::Scenario;
 use cutline_scenario::check as scenario_check;
@@ -224,9 +226,9 @@ fn shell(args: &ShellArgs) -> Result<(), Failure> {
     };
     let options = Shell { side, alone: args.alone, limit: args.limit, stack: args.tcp.stack() };
     let scenario = &points[0].scenario;
-    let command = |place: &Place| {
+    let command = |host: &ProgramHost| {
         if !args.quiet {
-            message::print(&welcome(scenario, args.alone, place));
+            message::print(&welcome(scenario, args.alone, host));
         }
         let usual = || std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
         let (program, arguments) = match args.command.split_first() {
@@ -234,9 +236,9 @@ fn shell(args: &ShellArgs) -> Result<(), Failure> {
             None => (usual(), &[][..]),
         };
         let mut command = process::Command::new(program);
-        command.args(arguments).env("CUTLINE_ADDRESS", place.address.to_string());
-        command.env("CUTLINE_OTHER", place.other.to_string());
-        command.env("CUTLINE_OTHER_NAMESPACE", &place.other_namespace);
+        command.args(arguments).env("CUTLINE_ADDRESS", host.address.to_string());
+        command.env("CUTLINE_OTHER", host.other.to_string());
+        command.env("CUTLINE_OTHER_NAMESPACE", &host.other_namespace);
         command
     };
     let ended = cutline_lab::shell(scenario, &options, command)?;
@@ -284,8 +286,8 @@ fn met(traffic: &Traffic) -> String {
     )
 }
 
-/// Prints the place of a program and its environment.
-fn welcome(scenario: &Scenario, alone: bool, place: &Place) -> String {
+/// Prints the host of a program and its environment.
+fn welcome(scenario: &Scenario, alone: bool, host: &ProgramHost) -> String {
     let flows = match scenario.flow_count() {
         _ if alone => "no other flow".to_owned(),
         1 => "the scenario's flow".to_owned(),
@@ -295,9 +297,9 @@ fn welcome(scenario: &Scenario, alone: bool, place: &Place) -> String {
         "in the network of {}, beside {flows}: this host is {}, the other one is {}\n\
          run a program there: ip netns exec {} PROGRAM",
         Printable(&scenario.name),
-        place.address,
-        place.other,
-        place.other_namespace
+        host.address,
+        host.other,
+        host.other_namespace
     )
 }
 

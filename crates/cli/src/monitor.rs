@@ -9,7 +9,7 @@ use cutline_monitor::{
 };
 use cutline_service::regular_file;
 use cutline_snmp::{SnmpError, SnmpOptions, SnmpService};
-use cutline_sys::address::{AddressError, listening};
+use cutline_sys::address::{AddressError, parse_listen_address};
 use cutline_sys::resources;
 use cutline_text::Printable;
 use cutline_traffic::control::Key;
@@ -29,8 +29,8 @@ use std::time::Duration;
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Address of the page and the metrics, or off
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN, value_parser = listen)]
-    listen: Listen,
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN, value_parser = page_address)]
+    listen: PageAddress,
     /// File with a token of at least 16 characters: readers who state it see everything. Other users must not be able to read the file. Readers on other
     /// hosts need it
     #[arg(long, value_name = "FILE")]
@@ -60,7 +60,7 @@ const EXAMPLES: &str = "Examples:
 
 /// Address of the page.
 #[derive(Clone, Copy, Debug)]
-enum Listen {
+enum PageAddress {
     Off,
     At(SocketAddr),
 }
@@ -68,11 +68,11 @@ enum Listen {
 /// Interval of checks for Ctrl-C.
 const CHECK_EVERY: Duration = Duration::from_millis(50);
 
-fn listen(text: &str) -> Result<Listen, String> {
+fn page_address(text: &str) -> Result<PageAddress, String> {
     if text == "off" {
-        return Ok(Listen::Off);
+        return Ok(PageAddress::Off);
     }
-    listening(text).map(Listen::At).map_err(|error| match error {
+    parse_listen_address(text).map(PageAddress::At).map_err(|error| match error {
         AddressError::Malformed => {
             format!("expected an address with a port, such as {DEFAULT_LISTEN}, or off")
         }
@@ -86,8 +86,10 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     resources::allow_most_descriptors();
     let readers_see_all = args.all_see_all;
     let web = match args.listen {
-        Listen::Off => None,
-        Listen::At(listen) => Some(WebOptions { listen, token, names: args.name.clone(), readers_see_all }),
+        PageAddress::Off => None,
+        PageAddress::At(listen) => {
+            Some(WebOptions { listen, token, names: args.name.clone(), readers_see_all })
+        }
     };
     let collector = CollectorOptions {
         publish: args.publish_socket.clone(),
@@ -100,8 +102,8 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     let stop = interrupt::cancel_flag(String::new())?;
     let out = ServiceOutput::new(Arc::clone(&stop));
     let sender = out.messages();
-    let say = move |said| {
-        let _counted = sender.try_send(said);
+    let say = move |message| {
+        let _counted = sender.try_send(message);
     };
     let start = |options| SnmpService::start(options, Arc::clone(monitor.host()), say);
     let snmp = snmp.as_ref().map(start).transpose()?;

@@ -11,7 +11,7 @@
 )]
 
 use cutline_quality::spec::{ConnectionSpecification, Preset};
-use cutline_socket::{Event, QosOptions, QosUdpListener, QosUdpSocket};
+use cutline_socket::{QosOptions, QosUdpListener, QosUdpSocket, SessionEvent};
 use rustix::io::Errno;
 use std::error::Error;
 use std::f64::consts::TAU;
@@ -54,8 +54,8 @@ fn speak(socket: &QosUdpSocket, seconds: f64) -> io::Result<()> {
         }
         for event in socket.events() {
             match event {
-                Event::Agreed(_) => eprintln!("both ends agree"),
-                Event::Violated(_, it) => eprintln!("{} is {:.1}", it.measure.name(), it.measured),
+                SessionEvent::Agreed(_) => eprintln!("both ends agree"),
+                SessionEvent::Violated(_, it) => eprintln!("{} is {:.1}", it.measure.name(), it.measured),
                 _ => {}
             }
         }

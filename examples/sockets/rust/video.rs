@@ -12,20 +12,20 @@
 
 use cutline_quality::spec::Preset;
 use cutline_signal::operation::OperationParams;
-use cutline_socket::{Event, QosOptions, QosUdpListener, QosUdpSocket};
+use cutline_socket::{QosOptions, QosUdpListener, QosUdpSocket, SessionEvent};
 use rustix::io::Errno;
 use std::error::Error;
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
-fn print(event: &Event) {
+fn print(event: &SessionEvent) {
     match event {
-        Event::Agreed(_) => println!("both ends agree"),
-        Event::Violated(_, it) => {
+        SessionEvent::Agreed(_) => println!("both ends agree"),
+        SessionEvent::Violated(_, it) => {
             println!("{} is {:.3}, allowed is {:.3}", it.measure.name(), it.measured, it.limit);
         }
-        Event::Rate(rate) => println!("send at {rate:.1} frames/s"),
+        SessionEvent::Rate(rate) => println!("send at {rate:.1} frames/s"),
         _ => {}
     }
 }
@@ -37,7 +37,7 @@ fn send(address: &str, time: Duration) -> Result<(), Box<dyn Error>> {
     while begin.elapsed() < time {
         for event in socket.events() {
             print(&event);
-            if let Event::Rate(target) = event {
+            if let SessionEvent::Rate(target) = event {
                 rate = target;
             }
         }

@@ -6,7 +6,7 @@ use crate::exit::Failure;
 use crate::output;
 use crate::table::Table;
 use cutline_router_service::{
-    AskError, RouterClient, RouterReply, RouterRequest, Statistics, folder, running,
+    RouterClient, RouterClientError, RouterReply, RouterRequest, Statistics, folder, running,
 };
 use cutline_text::Printable;
 use cutline_units::{Duration, Rate};
@@ -174,8 +174,8 @@ impl Args {
     }
 }
 
-impl From<AskError> for Failure {
-    fn from(error: AskError) -> Self {
+impl From<RouterClientError> for Failure {
+    fn from(error: RouterClientError) -> Self {
         Self::Failed(error.to_string())
     }
 }

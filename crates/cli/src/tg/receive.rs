@@ -24,8 +24,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Args {
     /// Address and port to listen at; 0.0.0.0 for all IPv4 addresses, `::` for all addresses, `fe80::1%eth0` for a link-local one [default: the loopback
     /// addresses, which only this host can reach, and port 5203]
-    #[arg(long, value_name = "[ADDRESS][:PORT]", value_parser = listen, default_value = "5203", hide_default_value = true)]
-    listen: Listen,
+    #[arg(long, value_name = "[ADDRESS][:PORT]", value_parser = listen_address, default_value = "5203", hide_default_value = true)]
+    listen: ListenAddress,
     /// File with a key that senders must have, too; other users must not be able to read it
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
@@ -65,7 +65,7 @@ const EXAMPLES: &str = "Examples:
   cutline tg receive --duration 10min --json";
 
 #[derive(Clone, Copy, Debug)]
-struct Listen {
+struct ListenAddress {
     address: Option<ZonedIp>,
     port: u16,
 }
@@ -104,7 +104,7 @@ fn serve(
 
 /// Without an address, listens on the loopback addresses of IPv4 and IPv6, or on that of IPv4 alone if the host has no IPv6.
 fn bind(args: &Args) -> Result<Receiver, Failure> {
-    let Listen { address, port } = args.listen;
+    let ListenAddress { address, port } = args.listen;
     let params = ReceiverParams {
         data_port: args.data_port,
         key: args.key_file.as_deref().map(super::key).transpose()?,
@@ -172,24 +172,24 @@ fn print(args: &Args, session: &SenderSession, out: &ServiceOutput) {
 }
 
 /// Parses `5203`, `:5203`, `192.0.2.7`, `[2001:db8::7]`, `2001:db8::7`, `192.0.2.7:5203` or `[2001:db8::7]:5203`.
-fn listen(text: &str) -> Result<Listen, String> {
+fn listen_address(text: &str) -> Result<ListenAddress, String> {
     let wrong = || {
         format!(
             "expected {PORT}, :{PORT}, 192.0.2.7, 192.0.2.7:{PORT}, ::, [2001:db8::7]:{PORT} or [fe80::7%eth0]:{PORT}"
         )
     };
     if let Ok(port) = text.strip_prefix(':').unwrap_or(text).parse() {
-        return Ok(Listen { address: None, port });
+        return Ok(ListenAddress { address: None, port });
     }
     let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
     let found = match bare.parse::<ZonedIp>() {
         Err(AddressError::Malformed) => {
-            address::listening(text).map(|found| (ZonedIp::from(found), found.port()))
+            address::parse_listen_address(text).map(|found| (ZonedIp::from(found), found.port()))
         }
         alone => alone.map(|address| (address, PORT)),
     };
     match found {
-        Ok((address, port)) => Ok(Listen { address: Some(address), port }),
+        Ok((address, port)) => Ok(ListenAddress { address: Some(address), port }),
         Err(AddressError::Malformed | AddressError::Port(_)) => Err(wrong()),
         Err(error) => Err(error.to_string()),
     }

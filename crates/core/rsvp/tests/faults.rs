@@ -3,7 +3,7 @@
 
 use crate::common::{SECOND, World, line, line_of, session, tspec};
 use cutline_rsvp::encapsulation::{Carrier, Encapsulation};
-use cutline_rsvp::engine::{Datagram, EngineParams, Event, InterfaceId, Reservation};
+use cutline_rsvp::engine::{Datagram, EngineParams, InterfaceId, Reservation, RsvpEvent};
 use cutline_rsvp::integrity::{Algorithm, IntegrityConfig, SecurityKey};
 use cutline_rsvp::intserv::Flowspec;
 use cutline_rsvp::message::{Message, MessageType};
@@ -320,7 +320,10 @@ fn state_is_limited() {
     assert!(engine.stats().evicted >= 14);
     world.assert_accounted();
     assert!(
-        world.events.iter().any(|(_, node, event)| *node == 0 && matches!(event, Event::PathError { .. }))
+        world
+            .events
+            .iter()
+            .any(|(_, node, event)| *node == 0 && matches!(event, RsvpEvent::PathError { .. }))
     );
 }
 

@@ -2,7 +2,7 @@
 
 use crate::common::bed::{ALL_BUT_M, Bed, H1, H2, M, NONE, R, RATE};
 use crate::common::{SECOND, session, tspec};
-use cutline_rsvp::engine::{EngineParams, Event, InterfaceId, LocalSender};
+use cutline_rsvp::engine::{EngineParams, InterfaceId, LocalSender, RsvpEvent};
 use cutline_rsvp::message::{Body, MessageType, Path};
 use cutline_rsvp::object::{Hop, Sender, Session, Style, code};
 use cutline_units::Duration;
@@ -216,15 +216,17 @@ fn authenticated_state_comes_before_that_of_strangers() {
     // Its receiver hears why, and of which sender, before that is gone.
     assert_eq!(bed.world.resv_errors(H2), [(code::PREEMPTED, 0)]);
     let heard = bed.world.events.iter().filter(|(_, node, _)| *node == H2).map(|(_, _, event)| event);
-    let heard: Vec<&Event> = heard
+    let heard: Vec<&RsvpEvent> = heard
         .filter(|event| match event {
-            Event::ResvError { session, .. } | Event::PathEnded { session, .. } => *session == confirmed,
+            RsvpEvent::ResvError { session, .. } | RsvpEvent::PathEnded { session, .. } => {
+                *session == confirmed
+            }
             _ => false,
         })
         .collect();
     let stranger = bed.strange(9000);
     assert!(
-        matches!(&heard[..], [Event::ResvError { senders, .. }, Event::PathEnded { sender, .. }]
+        matches!(&heard[..], [RsvpEvent::ResvError { senders, .. }, RsvpEvent::PathEnded { sender, .. }]
             if (&senders[..], sender) == (&[stranger], &stranger)),
         "{heard:?}"
     );
@@ -249,7 +251,7 @@ fn a_receiver_hears_that_its_sender_is_refused_at_its_node() {
     bed.world.reserve(R, own, Style::FixedFilter, &[sender, other], RATE);
     bed.announces(own, other, hop);
     let heard = bed.world.events.iter().any(|(_, node, event)| {
-        let Event::ResvError { error, senders, .. } = event else { return false };
+        let RsvpEvent::ResvError { error, senders, .. } = event else { return false };
         *node == R && (error.code, &senders[..]) == (code::RSVP_SYSTEM, &[other])
     });
     assert!(heard, "{:?}", bed.world.events);

@@ -13,7 +13,7 @@ use crate::common;
 
 use crate::common::bed::{ALL_BUT_M, Bed, H1, H2, M, MakeBody, NONE, R, RATE, key};
 use crate::common::{SECOND, session};
-use cutline_rsvp::engine::{Datagram, Event, InterfaceId};
+use cutline_rsvp::engine::{Datagram, InterfaceId, RsvpEvent};
 use cutline_rsvp::integrity::sign;
 use cutline_rsvp::message::{Body, Descriptor, Message, MessageType, ResvErr};
 use cutline_rsvp::object::{Acknowledgement, Challenge, Hop, IdList, Ids, MessageId, Sender, Style};
@@ -85,8 +85,8 @@ fn an_error_concerns_the_senders_behind_the_node_that_says_it() {
     assert_eq!(bed.errors_heard(H2), 0);
     bed.says(3, bed.address(M), failed(vec![bed.sender, sender]));
     bed.world.run(SECOND);
-    let of = |event: &Event| match event {
-        Event::ResvError { senders, .. } => Some(senders.clone()),
+    let of = |event: &RsvpEvent| match event {
+        RsvpEvent::ResvError { senders, .. } => Some(senders.clone()),
         _ => None,
     };
     let heard: Vec<_> = bed.world.events.iter().filter_map(|(_, _, event)| of(event)).collect();

@@ -1,7 +1,7 @@
 //! Path and reservation state along a path: set-up, merging of all styles, errors, blockade, confirmations, tearing down.
 
 use crate::common::{SECOND, World, line, load, session, tspec};
-use cutline_rsvp::engine::{Control, EngineParams, Event, Reservation};
+use cutline_rsvp::engine::{Control, EngineParams, Reservation, RsvpEvent};
 use cutline_rsvp::message::{Body, Message, MessageType};
 use cutline_rsvp::object::{Style, code};
 use cutline_units::{Duration, Rate};
@@ -19,7 +19,7 @@ fn a_reservation_is_set_up_confirmed_and_released() {
         world.watch(3, session, true);
         let sender = world.send_path(0, session, tspec(RATE));
         world.run(Duration::from_millis(20));
-        let Some((_, 3, Event::Path { adspec: Some(adspec), .. })) = world.events.last() else {
+        let Some((_, 3, RsvpEvent::Path { adspec: Some(adspec), .. })) = world.events.last() else {
             panic!("no path")
         };
         assert_eq!((adspec.hops, adspec.bandwidth, adspec.mtu), (3, 1_250_000.0, 1500));
@@ -31,7 +31,7 @@ fn a_reservation_is_set_up_confirmed_and_released() {
         let reserved = world
             .events
             .iter()
-            .filter(|(_, node, event)| *node == 0 && matches!(event, Event::Reserved { .. }));
+            .filter(|(_, node, event)| *node == 0 && matches!(event, RsvpEvent::Reserved { .. }));
         assert_eq!(reserved.count(), 1);
         world.run(SECOND * 600);
         assert_eq!([(0, 1), (1, 2), (2, 2)].map(|(node, at)| world.reserved(node, at)), [100_000; 3]);
@@ -225,7 +225,7 @@ fn what_is_in_place_stays_when_more_is_refused() {
         (150_000, 250_000, 150_000)
     );
     let in_place = world.events.iter().any(|(_, node, event)| {
-        matches!(event, Event::ResvError { error, .. } if *node == 3 && error.in_place && error.code == code::ADMISSION)
+        matches!(event, RsvpEvent::ResvError { error, .. } if *node == 3 && error.in_place && error.code == code::ADMISSION)
     });
     assert!(in_place, "{:?}", world.events);
     world.run(SECOND * 300);
@@ -280,7 +280,7 @@ fn conflicts_are_answered_with_their_errors() {
     world.engine(1).send_path(now, other, &local).unwrap();
     world.collect(1);
     world.run(SECOND);
-    let conflict = |event: &Event| matches!(event, Event::PathError { error, .. } if error.code == code::CONFLICTING_PORTS);
+    let conflict = |event: &RsvpEvent| matches!(event, RsvpEvent::PathError { error, .. } if error.code == code::CONFLICTING_PORTS);
     assert!(world.events.iter().any(|(_, node, event)| *node == 1 && conflict(event)), "{:?}", world.events);
 }
 
@@ -293,7 +293,7 @@ fn a_gap_in_the_path_is_advertised() {
     world.watch(3, session, true);
     world.send_path(0, session, tspec(RATE));
     world.run(SECOND);
-    let Some((_, 3, Event::Path { adspec: Some(adspec), .. })) = world.events.last() else {
+    let Some((_, 3, RsvpEvent::Path { adspec: Some(adspec), .. })) = world.events.last() else {
         panic!("no path")
     };
     assert!(adspec.is_broken && adspec.has_controlled_load() == Some(false));
@@ -349,7 +349,7 @@ fn nothing_is_confirmed_before_it_is_installed() {
                     .any(|passed| passed.from == refusing && passed.datagram.bytes[1] == kind as u8)
             };
             assert!(!is_early(MessageType::Resv) && !is_early(MessageType::ResvConf), "node {refusing}");
-            let told = |event: &Event| matches!(event, Event::Reserved { flowspec: Some(_), .. });
+            let told = |event: &RsvpEvent| matches!(event, RsvpEvent::Reserved { flowspec: Some(_), .. });
             assert!(!world.events.iter().any(|(_, at, event)| *at == refusing && told(event)));
             for node in 0..=refusing {
                 assert_eq!(world.reserved(node, if node == 0 { 1 } else { 2 }), 0);

@@ -2,7 +2,7 @@
 //! flows are lowered gracefully; QoSockets section II: an application can change its request with the MIB's help).
 //!
 //! The application gives the specifications that it accepts beside its own: [`Alternatives`], best first, each of which demands no more
-//! than the one before. The controller never requests anything else. Each interval it gets [observations](Seen):
+//! than the one before. The controller never requests anything else. Each interval it gets [observations](IntervalObservation):
 //!
 //! - *Down*: a limit has been violated for [`RenegotiationParams::patience`], and no other action of the end can end the violation. The next
 //!   alternative is requested.
@@ -62,7 +62,7 @@ pub struct Alternatives {
 
 /// Observation of both directions in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Seen {
+pub struct IntervalObservation {
     /// Time since which a limit has been violated that no other action can end; `None` if none is.
     pub violated_since: Option<Instant>,
     /// The position of the worst of delay, jitter and loss between the limits of the next better specification: 1 at the best, 0 at the
@@ -187,10 +187,14 @@ impl Renegotiation {
 
     /// Takes an interval. Returns the request for the peer: its place among the alternatives, from 1, with 0 for the application's
     /// own; and the specification.
-    pub fn on_interval(&mut self, now: Instant, seen: &Seen) -> Option<(usize, &ConnectionSpecification)> {
+    pub fn on_interval(
+        &mut self,
+        now: Instant,
+        observation: &IntervalObservation,
+    ) -> Option<(usize, &ConnectionSpecification)> {
         let length = now.saturating_since(self.last);
         self.last = now;
-        self.count_inside(length, seen);
+        self.count_inside(length, observation);
         if self.is_trial && now.saturating_since(self.since) >= self.rest {
             (self.is_trial, self.rest) = (false, self.alternatives.params.rest);
         }
@@ -199,7 +203,7 @@ impl Renegotiation {
         }
         let patience = self.alternatives.params.patience;
         let patience = if self.is_trial { patience.mul_f64(TRIAL) } else { patience };
-        let violated = seen.violated_since.map(|since| now.saturating_since(since.max(self.since)));
+        let violated = observation.violated_since.map(|since| now.saturating_since(since.max(self.since)));
         let place = if violated.is_some_and(|time| time >= patience) && self.place + 1 < self.ladder.len() {
             self.place + 1
         } else if self.place > 0 && self.inside >= self.rest {
@@ -249,9 +253,9 @@ impl Renegotiation {
     }
 
     /// Counts the time for which all has been well inside. An interval without evidence does not count.
-    fn count_inside(&mut self, length: Duration, seen: &Seen) {
-        let Some(headroom) = seen.headroom else { return };
-        let is_inside = !seen.is_short && headroom >= self.alternatives.params.inside;
+    fn count_inside(&mut self, length: Duration, observation: &IntervalObservation) {
+        let Some(headroom) = observation.headroom else { return };
+        let is_inside = !observation.is_short && headroom >= self.alternatives.params.inside;
         self.inside = if is_inside { self.inside + length } else { Duration::ZERO };
     }
 
@@ -303,8 +307,10 @@ mod tests {
                 since = (holds > carried).then(|| since.unwrap_or(self.now));
                 self.now += Duration::from_secs(1);
                 let headroom = Some(if since.is_some() { -1.0 } else { 0.9 });
-                let seen = Seen { violated_since: since, headroom, is_short: since.is_some() };
-                let asked = self.control.on_interval(self.now, &seen).map(|(place, it)| (place, it.clone()));
+                let observation =
+                    IntervalObservation { violated_since: since, headroom, is_short: since.is_some() };
+                let asked =
+                    self.control.on_interval(self.now, &observation).map(|(place, it)| (place, it.clone()));
                 if let Some((place, specification)) = asked {
                     self.asked.push((self.now.as_nanos() / 1_000_000_000, place));
                     self.control.on_agreed(self.now, &specification);
@@ -359,10 +365,11 @@ mod tests {
     #[test]
     fn what_is_refused_is_not_asked_for_during_the_rest() {
         let mut end = End::new();
-        let seen = Seen { violated_since: Some(at(0)), headroom: Some(-1.0), is_short: true };
+        let observation =
+            IntervalObservation { violated_since: Some(at(0)), headroom: Some(-1.0), is_short: true };
         let mut asked = Vec::new();
         for second in 1..=200 {
-            if end.control.on_interval(at(second), &seen).is_some() {
+            if end.control.on_interval(at(second), &observation).is_some() {
                 asked.push(second);
                 end.control.on_refused(at(second));
             }
@@ -377,7 +384,7 @@ mod tests {
         let mut end = End::new();
         end.run(10, 30.0);
         for second in 11..100 {
-            assert_eq!(end.control.on_interval(at(second), &Seen::default()), None);
+            assert_eq!(end.control.on_interval(at(second), &IntervalObservation::default()), None);
         }
     }
 

@@ -5,7 +5,7 @@ use cutline_signal::clock::{ClockParams, OffsetEstimator, Stamper};
 use cutline_signal::monitor::{
     Arrivals, Delivery, Departures, MonitorParams, PeerReports, Report, SentInterval,
 };
-use cutline_signal::violation::{Event, Watch, WatchParams};
+use cutline_signal::violation::{ViolationEvent, Watch, WatchParams};
 use cutline_units::{Duration, Instant};
 
 const MS: u64 = 1_000_000;
@@ -28,7 +28,7 @@ struct Side {
     reports: PeerReports,
     watch: Watch,
     number: u32,
-    events: Vec<Event>,
+    events: Vec<ViolationEvent>,
 }
 
 impl Side {
@@ -142,7 +142,9 @@ fn both_ends_see_the_loss_and_the_delay_within_the_error_of_the_clocks() {
     assert_eq!(sender.reports.last().unwrap().received.lost(), arrivals.total().lost());
     assert_eq!(arrivals.total().lost(), 32, "250 messages from the 1000th on, one in eight");
     for (end, side) in [("sender", &sender), ("receiver", &receiver)] {
-        let [Event::Violated(begun), Event::Restored { violation, after, .. }] = side.events[..] else {
+        let [ViolationEvent::Violated(begun), ViolationEvent::Restored { violation, after, .. }] =
+            side.events[..]
+        else {
             panic!("the {end}: {:?}", side.events)
         };
         assert_eq!((begun.measure, begun.limit), (Measure::Loss, 1.0));

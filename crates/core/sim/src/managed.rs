@@ -23,9 +23,9 @@ use cutline_manager::resources::{
 };
 use cutline_manager::{FlowRoute, Manager, ManagerOutput, ManagerStart};
 use cutline_params::{ParameterError, Parameters as _};
-use cutline_units::{Hint, Instant, RandomStream, Rate};
+use cutline_units::{Hint, Instant, RandomStream, Rate, lock};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The headers of UDP and IPv4, the number of the key, and the tag of a summary, bytes.
 const SUMMARY_HEADERS: u32 = 8 + 20 + 9 + 32;
@@ -174,7 +174,7 @@ impl State {
 impl SimulatedHost {
     /// Locks the state. A thread that has panicked has left it whole.
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// Counters of the decisions of this host as the coordinator of its path.

@@ -9,7 +9,7 @@ use cutline_signal::negotiation::OneSidedReason;
 use cutline_signal::operation::OperationParams;
 use cutline_signal::rate_control::{RateControl, TfrcParams};
 use cutline_signal::renegotiation::Alternatives;
-use cutline_signal::session::{Direction, Event, Policies, SessionParams};
+use cutline_signal::session::{Direction, Policies, SessionEvent, SessionParams};
 use cutline_sim::qos::{ConnectionService, QosConnection, QosRecord};
 use cutline_sim::{
     Distributions, FlowSpec, LinkId, LinkSpec, Network, NodeId, QueueEvent as Seen, SeenHeader, Simulation,
@@ -102,8 +102,8 @@ fn last(mibs: &[Mib]) -> &Mib {
 }
 
 /// The first violation of a measure, and the time of its event.
-fn first_violation(events: &[(Instant, Event)], of: Direction, measure: Measure) -> Option<Instant> {
-    let is_it = |event: &Event| matches!(event, Event::Violated(direction, violation) if *direction == of && violation.measure == measure);
+fn first_violation(events: &[(Instant, SessionEvent)], of: Direction, measure: Measure) -> Option<Instant> {
+    let is_it = |event: &SessionEvent| matches!(event, SessionEvent::Violated(direction, violation) if *direction == of && violation.measure == measure);
     events.iter().find(|(_, event)| is_it(event)).map(|(at, _)| *at)
 }
 
@@ -148,8 +148,8 @@ fn both_ends_agree_over_a_lossy_path_and_know_what_the_simulator_knows() {
         }
         let record = log.take();
 
-        let agreed = |events: &[(Instant, Event)]| match &events[0].1 {
-            Event::Agreed(agreed) => agreed.clone(),
+        let agreed = |events: &[(Instant, SessionEvent)]| match &events[0].1 {
+            SessionEvent::Agreed(agreed) => agreed.clone(),
             other => panic!("seed {seed}: {other:?}"),
         };
         let (ours, theirs) = (agreed(&record.source.events), agreed(&record.sink.events));
@@ -218,7 +218,7 @@ fn ends_that_do_not_agree_send_nothing() {
     let record = record(connection, network, 20, 1);
     assert!(record.messages.is_empty());
     assert!(
-        matches!(record.source.events[..], [(_, Event::Refused { send: Some(_), .. })]),
+        matches!(record.source.events[..], [(_, SessionEvent::Refused { send: Some(_), .. })]),
         "{:?}",
         record.source.events
     );
@@ -233,9 +233,9 @@ fn without_an_answer_the_messages_are_those_of_a_plain_connection() {
     network.add_link(both.link(links[0]).clone());
     let record = record(QosConnection::new("a", ends, Preset::Audio.specification()), network, 20, 1);
     let given_up = at(5.0);
-    assert_eq!(record.source.events, [(given_up, Event::OneSided(OneSidedReason::NoAnswer))]);
+    assert_eq!(record.source.events, [(given_up, SessionEvent::OneSided(OneSidedReason::NoAnswer))]);
     assert!(
-        matches!(record.sink.events[..], [(_, Event::OneSided(OneSidedReason::Foreign))]),
+        matches!(record.sink.events[..], [(_, SessionEvent::OneSided(OneSidedReason::Foreign))]),
         "{:?}",
         record.sink.events
     );
@@ -339,7 +339,7 @@ fn video_moves_inside_its_region_when_the_bottleneck_shrinks_and_returns() {
     let record = video(ms(500), (Rate::from_kbps(800), 120.0), Policies::default(), 240);
     let rates: Vec<(f64, f64)> = (record.source.events.iter())
         .filter_map(|(at, event)| match event {
-            Event::Rate(rate) => Some((at.as_secs_f64(), *rate)),
+            SessionEvent::Rate(rate) => Some((at.as_secs_f64(), *rate)),
             _ => None,
         })
         .collect();
@@ -384,7 +384,7 @@ fn video_goes_below_its_region_with_the_applications_leave_and_returns() {
     let record = video(ms(100), (Rate::from_kbps(200), 180.0), policies, 480);
     let agreed: Vec<(f64, f64)> = (record.source.events.iter())
         .filter_map(|(at, event)| match event {
-            Event::Agreed(agreed) => Some((at.as_secs_f64(), agreed.send.effective.min_rate?)),
+            SessionEvent::Agreed(agreed) => Some((at.as_secs_f64(), agreed.send.effective.min_rate?)),
             _ => None,
         })
         .collect();

@@ -1,7 +1,7 @@
 //! RSVP at the nodes of a simulated network: its messages cross the network's own links and queues.
 
 use cutline_aqm::{Limit, QueueSpec};
-use cutline_rsvp::engine::{EngineParams, Event, Reservation};
+use cutline_rsvp::engine::{EngineParams, Reservation, RsvpEvent};
 use cutline_rsvp::intserv::{Flowspec, Tspec};
 use cutline_rsvp::object::{Sender, Session, Style, code};
 use cutline_sim::rsvp::{HostAction, Rsvp, RsvpLog, RsvpRecord, address_of};
@@ -94,7 +94,7 @@ fn a_reservation_is_set_up_over_the_networks_links() {
         Rsvp { actions: reserve((a, b), 1, 100_000.0, at(1.0)).into(), sample: SECOND, ..Rsvp::default() };
     let record = simulate(&mut network, rsvp, SECOND * 100);
     let confirmed: Vec<_> =
-        record.events.iter().filter(|(_, _, event)| matches!(event, Event::Confirmed { .. })).collect();
+        record.events.iter().filter(|(_, _, event)| matches!(event, RsvpEvent::Confirmed { .. })).collect();
     let [(when, node, _)] = confirmed[..] else { panic!("{confirmed:?}") };
     assert_eq!(*node, b);
     // A Path message, a Resv message and a confirmation over three links of 5 ms each, and their transmission.
@@ -136,10 +136,10 @@ fn a_full_link_refuses_a_reservation() {
         actions.extend(reserve((a, b), port, 100_000.0, at(1.0 + 0.1 * f64::from(port))));
     }
     let record = simulate(&mut network, Rsvp { actions, ..Rsvp::default() }, SECOND * 10);
-    let is_refused =
-        |event: &Event| matches!(event, Event::ResvError { error, .. } if error.code == code::ADMISSION);
-    let count = |is: &dyn Fn(&Event) -> bool| record.events.iter().filter(|(_, _, event)| is(event)).count();
-    assert_eq!(count(&|event| matches!(event, Event::Confirmed { .. })), 8);
+    let is_refused = |event: &RsvpEvent| matches!(event, RsvpEvent::ResvError { error, .. } if error.code == code::ADMISSION);
+    let count =
+        |is: &dyn Fn(&RsvpEvent) -> bool| record.events.iter().filter(|(_, _, event)| is(event)).count();
+    assert_eq!(count(&|event| matches!(event, RsvpEvent::Confirmed { .. })), 8);
     assert!(count(&is_refused) >= 2);
 }
 
@@ -176,7 +176,7 @@ fn many(count: u16, refresh_reduction: bool, loss: f64) -> RsvpRecord {
     let (memory, processor) = (resident().saturating_sub(memory), processor_time() - processor);
     let mut latencies: Vec<f64> = Vec::new();
     for (when, _, event) in &record.events {
-        if let Event::Confirmed { session, .. } = event {
+        if let RsvpEvent::Confirmed { session, .. } = event {
             latencies.push(when.as_secs_f64() - 1.0 - f64::from(session.port) * 0.001);
         }
     }

@@ -135,9 +135,9 @@ fn run(targets: &[&Target], seconds: u64, seed: u32) -> Outcome<ExitCode> {
 }
 
 /// Passes on libFuzzer's output: its progress at most once a second, and not the dictionary that it recommends.
-fn show(said: impl Read) -> io::Result<()> {
+fn show(output: impl Read) -> io::Result<()> {
     let mut shown: Option<Instant> = None;
-    for line in BufReader::new(said).split(b'\n') {
+    for line in BufReader::new(output).split(b'\n') {
         let line = line?;
         let is_progress = line.starts_with(b"#") && !line.starts_with(b"##");
         let is_too_early = shown.is_some_and(|shown| shown.elapsed() < Duration::from_secs(1));

@@ -7,9 +7,9 @@ use crate::Target;
 use crate::check::processor_time;
 use crate::corpus::{replay_command, words};
 use crate::mutate::{Mutator, Seed};
-use cutline_units::Streams;
+use cutline_units::{Streams, lock};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 use std::{env, io, thread};
 
@@ -74,7 +74,7 @@ struct Current {
 
 fn check(target: &Target, input: &[u8], current: &Mutex<Current>) -> bool {
     {
-        let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = lock(current);
         current.input.clear();
         current.input.extend_from_slice(input);
         current.since = Instant::now();
@@ -88,7 +88,7 @@ fn check(target: &Target, input: &[u8], current: &Mutex<Current>) -> bool {
 /// Ends the process when an input hangs: a thread cannot be ended.
 fn watch(target: &Target, current: &Weak<Mutex<Current>>) {
     while let Some(current) = current.upgrade() {
-        let current = current.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = lock(current);
         if current.since.elapsed() > HANGS {
             eprintln!("{} hangs: {HANGS:?} with one input", target.name);
             tell(target, &current.input);

@@ -25,11 +25,12 @@ pub use namespaces::{may_make_namespaces, wait_for_carriers, wait_for_own_addres
 pub use net_snmp::{NetSnmpDaemon, SnmpAnswer, free_address, net_snmp};
 pub use skipped::{skip, skipped_tests};
 
+use cutline_sys::lock;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::fmt::Arguments;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any, resume_unwind};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -80,7 +81,7 @@ pub fn undisturbed(test: impl Fn()) {
 
 /// Runs a test that depends on time once. A claim on time that fails ends it, and is not judged.
 fn once(test: impl Fn()) {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = lock(&ALONE);
     if let Err(failure) = catch_unwind(AssertUnwindSafe(test)) {
         if !failure.is::<Late>() {
             resume_unwind(failure);
@@ -95,7 +96,7 @@ fn once(test: impl Fn()) {
 /// As [`undisturbed`] with judgement.
 pub fn undisturbed_by(stall: Duration, test: impl Fn()) {
     // A test that failed leaves nothing behind in `()`.
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = lock(&ALONE);
     for attempt in 1..=ATTEMPTS {
         let (outcome, stood_still) = witnessed(|| catch_unwind(AssertUnwindSafe(&test)));
         match outcome {

@@ -70,7 +70,7 @@ impl<'t> SocketPlace<'t, AddressText<'t>> {
 
     /// Returns the place to listen at of a text: `0.0.0.0:5004`, `[fe80::1%eth0]:0` or `direct:eth0:7000`.
     pub fn at(text: &'t str) -> Self {
-        Self::of(text, address::lookup_listening)
+        Self::of(text, address::lookup_listen_address)
     }
 
     fn of(text: &'t str, look_up: fn(&str) -> io::Result<Vec<SocketAddr>>) -> Self {

@@ -40,7 +40,7 @@ pub enum EventKind {
 /// A direction of a connection, as its end sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
-pub enum Side {
+pub enum TrafficDirection {
     /// Traffic that this end sends.
     Send = 1,
     /// Traffic that this end receives.
@@ -50,7 +50,7 @@ pub enum Side {
 /// An event of a connection. Fields that do not belong to its kind are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
-pub struct Event {
+pub struct SessionEvent {
     /// The size of this struct, which the caller sets: later versions have more at its end.
     #[serde(skip)]
     pub size: usize,
@@ -104,7 +104,7 @@ pub enum EventOrigin {
     ReceivingHost = 3,
 }
 
-impl Event {
+impl SessionEvent {
     fn new(kind: EventKind, text: &str) -> Self {
         Self {
             size: size_of::<Self>(),
@@ -135,8 +135,8 @@ impl Event {
         now: f64,
     ) -> Self {
         let (side, way) = match direction {
-            Direction::Send => (Side::Send, "send"),
-            Direction::Receive => (Side::Receive, "receive"),
+            Direction::Send => (TrafficDirection::Send, "send"),
+            Direction::Receive => (TrafficDirection::Receive, "receive"),
         };
         let (name, unit) = (it.measure.name(), it.measure.unit());
         let (what, worst) = match kind {
@@ -175,9 +175,9 @@ impl Event {
     }
 }
 
-impl From<&socket::Event> for Event {
-    fn from(event: &socket::Event) -> Self {
-        use cutline_socket::Event as E;
+impl From<&socket::SessionEvent> for SessionEvent {
+    fn from(event: &socket::SessionEvent) -> Self {
+        use cutline_socket::SessionEvent as E;
         match event {
             E::Agreed(_) => Self::new(EventKind::Agreed, "both ends agree"),
             E::Refused { send, receive } => {
@@ -257,8 +257,8 @@ mod tests {
             origin: ViolationOrigin::SendingHost,
             since: Instant::from_nanos(7),
         };
-        let of = |event: &socket::Event| Event::from(event);
-        let violated = of(&socket::Event::Violated(Direction::Receive, violation));
+        let of = |event: &socket::SessionEvent| SessionEvent::from(event);
+        let violated = of(&socket::SessionEvent::Violated(Direction::Receive, violation));
         let whence = "; the sending host held the application back";
         assert_eq!(
             violated.words(),
@@ -267,33 +267,37 @@ mod tests {
         assert_eq!((violated.kind, violated.side, violated.measure, violated.since_ns), (4, 2, 1, 7));
         let after = Duration::from_nanos(9);
         let violation = Violation { origin: ViolationOrigin::Network, ..violation };
-        let restored =
-            of(&socket::Event::Restored { direction: Direction::Send, violation, measured: 120.0, after });
+        let restored = of(&socket::SessionEvent::Restored {
+            direction: Direction::Send,
+            violation,
+            measured: 120.0,
+            after,
+        });
         assert_eq!((restored.measured, restored.worst, restored.origin), (120.0, 200.5, 2));
         let text = "restored: send: delay is 120.000 ms, the limit is 150.000 ms, the worst was 200.500 ms";
         assert_eq!(restored.words(), text);
         assert_eq!((restored.kind, restored.side, restored.after_ns), (5, 1, 9));
-        assert_eq!(of(&socket::Event::Hint(Hint::from_level(3))).hint, 3);
-        assert_eq!(of(&socket::Event::Rate(9.5)).rate, 9.5);
+        assert_eq!(of(&socket::SessionEvent::Hint(Hint::from_level(3))).hint, 3);
+        assert_eq!(of(&socket::SessionEvent::Rate(9.5)).rate, 9.5);
         let cause = socket::Cause::Silence(Duration::from_secs(3));
-        let lost = of(&socket::Event::Lost { cause: cause.clone(), sent: 9, reported: 7 });
+        let lost = of(&socket::SessionEvent::Lost { cause: cause.clone(), sent: 9, reported: 7 });
         assert_eq!((lost.kind, lost.sent, lost.reported), (9, 9, 7));
         let silence = format!("the peer has been silent for {}", Duration::from_secs(3));
         assert_eq!(lost.words(), format!("lost: {silence}; of 9 messages sent 7 are reported"));
         for (is_new, words) in [(true, "the connection was made again"), (false, "the peer sends again")] {
-            let back = of(&socket::Event::Recovered { after, is_new });
+            let back = of(&socket::SessionEvent::Recovered { after, is_new });
             assert_eq!((back.kind, back.after_ns, back.is_new), (10, 9, i64::from(is_new)));
             assert_eq!(back.words(), format!("{words} after {after}"));
         }
         let (before, rate) = (Some(Rate::from_mbps(5)), Rate::from_mbps(3));
-        let lowered = of(&socket::Event::Allocated { before, rate });
+        let lowered = of(&socket::SessionEvent::Allocated { before, rate });
         assert_eq!((lowered.kind, lowered.allocated_bps), (12, 3_000_000));
         assert_eq!(lowered.words(), "lowered: the host lets this end send at 3 Mbit/s");
-        let first = of(&socket::Event::Allocated { before: None, rate });
+        let first = of(&socket::SessionEvent::Allocated { before: None, rate });
         assert!(first.words().starts_with("allocated: "), "{}", first.words());
-        let none = of(&socket::Event::Unallocated("the CPU is exhausted".to_owned()));
+        let none = of(&socket::SessionEvent::Unallocated("the CPU is exhausted".to_owned()));
         assert!(none.kind == 13 && none.words().ends_with("the CPU is exhausted"), "{}", none.words());
-        let over = of(&socket::Event::GaveUp { after, cause });
+        let over = of(&socket::SessionEvent::GaveUp { after, cause });
         assert_eq!((over.kind, over.after_ns), (11, 9));
         assert!(over.words().ends_with(&silence), "{}", over.words());
     }
@@ -301,11 +305,11 @@ mod tests {
     #[test]
     fn a_long_text_is_cut_at_a_character() {
         let text = "ü".repeat(TEXT);
-        let event = Event::new(EventKind::Agreed, &text);
+        let event = SessionEvent::new(EventKind::Agreed, &text);
         assert_eq!(event.words(), "ü".repeat((TEXT - 1) / 2));
         let spec = |rate| Specification::builder().min_rate(rate).build().unwrap();
         let send = agree(&spec(5.0), &spec(4.0)).unwrap_err();
-        let refused = Event::from(&socket::Event::Refused { send: Some(send), receive: None });
+        let refused = SessionEvent::from(&socket::SessionEvent::Refused { send: Some(send), receive: None });
         assert!(refused.words().contains("send: min-rate = 5"), "{}", refused.words());
     }
 }

@@ -3,7 +3,7 @@
 //! A language without Rust's types sets options by names and texts, and reads results as numbers:
 //!
 //! - [`Options`]: the options of a socket, by the names and texts that specification files have, or from such a file.
-//! - [`Mib`], [`Event`] and [`ReservationEvent`]: plain structs, laid out as C lays them out.
+//! - [`Mib`], [`SessionEvent`] and [`ReservationEvent`]: plain structs, laid out as C lays them out.
 //! - [`NameTable`]: the words for the numbers in these structs.
 //! - [`AnySocket`]: a socket of any kind behind one handle.
 //! - [`protect_thread`] and [`unprotect_thread`]: the protection of the calling thread.
@@ -25,7 +25,7 @@ pub use any_socket::{
     AddressText, AnyConnecting, AnySocket, CallFailure, SocketPlace, SocketType, UnsupportedCall,
 };
 pub use errno::errno_of;
-pub use event::{Event, EventKind, EventOrigin, Side};
+pub use event::{EventKind, EventOrigin, SessionEvent, TrafficDirection};
 pub use mib::{
     Axis, Details, DirectionMib, Distribution, Interval, MEASURES, Mib, Negotiation, Requirements,
     SchedulingStats, SentInterval, Tcp, Tfrc, Totals,

@@ -1,6 +1,6 @@
 //! Names of the numbers in the structs, for languages that show words.
 
-use crate::event::{EventKind, EventOrigin, Side};
+use crate::event::{EventKind, EventOrigin, TrafficDirection};
 use crate::protection::ThreadPriority;
 use crate::reservation::{GrantState, RefusalReason, ReservationEventKind};
 use cutline_quality::spec::{Measure, SpecParameter};
@@ -51,7 +51,7 @@ named!(EventKind {
     Unallocated: "unallocated",
 });
 
-named!(Side { Send: "send", Receive: "receive" });
+named!(TrafficDirection { Send: "send", Receive: "receive" });
 
 named!(EventOrigin { SendingHost: "sending-host", Network: "network", ReceivingHost: "receiving-host" });
 
@@ -95,7 +95,7 @@ mod tests {
     fn every_number_has_one_name() {
         for (first, names) in [
             (1, EventKind::names()),
-            (1, Side::names()),
+            (1, TrafficDirection::names()),
             (1, EventOrigin::names()),
             (0, GrantState::names()),
             (0, RefusalReason::names()),

@@ -1,6 +1,6 @@
 //! Reservations of a connection and their events, as plain data.
 
-use crate::event::Side;
+use crate::event::TrafficDirection;
 use crate::{NAME, TEXT, count, text, words};
 use cutline_provision as provision;
 use cutline_socket as socket;
@@ -242,11 +242,11 @@ impl From<&provision::GrantEvent> for ReservationEvent {
             E::Lost(direction, _) => (ReservationEventKind::Lost, direction),
         };
         let (side, way) = match direction {
-            provision::Direction::Send => (Side::Send, "send"),
-            provision::Direction::Receive => (Side::Receive, "receive"),
+            provision::Direction::Send => (TrafficDirection::Send, "send"),
+            provision::Direction::Receive => (TrafficDirection::Receive, "receive"),
         };
         let (mut reserved, mut refusal, mut node) = (None, None, String::new());
-        let said = match event {
+        let description = match event {
             E::Granted(_, bucket) => {
                 reserved = Some(*bucket);
                 format!("{} is reserved", bucket.rate)
@@ -271,7 +271,7 @@ impl From<&provision::GrantEvent> for ReservationEvent {
             reserved: reserved.into(),
             refusal: refusal.into(),
             node: text(&node),
-            text: text(&format!("{way}: {said}")),
+            text: text(&format!("{way}: {description}")),
         }
     }
 }

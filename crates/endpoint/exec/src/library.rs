@@ -16,9 +16,9 @@ const NAME: &str = "libcutline_preload.so";
 /// When it is in none of these places, or the variable names no file.
 pub fn find_library() -> Result<PathBuf, ExecError> {
     let beside = std::env::current_exe().ok();
-    let said = std::env::var_os(LIBRARY_VARIABLE).map(PathBuf::from);
+    let configured = std::env::var_os(LIBRARY_VARIABLE).map(PathBuf::from);
     let missing = ExecError::NoLibrary { name: NAME, variable: LIBRARY_VARIABLE };
-    let found = match said {
+    let found = match configured {
         Some(path) if path.is_file() => path,
         // Another library would be a surprise.
         Some(path) => {

@@ -3,7 +3,7 @@
 use crate::counters::Counters;
 use crate::report::SocketTotals;
 use crate::{ExecOptions, MarkingMethod};
-use cutline_publish::{ProgramRow, Publisher, RowKind, SEARCH_EVERY, Turn, socket_path};
+use cutline_publish::{ProgramRow, Publisher, RowKind, RowSnapshot, SEARCH_EVERY, socket_path};
 use cutline_units::{DscpPool2, HintCodec as _};
 use std::io;
 use std::path::Path;
@@ -40,7 +40,8 @@ impl RunningProgram<'_> {
     /// # Errors
     /// When there is none, or it has gone.
     fn publish_to(&self, path: &Path, ended: &Receiver<()>) -> io::Result<()> {
-        let put = |turn: &mut Turn<'_>| turn.put(RowKind::Program, self.process.into(), &self.row());
+        let put =
+            |snapshot: &mut RowSnapshot<'_>| snapshot.put(RowKind::Program, self.process.into(), &self.row());
         let pause = |_: &mut Publisher, time| Ok(!has_ended(ended, time));
         // Every request concerns a socket.
         Publisher::connect(path, PROGRAM)?.run(put, pause, drop)

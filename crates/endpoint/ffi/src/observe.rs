@@ -4,7 +4,7 @@ use crate::borrow;
 use crate::error::{Failure, call};
 use crate::options;
 use crate::socket::Socket;
-use cutline_bindings::{Event, Mib, Options, ReservationEvent};
+use cutline_bindings::{Mib, Options, ReservationEvent, SessionEvent};
 use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use std::time::Duration;
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_next_event(
     socket: *mut Socket,
-    event: *mut Event,
+    event: *mut SessionEvent,
     timeout_ms: c_int,
 ) -> c_int {
     call(-1, || {
@@ -27,7 +27,7 @@ pub unsafe extern "C" fn cutline_next_event(
         match socket.connection("events")?.wait_for_event(time) {
             Some(found) => {
                 // SAFETY: as above.
-                unsafe { fill(&Event::from(&found), event, "event") }?;
+                unsafe { fill(&SessionEvent::from(&found), event, "event") }?;
                 Ok(1)
             }
             None => Ok(0),
@@ -36,7 +36,7 @@ pub unsafe extern "C" fn cutline_next_event(
 }
 
 /// A function of C that takes events.
-pub type Handler = Option<unsafe extern "C" fn(event: *const Event, data: *mut c_void)>;
+pub type Handler = Option<unsafe extern "C" fn(event: *const SessionEvent, data: *mut c_void)>;
 
 /// Pointer for a handler, on its way to the thread that calls it.
 struct Data(*mut c_void);
@@ -65,7 +65,7 @@ pub unsafe extern "C" fn cutline_on_event(socket: *mut Socket, handler: Handler,
         };
         let data = Data(data);
         socket.connection("events")?.on_event(move |found| {
-            let event = Event::from(&found);
+            let event = SessionEvent::from(&found);
             // SAFETY: the caller promises that the function may be called so until it is removed.
             unsafe { handler(&raw const event, data.get()) };
         });

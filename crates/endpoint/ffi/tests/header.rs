@@ -4,9 +4,9 @@
 use crate::c;
 
 use cutline_bindings::{
-    Axis, ConnectionReservation, Details, DirectionMib, DirectionReservation, Distribution, Event, Interval,
+    Axis, ConnectionReservation, Details, DirectionMib, DirectionReservation, Distribution, Interval,
     MEASURES, Mib, NAME, Negotiation, Refusal, Requirements, ReservationEvent, SchedulingStats, SentInterval,
-    TEXT, Tcp, Tfrc, TokenBucket, Totals,
+    SessionEvent, TEXT, Tcp, Tfrc, TokenBucket, Totals,
 };
 use std::fmt::Write as _;
 use std::fs;
@@ -269,7 +269,7 @@ fn c_lays_structs_out_as_rust_does_and_finds_every_function() {
         )*};
     }
     sizes! {
-        "event" Event: size kind side measure hint limit measured error rate since_ns after_ns text;
+        "event" SessionEvent: size kind side measure hint limit measured error rate since_ns after_ns text;
         "requirements" Requirements: min_rate size jitter_ns loss recovery_ns reordering;
         "totals" Totals: messages duplicated;
         "interval" Interval: length_ns rate throughput_bps gap_ns;

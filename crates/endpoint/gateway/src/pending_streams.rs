@@ -1,4 +1,4 @@
-//! The door of a far gateway: streams that were accepted and have not shown yet that their peer is a near gateway.
+//! Pending streams of a far gateway: those that were accepted and have not shown yet that their peer is a near gateway.
 //!
 //! They have no thread, no place among the connections, and little time. When there are too many, in all or of one address, the oldest
 //! leaves: a near gateway needs one round trip to negotiate, so silent connections cannot keep it out.
@@ -53,7 +53,7 @@ impl PendingStreams {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
                 Err(error)
                     if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
-                // Without a free descriptor the connection stays ready, so the oldest guest gives up its own.
+                // Without a free descriptor the connection stays ready, so the oldest stream gives up its own.
                 Err(error) if lacks_room(&error) && !self.0.is_empty() => {
                     self.leave(shared, route, 0, "it has made place for another one");
                     return None;

@@ -21,9 +21,9 @@ const STACK: usize = 256 << 10;
 /// Time that connections may take to end when the gateway does.
 const FAREWELL: Duration = Duration::from_secs(15);
 /// Largest number of failures that are reported one by one.
-const MOST_TOLD: usize = 100;
+const MOST_NOTIFIED: usize = 100;
 /// Largest number of unknown peers that are reported one by one. Any host can cause them, so they do not count as failures.
-const MOST_STRANGERS_TOLD: usize = 10;
+const MOST_STRANGERS_NOTIFIED: usize = 10;
 
 /// Receiver of messages for the log.
 pub type Notify = Box<dyn Fn(&str) + Send + Sync>;
@@ -36,9 +36,9 @@ pub struct Shared {
     pub book: Arc<ConnectionTable>,
     pub stop: Stop,
     notify: Notify,
-    told: AtomicUsize,
-    told_strangers: AtomicUsize,
-    has_told_limit: AtomicBool,
+    notified: AtomicUsize,
+    notified_strangers: AtomicUsize,
+    has_notified_limit: AtomicBool,
     /// Number of running threads of connections, and a signal that one has ended.
     running: Mutex<usize>,
     ended: Condvar,
@@ -57,9 +57,9 @@ impl Shared {
             book: Arc::new(book),
             stop: Stop::new()?,
             notify,
-            told: AtomicUsize::new(0),
-            told_strangers: AtomicUsize::new(0),
-            has_told_limit: AtomicBool::new(false),
+            notified: AtomicUsize::new(0),
+            notified_strangers: AtomicUsize::new(0),
+            has_notified_limit: AtomicBool::new(false),
             running: Mutex::new(0),
             ended: Condvar::new(),
         })
@@ -67,9 +67,9 @@ impl Shared {
 
     /// Reports a failure, unless there were many.
     pub fn tell(&self, what: impl Display) {
-        match self.told.fetch_add(1, Ordering::Relaxed) {
-            told if told < MOST_TOLD => (self.notify)(&what.to_string()),
-            MOST_TOLD => (self.notify)("further failures are counted, but not printed"),
+        match self.notified.fetch_add(1, Ordering::Relaxed) {
+            notified if notified < MOST_NOTIFIED => (self.notify)(&what.to_string()),
+            MOST_NOTIFIED => (self.notify)("further failures are counted, but not printed"),
             _ => {}
         }
     }
@@ -78,9 +78,11 @@ impl Shared {
     pub fn tell_stranger(&self, route: usize, peer: SocketAddr, why: impl Display) {
         self.book.count_stranger(route);
         let route = self.book.route(route);
-        match self.told_strangers.fetch_add(1, Ordering::Relaxed) {
-            told if told < MOST_STRANGERS_TOLD => (self.notify)(&format!("{route}: {peer}: {why}")),
-            MOST_STRANGERS_TOLD => (self.notify)("further unknown peers are counted, but not printed"),
+        match self.notified_strangers.fetch_add(1, Ordering::Relaxed) {
+            notified if notified < MOST_STRANGERS_NOTIFIED => {
+                (self.notify)(&format!("{route}: {peer}: {why}"))
+            }
+            MOST_STRANGERS_NOTIFIED => (self.notify)("further unknown peers are counted, but not printed"),
             _ => {}
         }
     }
@@ -88,7 +90,7 @@ impl Shared {
     /// Counts a connection beyond the limit, and reports the limit once.
     pub fn turn_away(&self, route: usize, peer: SocketAddr, full: Full) {
         self.book.turn_away(route);
-        if self.has_told_limit.swap(true, Ordering::Relaxed) {
+        if self.has_notified_limit.swap(true, Ordering::Relaxed) {
             return;
         }
         let route = self.book.route(route);

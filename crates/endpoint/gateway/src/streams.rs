@@ -44,10 +44,10 @@ pub fn near(shared: &Arc<Shared>, route: usize, listener: &TcpListener) {
 
 /// Accepts near gateways' connections until the gateway ends. One thread waits for all connections whose peers have not yet negotiated.
 pub fn far(shared: &Arc<Shared>, route: usize, listener: &QosTcpListener) {
-    let mut door = PendingStreams::default();
+    let mut pending = PendingStreams::default();
     while !shared.stop.is_set() {
-        let refused = door.accept(shared, route, listener);
-        for (stream, peer) in door.look(shared, route) {
+        let refused = pending.accept(shared, route, listener);
+        for (stream, peer) in pending.look(shared, route) {
             let ticket = match shared.book.try_open(route, peer) {
                 Ok(ticket) => ticket,
                 Err(full) => {
@@ -66,7 +66,7 @@ pub fn far(shared: &Arc<Shared>, route: usize, listener: &QosTcpListener) {
             shared.tell(format_args!("a connection cannot be accepted: {error}"));
             pause();
         }
-        door.wait(shared, listener);
+        pending.wait(shared, listener);
     }
 }
 

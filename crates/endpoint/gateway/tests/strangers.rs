@@ -3,17 +3,17 @@
 use crate::common::{Settings, Watched, echo, is_answered, pair};
 use cutline_gateway::{GatewayRoute, GatewaySide, Limits, ProgramTransport};
 use cutline_socket::QosOptions;
-use cutline_units::Duration as Time;
+use cutline_units::{Duration as Time, lock};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::thread::spawn;
 use std::time::Duration;
 
 /// Tests that count the threads of this process run one after the other.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&ALONE)
 }
 
 /// A server that answers each connection with all that it has received, behind a byte, once that has ended.

@@ -37,11 +37,11 @@ fn main() {
             std::thread::yield_now();
         }
         let begun = now();
-        let mut turn = publisher.turn().unwrap().expect("the peer has read everything");
+        let mut snapshot = publisher.begin_snapshot().unwrap().expect("the peer has read everything");
         for row in &rows {
-            turn.put(RowKind::Socket, row.socket, row);
+            snapshot.put(RowKind::Socket, row.socket, row);
         }
-        turn.end().unwrap();
+        snapshot.end().unwrap();
         took += now().saturating_since(begun);
     }
     while !publisher.flush().unwrap() {

@@ -21,7 +21,7 @@ mod rows;
 #[cfg(feature = "testing")]
 pub mod testing;
 
-pub use publisher::{PUBLISH_EVERY, Publisher, SEARCH_EVERY, Turn};
+pub use publisher::{PUBLISH_EVERY, Publisher, RowSnapshot, SEARCH_EVERY};
 pub use request::{ManagerRequest, RequestLines};
 pub use rows::{
     DELAY_BOUNDS_MS, DirectionRow, LimitRow, ProgramRow, RowKind, SocketRow, SpreadRow, ViolationRow, unit_of,

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 /// Time between two searches for a monitor.
 pub const SEARCH_EVERY: Duration = Duration::from_secs(2);
-/// Time between two turns.
+/// Time between two snapshots.
 pub const PUBLISH_EVERY: Duration = Duration::from_secs(1);
 
 /// The most rows of a process. Further ones are not published.
@@ -36,7 +36,7 @@ pub struct Publisher {
     pending: Vec<u8>,
     /// The rows that the monitor has, by kind and number.
     rows: BTreeMap<(RowKind, u64), Published>,
-    turn: u64,
+    snapshot: u64,
 }
 
 /// A row that was sent.
@@ -44,13 +44,13 @@ pub struct Publisher {
 struct Published {
     /// Hash of its line.
     hash: u64,
-    /// The last turn in which it was put.
-    turn: u64,
+    /// Number of the last snapshot with this row.
+    snapshot: u64,
 }
 
-/// All rows of a process at one time. Rows that are neither put nor kept are gone when the turn ends.
+/// All rows of a process at one time. Rows that are neither put nor kept are gone when the snapshot ends.
 #[derive(Debug)]
-pub struct Turn<'p>(&'p mut Publisher);
+pub struct RowSnapshot<'p>(&'p mut Publisher);
 
 impl Publisher {
     /// Connects to the monitor that listens at `path`, and names this program.
@@ -63,28 +63,28 @@ impl Publisher {
         connect(&stream, &SocketAddrUnix::new(path)?)?;
         let cookie = socket_cookie(&stream)?;
         let mut publisher =
-            Self { stream: Some(stream), cookie, pending: Vec::new(), rows: BTreeMap::new(), turn: 0 };
+            Self { stream: Some(stream), cookie, pending: Vec::new(), rows: BTreeMap::new(), snapshot: 0 };
         publisher.line(&json!({ "hello": { "version": VERSION, "program": program } }));
         publisher.flush()?;
         Ok(publisher)
     }
 
-    /// Publishes rows, a turn each second, until `pause` ends it. `put` puts the rows of a turn. `pause` waits for the time that it is
+    /// Publishes rows, a snapshot each second, until `pause` ends it. `put` puts the rows of a snapshot. `pause` waits for the time that it is
     /// given, or until the monitor sends something, and returns false at the end. `on_request` gets the requests of managers.
     ///
     /// # Errors
     /// When the monitor has gone, and those of `pause`.
     pub fn run(
         mut self,
-        mut put: impl FnMut(&mut Turn<'_>),
+        mut put: impl FnMut(&mut RowSnapshot<'_>),
         mut pause: impl FnMut(&mut Self, Duration) -> io::Result<bool>,
         mut on_request: impl FnMut(ManagerRequest),
     ) -> io::Result<()> {
         let (mut lines, mut bytes) = (RequestLines::default(), [0; 1024]);
         loop {
-            if let Some(mut turn) = self.turn()? {
-                put(&mut turn);
-                turn.end()?;
+            if let Some(mut snapshot) = self.begin_snapshot()? {
+                put(&mut snapshot);
+                snapshot.end()?;
             }
             if !pause(&mut self, PUBLISH_EVERY)? {
                 return Ok(());
@@ -99,16 +99,16 @@ impl Publisher {
         }
     }
 
-    /// Begins a turn; `None` while the monitor has not read the one before: its rows would be out of date when they are read.
+    /// Begins a snapshot; `None` while the monitor has not read the one before: its rows would be out of date when they are read.
     ///
     /// # Errors
     /// When the connection has ended. Then nothing more can be published over it.
-    pub fn turn(&mut self) -> io::Result<Option<Turn<'_>>> {
+    pub fn begin_snapshot(&mut self) -> io::Result<Option<RowSnapshot<'_>>> {
         if !self.flush()? {
             return Ok(None);
         }
-        self.turn += 1;
-        Ok(Some(Turn(self)))
+        self.snapshot += 1;
+        Ok(Some(RowSnapshot(self)))
     }
 
     /// Reads data from the monitor into `to`. Returns the number of bytes; 0 if there is nothing now.
@@ -172,11 +172,11 @@ impl AsFd for Publisher {
     }
 }
 
-impl Turn<'_> {
-    /// Puts a row of this kind under a number that no other row of the kind has. It is sent if it differs from the last turn's.
+impl RowSnapshot<'_> {
+    /// Puts a row of this kind under a number that no other row of the kind has. It is sent if it differs from the row of the last snapshot.
     pub fn put(&mut self, kind: RowKind, number: u64, row: &impl Serialize) {
         let publisher = &mut *self.0;
-        let turn = publisher.turn;
+        let snapshot = publisher.snapshot;
         if publisher.rows.len() >= MOST_ROWS && !publisher.rows.contains_key(&(kind, number)) {
             return;
         }
@@ -184,7 +184,7 @@ impl Turn<'_> {
         publisher.line(&Line(kind, row));
         let mut hasher = DefaultHasher::new();
         publisher.pending[from..].hash(&mut hasher);
-        let published = Published { hash: hasher.finish(), turn };
+        let published = Published { hash: hasher.finish(), snapshot };
         let before = publisher.rows.insert((kind, number), published);
         if before.is_some_and(|before| before.hash == published.hash) {
             publisher.pending.truncate(from);
@@ -194,19 +194,19 @@ impl Turn<'_> {
     /// Keeps a row as the monitor has it. A row that it does not have stays unknown to it.
     pub fn keep(&mut self, kind: RowKind, number: u64) {
         if let Some(row) = self.0.rows.get_mut(&(kind, number)) {
-            row.turn = self.0.turn;
+            row.snapshot = self.0.snapshot;
         }
     }
 
-    /// Ends the turn: rows that were neither put nor kept are reported as gone.
+    /// Ends the snapshot: rows that were neither put nor kept are reported as gone.
     ///
     /// # Errors
     /// When the connection has ended.
     pub fn end(self) -> io::Result<()> {
         let publisher = self.0;
-        let turn = publisher.turn;
+        let snapshot = publisher.snapshot;
         let gone: Vec<_> =
-            publisher.rows.iter().filter(|(_, row)| row.turn != turn).map(|(&of, _)| of).collect();
+            publisher.rows.iter().filter(|(_, row)| row.snapshot != snapshot).map(|(&of, _)| of).collect();
         for (kind, number) in gone {
             publisher.rows.remove(&(kind, number));
             publisher.line(&json!({ "gone": { "kind": kind, "number": number } }));
@@ -261,11 +261,11 @@ mod tests {
     fn rows_that_have_changed_are_sent_and_those_that_are_left_out_are_gone() {
         let (mut publisher, mut monitor, _folder) = pair();
         let publish = |publisher: &mut Publisher, rows: &[SocketRow]| {
-            let mut turn = publisher.turn().unwrap().unwrap();
+            let mut snapshot = publisher.begin_snapshot().unwrap().unwrap();
             for row in rows {
-                turn.put(RowKind::Socket, row.socket, row);
+                snapshot.put(RowKind::Socket, row.socket, row);
             }
-            turn.end().unwrap();
+            snapshot.end().unwrap();
         };
         publish(&mut publisher, &[row(1, 0), row(2, 0)]);
         let first = lines(&mut monitor);
@@ -276,33 +276,33 @@ mod tests {
         publish(&mut publisher, &[row(1, 0), row(2, 5)]);
         let second = lines(&mut monitor);
         assert_eq!((second.len(), &second[0]["socket"]["waits"]), (1, &json!(5)));
-        let mut turn = publisher.turn().unwrap().unwrap();
+        let mut snapshot = publisher.begin_snapshot().unwrap().unwrap();
         for number in [1, 2, 7] {
-            turn.keep(RowKind::Socket, number);
+            snapshot.keep(RowKind::Socket, number);
         }
-        turn.end().unwrap();
+        snapshot.end().unwrap();
         assert_eq!(lines(&mut monitor), [json!(null); 0]);
         publish(&mut publisher, &[row(2, 5)]);
         assert_eq!(lines(&mut monitor), [json!({ "gone": { "kind": "socket", "number": 1 } })]);
     }
 
     #[test]
-    fn a_monitor_that_does_not_read_costs_one_turn_of_memory() {
+    fn a_monitor_that_does_not_read_costs_one_snapshot_of_memory() {
         let (mut publisher, mut monitor, _folder) = pair();
-        let mut turns = 0;
+        let mut snapshots = 0;
         for waits in 0..1000 {
-            let Some(mut turn) = publisher.turn().unwrap() else { continue };
-            turns += 1;
+            let Some(mut snapshot) = publisher.begin_snapshot().unwrap() else { continue };
+            snapshots += 1;
             for socket in 0..200 {
-                turn.put(RowKind::Socket, socket, &row(socket, waits));
+                snapshot.put(RowKind::Socket, socket, &row(socket, waits));
             }
-            turn.end().unwrap();
+            snapshot.end().unwrap();
             assert!(publisher.pending.len() < 200 * 1000, "{} bytes wait", publisher.pending.len());
         }
-        assert!(turns < 100, "{turns} turns");
-        // Rows arrive complete, and the next turn begins when they were read.
+        assert!(snapshots < 100, "{snapshots} snapshots");
+        // Rows arrive complete, and the next snapshot begins when they were read.
         let mut read = lines(&mut monitor).len();
-        while publisher.turn().unwrap().is_none() {
+        while publisher.begin_snapshot().unwrap().is_none() {
             read += lines(&mut monitor).len();
         }
         assert!(read > 1, "{read}");
@@ -313,9 +313,9 @@ mod tests {
         let (mut publisher, monitor, _folder) = pair();
         drop(monitor);
         let outcome = (0..2).try_for_each(|waits| {
-            let mut turn = publisher.turn()?.unwrap();
-            turn.put(RowKind::Socket, 1, &row(1, waits));
-            turn.end()
+            let mut snapshot = publisher.begin_snapshot()?.unwrap();
+            snapshot.put(RowKind::Socket, 1, &row(1, waits));
+            snapshot.end()
         });
         assert!(outcome.is_err());
     }
@@ -327,7 +327,7 @@ mod tests {
         other.set_nonblocking(true).unwrap();
         // A program that closes all descriptors and then opens its own does the same.
         rustix::io::dup2(&theirs, publisher.stream.as_mut().unwrap()).unwrap();
-        assert_eq!(publisher.turn().unwrap_err().kind(), io::ErrorKind::NotConnected);
+        assert_eq!(publisher.begin_snapshot().unwrap_err().kind(), io::ErrorKind::NotConnected);
         let number = publisher.as_fd().as_raw_fd();
         drop((publisher, monitor, theirs));
         // Neither written to nor closed.

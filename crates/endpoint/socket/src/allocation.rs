@@ -9,7 +9,7 @@ use crate::error::QosError;
 use crate::gate::GatedFlow;
 use crate::reservation::IfRefused;
 use cutline_allocation::protocol::FlowNeed;
-use cutline_allocation::{AllocatedFlow, AllocationState, DEFAULT_SOCKET, FlowHolder, FlowNotice, hold};
+use cutline_allocation::{AllocatedFlow, AllocationState, DEFAULT_SOCKET, FlowHandler, FlowNotice, allocate};
 use cutline_manager::feedback::{FlowEdges, FlowReport};
 use cutline_manager::resources::{CarrierKind, HIGHEST_PRIORITY, MOST_WEIGHT, SchedulingClass};
 use cutline_params::ParameterError;
@@ -124,7 +124,7 @@ pub struct Allocator {
     /// Addresses of this end and of the peer.
     addresses: [SocketAddr; 2],
     /// The connection, once the service thread serves it.
-    holder: OnceLock<Weak<dyn FlowHolder>>,
+    handler: OnceLock<Weak<dyn FlowHandler>>,
     state: Mutex<State>,
 }
 
@@ -143,14 +143,14 @@ struct State {
 
 impl Allocator {
     pub fn new(options: AllocationOptions, transport: PacketKind, addresses: [SocketAddr; 2]) -> Self {
-        let (holder, state) = (OnceLock::new(), Mutex::default());
-        Self { options, transport, addresses, holder, state }
+        let (handler, state) = (OnceLock::new(), Mutex::default());
+        Self { options, transport, addresses, handler, state }
     }
 
     /// Sets the connection for which shares are requested from now on.
-    pub fn begin(&self, holder: Weak<dyn FlowHolder>) {
+    pub fn begin(&self, handler: Weak<dyn FlowHandler>) {
         // It was not set before.
-        let _first = self.holder.set(holder);
+        let _first = self.handler.set(handler);
     }
 
     /// Requests a share for the specification that holds now.
@@ -158,7 +158,7 @@ impl Allocator {
     /// # Errors
     /// When a real-time connection has no highest rate, or the thread cannot be started.
     pub fn ask(&self, sending: &Specification, participation: Participation) -> Result<(), QosError> {
-        let Some(holder) = self.holder.get() else { return Ok(()) };
+        let Some(handler) = self.handler.get() else { return Ok(()) };
         if participation == Participation::Joining {
             return Ok(());
         }
@@ -170,7 +170,7 @@ impl Allocator {
             flow.change(desired, Rate::from_bps(need.minimum_bps), need.edges());
             return Ok(());
         }
-        let started = hold(&self.options.socket, need, Weak::clone(holder));
+        let started = allocate(&self.options.socket, need, Weak::clone(handler));
         state.flow = Some(started.map_err(QosError::system("cannot start a thread"))?);
         state.asked = Some(now());
         Ok(())

@@ -1,7 +1,7 @@
 //! Events that the tests of streams and datagrams wait for.
 
 use crate::connection::Connection;
-use cutline_signal::session::{Direction, Event};
+use cutline_signal::session::{Direction, SessionEvent};
 use cutline_signal::violation::ViolationOrigin;
 use cutline_units::Duration;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,7 +28,11 @@ pub(crate) fn both_ends_know(
 fn await_violation(connection: &Connection, side: Direction, origin: ViolationOrigin) {
     loop {
         match connection.wait_for_event(Duration::from_secs(60)).expect("no event comes") {
-            Event::Violated(direction, violation) if direction == side && violation.origin == origin => break,
+            SessionEvent::Violated(direction, violation)
+                if direction == side && violation.origin == origin =>
+            {
+                break;
+            }
             _ => {}
         }
     }

@@ -3,12 +3,12 @@
 use crate::allocation::Allocator;
 use crate::error::QosError;
 use crate::handler::{Handler, Handling};
-use crate::keeper::{Kept, KeptConnection, keep};
 use crate::mib::Mib;
 use crate::options::QosOptions;
 use crate::recovery::Candidate;
 use crate::reservation::{ConnectionReservation, Reserver};
-use cutline_allocation::FlowHolder;
+use crate::service_thread::{AgendaEntry, ServedConnection, keep};
+use cutline_allocation::FlowHandler;
 use cutline_manager::feedback::FlowReport;
 use cutline_manager::scheduling::SchedulingStats;
 use cutline_publish::ManagerRequest;
@@ -16,7 +16,7 @@ use cutline_quality::spec::{ConnectionSpecification, Measure};
 use cutline_signal::mib::{LocalFeedback, TcpFigures};
 use cutline_signal::monitor::Delivery;
 use cutline_signal::negotiation::{Agreed, OneSidedReason};
-use cutline_signal::session::{Activity, Event, Inbound, Outbound, Participation, Session};
+use cutline_signal::session::{Activity, Inbound, Outbound, Participation, Session, SessionEvent};
 use cutline_sys::clock::unix_time;
 use cutline_sys::lock;
 use cutline_sys::process::generation;
@@ -39,7 +39,7 @@ pub struct Connection {
     session: Mutex<Session>,
     outbound: Mutex<Outbound>,
     inbound: Mutex<Inbound>,
-    events: Mutex<VecDeque<Event>>,
+    events: Mutex<VecDeque<SessionEvent>>,
     handling: Handling,
     /// Signalled when an event is queued.
     events_ready: Condvar,
@@ -48,8 +48,8 @@ pub struct Connection {
     feedback: Mutex<LocalFeedback>,
     /// Control messages that wait for their place in a stream.
     control: Mutex<VecDeque<Vec<u8>>>,
-    /// Its place in the keeper's agenda, once it has one.
-    kept: OnceLock<Kept>,
+    /// Its entry in the agenda of the service thread, once it has one.
+    agenda_entry: OnceLock<AgendaEntry>,
     /// Fork generation of the creating process.
     generation: u32,
     /// Time at which the connection was made, since 1970.
@@ -102,7 +102,7 @@ impl Connection {
             changes: AtomicU64::new(0),
             feedback: Mutex::default(),
             control: Mutex::default(),
-            kept: OnceLock::new(),
+            agenda_entry: OnceLock::new(),
             generation: generation(),
             opened: unix_time(),
             is_private: options.is_private,
@@ -186,20 +186,20 @@ impl Connection {
     }
 
     /// Registers the connection with the thread that serves connections, unless it is registered.
-    pub fn keep(&self, service: Weak<dyn KeptConnection>) -> Result<(), QosError> {
-        if self.kept.get().is_some() {
+    pub fn keep(&self, service: Weak<dyn ServedConnection>) -> Result<(), QosError> {
+        if self.agenda_entry.get().is_some() {
             return Ok(());
         }
-        let kept = keep(service, now()).map_err(QosError::system("cannot start a thread"))?;
+        let agenda_entry = keep(service, now()).map_err(QosError::system("cannot start a thread"))?;
         // There was none yet.
-        let _none = self.kept.set(kept);
+        let _none = self.agenda_entry.set(agenda_entry);
         Ok(())
     }
 
     /// Wakes the connection no later than `due`.
     pub fn hasten(&self, due: Instant) {
-        if let Some(kept) = self.kept.get().filter(|_| due < Instant::FAR_FUTURE) {
-            kept.hasten(due);
+        if let Some(agenda_entry) = self.agenda_entry.get().filter(|_| due < Instant::FAR_FUTURE) {
+            agenda_entry.hasten(due);
         }
     }
 
@@ -239,7 +239,7 @@ impl Connection {
     pub fn replace(&self, candidate: Candidate, after: Duration, local: io::Result<SocketAddr>) {
         let Candidate { session, out, inbound, events } = candidate;
         let agreed = events.iter().rev().find_map(|event| match event {
-            Event::Agreed(agreed) => Some(agreed.clone()),
+            SessionEvent::Agreed(agreed) => Some(agreed.clone()),
             _ => None,
         });
         if let (Some(reserver), Ok(local)) = (&self.reserver, local) {
@@ -260,7 +260,7 @@ impl Connection {
             feedback.reconnections += 1;
             feedback.reconnected = Some(now());
         });
-        self.tell(events.into_iter().chain([Event::Recovered { after, is_new: true }]));
+        self.tell(events.into_iter().chain([SessionEvent::Recovered { after, is_new: true }]));
         drop(current);
         self.reserve(agreed.as_deref());
         self.allocate_again();
@@ -275,14 +275,14 @@ impl Connection {
     }
 
     /// Queues an event for the application.
-    pub fn tell(&self, new: impl IntoIterator<Item = Event>) {
+    pub fn tell(&self, new: impl IntoIterator<Item = SessionEvent>) {
         let mut events = lock(&self.events);
         for event in new {
             if events.len() == MOST_EVENTS {
                 events.pop_front();
             }
             // The hint and the rate of an adapting end change often, and wait for the next row.
-            if !matches!(event, Event::Hint(_) | Event::Rate(_)) {
+            if !matches!(event, SessionEvent::Hint(_) | SessionEvent::Rate(_)) {
                 self.changes.fetch_add(1, Ordering::Relaxed);
             }
             self.handling.add(&event);
@@ -322,12 +322,12 @@ impl Connection {
         let (mut agreed, mut is_other) = (None, false);
         let events = std::iter::from_fn(|| session.event());
         self.tell(events.inspect(|event| match event {
-            Event::Hint(hint) => mark(*hint),
-            Event::Agreed(now) => {
+            SessionEvent::Hint(hint) => mark(*hint),
+            SessionEvent::Agreed(now) => {
                 agreed = self.reserver.is_some().then(|| now.clone());
                 is_other = true;
             }
-            Event::OneSided(_) => is_other = true,
+            SessionEvent::OneSided(_) => is_other = true,
             _ => {}
         }));
         drop(session);
@@ -342,9 +342,9 @@ impl Connection {
     ///
     /// # Errors
     /// When a real-time connection has no highest rate, or the thread cannot be started.
-    pub fn begin_allocation(&self, holder: Weak<dyn FlowHolder>) -> Result<(), QosError> {
+    pub fn begin_allocation(&self, handler: Weak<dyn FlowHandler>) -> Result<(), QosError> {
         let Some(allocator) = &self.allocator else { return Ok(()) };
-        allocator.begin(holder);
+        allocator.begin(handler);
         self.allocate()
     }
 
@@ -374,7 +374,7 @@ impl Connection {
     /// Requests a share for the specification that holds from now on.
     fn allocate_again(&self) {
         if let Err(error) = self.allocate() {
-            self.tell([Event::Unallocated(error.to_string())]);
+            self.tell([SessionEvent::Unallocated(error.to_string())]);
         }
     }
 
@@ -384,7 +384,7 @@ impl Connection {
     }
 
     /// Sets the handler of events, which is called first with those that were not taken.
-    pub fn set_handler(&self, service: Weak<dyn KeptConnection>, handler: Handler) {
+    pub fn set_handler(&self, service: Weak<dyn ServedConnection>, handler: Handler) {
         // An earlier one may be running, and may need the events.
         self.handling.remove();
         let events = lock(&self.events);
@@ -403,11 +403,13 @@ impl Connection {
 
     /// Returns whether the address of the peer has not answered.
     pub fn was_silent(&self) -> bool {
-        lock(&self.events).iter().any(|event| matches!(event, Event::OneSided(OneSidedReason::NoAnswer)))
+        lock(&self.events)
+            .iter()
+            .any(|event| matches!(event, SessionEvent::OneSided(OneSidedReason::NoAnswer)))
     }
 
     /// The next event that the application has not taken.
-    pub fn event(&self) -> Option<Event> {
+    pub fn event(&self) -> Option<SessionEvent> {
         if self.is_inherited() {
             return None;
         }
@@ -415,7 +417,7 @@ impl Connection {
     }
 
     /// The next event, for which it waits at most so long.
-    pub fn wait_for_event(&self, time: Duration) -> Option<Event> {
+    pub fn wait_for_event(&self, time: Duration) -> Option<SessionEvent> {
         if self.is_inherited() {
             return None;
         }
@@ -475,11 +477,11 @@ impl Connection {
     pub fn outcome(&self, demands_peer: bool) -> Option<Result<(), QosError>> {
         let events = lock(&self.events);
         let outcome = events.iter().find_map(|event| match event {
-            Event::Refused { send, receive } => {
+            SessionEvent::Refused { send, receive } => {
                 Some(Err(QosError::Refused { send: send.clone(), receive: receive.clone() }))
             }
-            Event::OneSided(reason) if demands_peer => Some(Err(QosError::NoPeer(*reason))),
-            Event::Agreed(_) | Event::OneSided(_) => Some(Ok(())),
+            SessionEvent::OneSided(reason) if demands_peer => Some(Err(QosError::NoPeer(*reason))),
+            SessionEvent::Agreed(_) | SessionEvent::OneSided(_) => Some(Ok(())),
             _ => None,
         });
         drop(events);

@@ -1,16 +1,16 @@
 //! The calls that streams and datagram sockets share.
 
 use crate::connection::Connection;
-use crate::keeper::KeptConnection;
 use crate::mib::Mib;
 use crate::reservation::ConnectionReservation;
+use crate::service_thread::ServedConnection;
 use crate::time::duration;
 use cutline_allocation::AllocationState;
 use cutline_manager::scheduling::SchedulingStats;
 use cutline_provision::GrantEvent as ReservationEvent;
 use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::monitor::Sample;
-use cutline_signal::session::Event;
+use cutline_signal::session::SessionEvent;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ use std::sync::{Arc, Weak};
 use std::time;
 
 /// Parts of the shared calls that differ between the kinds of socket.
-pub trait SharedCalls: KeptConnection {
+pub trait SharedCalls: ServedConnection {
     /// Returns the connection, which every kind of socket has.
     fn connection(&self) -> &Connection;
 
@@ -73,17 +73,17 @@ impl ConnectionHandle {
     }
 
     /// The next event that was not taken; `None` if there is none.
-    pub fn event(&self) -> Option<Event> {
+    pub fn event(&self) -> Option<SessionEvent> {
         self.0.connection().event()
     }
 
     /// The events that were not taken, oldest first. It ends when there are no more; later there may be others.
-    pub fn events(&self) -> impl Iterator<Item = Event> + '_ {
+    pub fn events(&self) -> impl Iterator<Item = SessionEvent> + '_ {
         std::iter::from_fn(|| self.event())
     }
 
     /// Waits for the next event, at most so long.
-    pub fn wait_for_event(&self, time: time::Duration) -> Option<Event> {
+    pub fn wait_for_event(&self, time: time::Duration) -> Option<SessionEvent> {
         self.0.connection().wait_for_event(duration(time))
     }
 
@@ -94,8 +94,8 @@ impl ConnectionHandle {
     /// should not wait in it, since reports of all connections wait meanwhile. One that panics is called again with the next event. When
     /// this call returns, an earlier handler is running no more, unless this is called by it. A handler that owns a clone of the socket or of this
     /// keeps it open until [`remove_handler`](Self::remove_handler).
-    pub fn on_event(&self, handler: impl FnMut(Event) + Send + 'static) {
-        let service = Arc::downgrade(&self.0.0) as Weak<dyn KeptConnection>;
+    pub fn on_event(&self, handler: impl FnMut(SessionEvent) + Send + 'static) {
+        let service = Arc::downgrade(&self.0.0) as Weak<dyn ServedConnection>;
         self.0.connection().set_handler(service, Box::new(handler));
     }
 
@@ -146,7 +146,7 @@ impl ConnectionHandle {
         self.0.connection().scheduling()
     }
 
-    /// Requests another specification from the peer. The outcome is an [`Event`]. Until then, the agreement holds.
+    /// Requests another specification from the peer. The outcome is an [`SessionEvent`]. Until then, the agreement holds.
     pub fn renegotiate(&self, specification: ConnectionSpecification) {
         if !self.0.connection().is_inherited() {
             self.0.renegotiate(specification);
@@ -154,8 +154,8 @@ impl ConnectionHandle {
     }
 
     /// Returns whether the connection is broken and is being made again ([`QosOptions::reconnect`](crate::QosOptions::reconnect)).
-    /// Meanwhile the descriptor has no useful state: a socket that does not wait has to wait for [`Event::Recovered`] or
-    /// [`Event::GaveUp`].
+    /// Meanwhile the descriptor has no useful state: a socket that does not wait has to wait for [`SessionEvent::Recovered`] or
+    /// [`SessionEvent::GaveUp`].
     pub fn is_reconnecting(&self) -> bool {
         self.0.is_reconnecting()
     }

@@ -2,15 +2,15 @@
 //!
 //! The thread that serves connections calls it, without any lock of this crate.
 
-use crate::keeper::{KeptConnection, call_soon, is_keeper};
-use cutline_signal::session::Event;
+use crate::service_thread::{ServedConnection, call_soon, is_service_thread};
+use cutline_signal::session::SessionEvent;
 use cutline_sys::lock;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, PoisonError, Weak};
 
 /// Handler of events.
-pub type Handler = Box<dyn FnMut(Event) + Send>;
+pub type Handler = Box<dyn FnMut(SessionEvent) + Send>;
 
 /// The most events that wait for a handler that has not returned; of more, the oldest are forgotten.
 const MOST_EVENTS: usize = 256;
@@ -28,13 +28,13 @@ struct State {
     /// `None` also while it is called.
     handler: Option<Handler>,
     /// The connection, while there is a handler.
-    service: Option<Weak<dyn KeptConnection>>,
+    service: Option<Weak<dyn ServedConnection>>,
     /// Counts changes of the handler.
     changes: u64,
     is_called: bool,
     /// True if the thread knows that there are events.
     is_announced: bool,
-    events: VecDeque<Event>,
+    events: VecDeque<SessionEvent>,
 }
 
 impl Handling {
@@ -45,7 +45,7 @@ impl Handling {
         state.service = None;
         state.events.clear();
         let before = state.handler.take();
-        while state.is_called && !is_keeper() {
+        while state.is_called && !is_service_thread() {
             state = self.returned.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         drop(state);
@@ -56,9 +56,9 @@ impl Handling {
     /// Sets the handler, which is called first with earlier events.
     pub fn set(
         &self,
-        service: Weak<dyn KeptConnection>,
+        service: Weak<dyn ServedConnection>,
         handler: Handler,
-        earlier: impl IntoIterator<Item = Event>,
+        earlier: impl IntoIterator<Item = SessionEvent>,
     ) {
         let mut state = lock(&self.state);
         state.changes += 1;
@@ -72,7 +72,7 @@ impl Handling {
     }
 
     /// Calls the handler with an event.
-    pub fn add(&self, event: &Event) {
+    pub fn add(&self, event: &SessionEvent) {
         let mut state = lock(&self.state);
         if state.service.is_some() {
             state.add(event.clone());
@@ -106,7 +106,7 @@ impl Handling {
 }
 
 impl State {
-    fn add(&mut self, event: Event) {
+    fn add(&mut self, event: SessionEvent) {
         if self.events.len() == MOST_EVENTS {
             self.events.pop_front();
         }

@@ -6,14 +6,14 @@
 //!
 //! ```no_run
 //! use cutline_quality::spec::Preset;
-//! use cutline_socket::{Event, QosOptions, QosUdpSocket};
+//! use cutline_socket::{QosOptions, QosUdpSocket, SessionEvent};
 //!
 //! let options = QosOptions::sending(Preset::Audio.specification());
 //! let call = QosUdpSocket::connect("192.0.2.1:5004", &options)?;
 //! call.send(&[0; 160])?;
 //! println!("{:?}", call.mib().send.last);
 //! for event in call.events() {
-//!     if let Event::Violated(_, violation) = event {
+//!     if let SessionEvent::Violated(_, violation) = event {
 //!         println!("{} is {}, allowed is {}", violation.measure, violation.measured, violation.limit);
 //!     }
 //! }
@@ -51,27 +51,27 @@
 //! kernel:
 //!
 //! ```text
-//! options     the options of an application
-//! error       why it cannot have it
-//! settings    the settings of a socket that follow from the options: buffers, marks
-//! session     the session of a connection, from its options
-//! hint_mark   the delay hint as the mark of packets
-//! patience    timeouts of calls that receive
-//! connecting  the addresses of a name, one after the other or together
-//! connection  the common part of all sockets: the session, its events, its MIB
+//! options            the options of an application
+//! error              why it cannot have it
+//! settings           the settings of a socket that follow from the options: buffers, marks
+//! session            the session of a connection, from its options
+//! hint_mark          the delay hint as the mark of packets
+//! patience           timeouts of calls that receive
+//! connecting         the addresses of a name, one after the other or together
+//! connection         the common part of all sockets: the session, its events, its MIB
 //! connection_handle  a connection of either kind: the calls that streams and datagram sockets share
-//! udp         datagrams, of UDP and in frames below IP
-//! tcp         streams
-//! allocation  share of the host's resources
-//! gate        order in which managed datagram sockets send
-//! reservation requests to the network, and its grants
-//! mib         all that is known of a connection
-//! recovery    making a broken connection again
-//! publication rows for the monitor of this host
-//! handler     the application's handler of events
-//! signals     signals in calls that wait
-//! protection  priority of receiving threads
-//! keeper      the thread that serves connections while the application does something else
+//! udp                datagrams, of UDP and in frames below IP
+//! tcp                streams
+//! allocation         share of the host's resources
+//! gate               order in which managed datagram sockets send
+//! reservation        requests to the network, and its grants
+//! mib                all that is known of a connection
+//! recovery           making a broken connection again
+//! publication        rows for the monitor of this host
+//! handler            the application's handler of events
+//! signals            signals in calls that wait
+//! protection         priority of receiving threads
+//! service_thread     the thread that serves connections while the application does something else
 //! ```
 
 mod allocation;
@@ -84,7 +84,6 @@ mod error;
 mod gate;
 mod handler;
 mod hint_mark;
-mod keeper;
 mod mib;
 mod options;
 mod patience;
@@ -92,6 +91,7 @@ mod protection;
 mod publication;
 mod recovery;
 mod reservation;
+mod service_thread;
 mod session;
 mod settings;
 mod signals;
@@ -116,17 +116,17 @@ pub use cutline_signal::operation::OperationParams;
 pub use cutline_signal::rate_control::{RateControl, TfrcParams};
 pub use cutline_signal::renegotiation::{Alternatives, RenegotiationParams};
 pub use cutline_signal::session::trace::SessionTrace;
-pub use cutline_signal::session::{Cause, Direction, Event};
+pub use cutline_signal::session::{Cause, Direction, SessionEvent};
 pub use cutline_signal::violation::{Violation, ViolationOrigin};
 pub use cutline_sys::thread::RaisedPriority;
 pub use cutline_translate::{AckPath, Path};
 pub use cutline_units::{Bytes, Dscp, Duration, Hint, HintBits, IpVersion, Rate};
 pub use error::QosError;
-pub use keeper::start;
 pub use mib::Mib;
 pub use options::{Marking, Pacing, Peer, QosOptions};
 pub use protection::ProtectedThread;
 pub use reservation::{ConnectionReservation, IfRefused};
+pub use service_thread::start;
 pub use signals::Interruptible;
 pub use tcp::{QosTcpListener, QosTcpStream};
 pub use udp::{Attempt, QosDirectListener, QosDirectSocket, QosUdpListener, QosUdpSocket};

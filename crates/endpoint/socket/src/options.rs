@@ -186,7 +186,7 @@ impl QosOptions {
         Self { path, ..self }
     }
 
-    /// Lets the rate move inside the region of operation: [`Event::Rate`](crate::Event::Rate) gives the rate at which the application
+    /// Lets the rate move inside the region of operation: [`SessionEvent::Rate`](crate::SessionEvent::Rate) gives the rate at which the application
     /// should send, and a faster one is held back.
     #[must_use]
     pub fn adapt_rate(self, operation: OperationParams) -> Self {
@@ -194,8 +194,8 @@ impl QosOptions {
     }
 
     /// Sets the acceptable alternatives, best first. When a limit stays violated and nothing else helps, the socket asks the peer for the
-    /// next of these, and for the better one when that is possible again: [`Event::Asked`](crate::Event::Asked), then
-    /// [`Event::Agreed`](crate::Event::Agreed) with the specification that holds.
+    /// next of these, and for the better one when that is possible again: [`SessionEvent::Asked`](crate::SessionEvent::Asked), then
+    /// [`SessionEvent::Agreed`](crate::SessionEvent::Agreed) with the specification that holds.
     #[must_use]
     pub fn alternatives(self, alternatives: Alternatives) -> Self {
         Self { alternatives: Some(alternatives), ..self }
@@ -234,8 +234,8 @@ impl QosOptions {
     }
 
     /// Sets whether a broken connection is made again, within the shorter `recovery` time of the specification's directions: the one
-    /// that the kernel reports as broken, or the one of datagrams whose peer has been silent for too long. [`Event::Lost`] has how
-    /// many messages have arrived for certain, [`Event::Recovered`](crate::Event::Recovered) and [`Event::GaveUp`](crate::Event::GaveUp) how
+    /// that the kernel reports as broken, or the one of datagrams whose peer has been silent for too long. [`SessionEvent::Lost`] has how
+    /// many messages have arrived for certain, [`SessionEvent::Recovered`](crate::SessionEvent::Recovered) and [`SessionEvent::GaveUp`](crate::SessionEvent::GaveUp) how
     /// it ends.
     ///
     /// After a loss the next call of each direction fails once, with [`io::ErrorKind::ConnectionAborted`](std::io::ErrorKind) and
@@ -243,7 +243,7 @@ impl QosOptions {
     /// new connection, and use it. Only the end that has connected can do this: for a listener it is an error, and so it is without a
     /// `recovery` time. A stream that the peer closes in order is not broken.
     ///
-    /// [`Event::Lost`]: crate::Event::Lost
+    /// [`SessionEvent::Lost`]: crate::SessionEvent::Lost
     #[must_use]
     pub fn reconnect(self, reconnect: bool) -> Self {
         Self { reconnect, ..self }
@@ -355,7 +355,7 @@ impl QosOptions {
     }
 
     /// Requests a share for the sending direction from the resource manager of this host. The granted rate limits the connection:
-    /// a faster application is delayed as above an agreed rate. [`Event::Allocated`](crate::Event::Allocated) reports each change.
+    /// a faster application is delayed as above an agreed rate. [`SessionEvent::Allocated`](crate::SessionEvent::Allocated) reports each change.
     /// Connecting waits for the first answer. Without a manager, nothing is limited. A manager that is started later serves the
     /// connection from then on, and a restarted manager takes over its flows.
     ///

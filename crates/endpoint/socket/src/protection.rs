@@ -3,7 +3,7 @@
 //! A receiver that waits for the processor is late, and loses data that its buffer cannot hold meanwhile. A protected thread runs before normal
 //! threads, and so does the thread that serves connections while one is protected.
 
-use crate::keeper;
+use crate::service_thread;
 use cutline_sys::process::{PerProcess, generation};
 use cutline_sys::thread::{RaisedPriority, RaisedThread};
 use std::cell::Cell;
@@ -69,7 +69,7 @@ impl ProtectedThread {
         let raised = RaisedThread::raise(priority)?;
         PROTECTED_IN.set(Some(generation()));
         PROTECTED.get().fetch_add(1, Ordering::Relaxed);
-        keeper::wake();
+        service_thread::wake();
         Ok(Self { priority, _raised: raised, _counted: Counted(generation()) })
     }
 
@@ -88,7 +88,7 @@ impl Drop for Counted {
         // A copy of the process by fork has none of its other threads, and counts from zero.
         let less = |count: usize| Some(count.saturating_sub(1));
         let _counted = PROTECTED.get().fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
-        keeper::wake();
+        service_thread::wake();
     }
 }
 

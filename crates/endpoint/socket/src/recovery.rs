@@ -10,13 +10,13 @@
 //! that serves connections.
 
 use crate::error::QosError;
-use crate::keeper::is_keeper;
 use crate::options::QosOptions;
+use crate::service_thread::is_service_thread;
 use crate::session::{Role, begin};
 use crate::signals;
 use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::negotiation::Carrier;
-use cutline_signal::session::{Cause, Direction, Event, Inbound, Outbound, Session};
+use cutline_signal::session::{Cause, Direction, Inbound, Outbound, Session, SessionEvent};
 use cutline_sys::lock;
 use cutline_sys::now;
 use cutline_units::{Duration, Instant};
@@ -58,7 +58,7 @@ pub trait Reconnect {
     fn take_up(&self, attempt: Self::Attempt, after: Duration) -> Result<(), Self::Attempt>;
 
     /// Queues an event for the application.
-    fn tell(&self, event: Event);
+    fn tell(&self, event: SessionEvent);
 }
 
 /// Recovery of a broken connection.
@@ -111,7 +111,7 @@ pub struct Candidate {
     pub session: Session,
     pub out: Outbound,
     pub inbound: Inbound,
-    pub events: Vec<Event>,
+    pub events: Vec<SessionEvent>,
 }
 
 impl Candidate {
@@ -130,8 +130,10 @@ impl Candidate {
     pub fn outcome(&mut self) -> Option<Result<(), QosError>> {
         while let Some(event) = self.session.event() {
             match event {
-                Event::Refused { send, receive } => return Some(Err(QosError::Refused { send, receive })),
-                Event::OneSided(reason) => return Some(Err(QosError::NoPeer(reason))),
+                SessionEvent::Refused { send, receive } => {
+                    return Some(Err(QosError::Refused { send, receive }));
+                }
+                SessionEvent::OneSided(reason) => return Some(Err(QosError::NoPeer(reason))),
                 event => self.events.push(event),
             }
         }
@@ -245,7 +247,7 @@ impl<A> Recovery<A> {
             if is_over {
                 return Ok(());
             }
-            if !waits || is_keeper() || until.is_some_and(|until| now() >= until) {
+            if !waits || is_service_thread() || until.is_some_and(|until| now() >= until) {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
             let left = until.map_or(Duration::MAX, |until| until.saturating_since(now()));
@@ -291,7 +293,7 @@ impl<A> Recovery<A> {
                         return Some(due);
                     }
                     Next::Over(after, cause) => {
-                        link.tell(Event::GaveUp { after, cause: cause.clone() });
+                        link.tell(SessionEvent::GaveUp { after, cause: cause.clone() });
                         *phase = Phase::Over { after, cause };
                         self.changed.notify_all();
                     }

@@ -4,8 +4,8 @@ use cutline_manager::resources::{Capacities, ResourceParams};
 use cutline_manager_service::{ManagerService, ManagerSpec};
 use cutline_quality::spec::Specification;
 use cutline_socket::{
-    AllocationOptions, AllocationState, Event, IfRefused, Marking, Peer, QosError, QosOptions,
-    QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket, Rate, SchedulingClass,
+    AllocationOptions, AllocationState, IfRefused, Marking, Peer, QosError, QosOptions, QosTcpListener,
+    QosTcpStream, QosUdpListener, QosUdpSocket, Rate, SchedulingClass, SessionEvent,
 };
 use cutline_testbed::{in_time, undisturbed};
 use cutline_units::Bytes;
@@ -51,7 +51,7 @@ fn rates(min: f64, max: f64) -> Specification {
 }
 
 /// Waits for an event that `pick` takes.
-fn next<T>(socket: &cutline_socket::ConnectionHandle, mut pick: impl FnMut(Event) -> Option<T>) -> T {
+fn next<T>(socket: &cutline_socket::ConnectionHandle, mut pick: impl FnMut(SessionEvent) -> Option<T>) -> T {
     let until = Instant::now() + PATIENCE;
     loop {
         let left = until.saturating_duration_since(Instant::now());
@@ -63,9 +63,9 @@ fn next<T>(socket: &cutline_socket::ConnectionHandle, mut pick: impl FnMut(Event
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is passed as a function of events")]
-fn allocated(event: Event) -> Option<(Option<Rate>, Rate)> {
+fn allocated(event: SessionEvent) -> Option<(Option<Rate>, Rate)> {
     match event {
-        Event::Allocated { before, rate } => Some((before, rate)),
+        SessionEvent::Allocated { before, rate } => Some((before, rate)),
         _ => None,
     }
 }
@@ -155,7 +155,9 @@ fn without_a_manager_nothing_is_limited_and_a_later_one_limits() {
             matches!(socket.allocation(), Some(AllocationState::Away(why)) if why.contains("manager.sock"))
         );
         assert!(
-            socket.events().all(|event| !matches!(event, Event::Allocated { .. } | Event::Unallocated(_)))
+            socket
+                .events()
+                .all(|event| !matches!(event, SessionEvent::Allocated { .. } | SessionEvent::Unallocated(_)))
         );
         socket.send(&[1; 1000]).unwrap();
         let service = host.start();
@@ -169,7 +171,9 @@ fn without_a_manager_nothing_is_limited_and_a_later_one_limits() {
         // Nothing is to happen, so there is no event to wait for.
         thread::sleep(Duration::from_millis(500));
         assert!(
-            socket.events().all(|event| !matches!(event, Event::Allocated { .. } | Event::Unallocated(_)))
+            socket
+                .events()
+                .all(|event| !matches!(event, SessionEvent::Allocated { .. } | SessionEvent::Unallocated(_)))
         );
         in_time!(connecting < Duration::from_millis(900), "without a manager connecting took {connecting:?}");
     });
@@ -185,7 +189,7 @@ fn a_refusal_is_an_event_or_an_error() {
     let to = receiver.local_addr().unwrap();
     let socket = QosUdpSocket::connect(to, &options.clone().allocation(allocation.clone())).unwrap();
     let reason = next(&socket, |event| match event {
-        Event::Unallocated(reason) => Some(reason),
+        SessionEvent::Unallocated(reason) => Some(reason),
         _ => None,
     });
     assert!(reason.contains("TCP and datagrams together is exhausted"), "{reason}");

@@ -3,8 +3,8 @@
 use cutline_quality::spec::Specification;
 use cutline_signal::monitor::MonitorParams;
 use cutline_socket::{
-    Cause, Event, Interruptible, Peer, QosError, QosOptions, QosTcpListener, QosTcpStream, QosUdpListener,
-    QosUdpSocket, Readiness,
+    Cause, Interruptible, Peer, QosError, QosOptions, QosTcpListener, QosTcpStream, QosUdpListener,
+    QosUdpSocket, Readiness, SessionEvent,
 };
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_units::Duration;
@@ -260,7 +260,8 @@ fn a_frozen_end_of_datagrams_ends_a_call_that_receives() {
         assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
         assert!(error.to_string().contains("the peer has been silent for"), "{error}");
     }
-    let gave_up = |event: &Event| matches!(event, Event::GaveUp { cause: Cause::Silence(_), .. });
+    let gave_up =
+        |event: &SessionEvent| matches!(event, SessionEvent::GaveUp { cause: Cause::Silence(_), .. });
     assert_eq!(ours.events().filter(gave_up).count(), 1);
     // It is heard again.
     is_cut.store(false, std::sync::atomic::Ordering::SeqCst);

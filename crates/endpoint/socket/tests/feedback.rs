@@ -5,7 +5,7 @@
 
 use cutline_quality::spec::{Measure, Specification};
 use cutline_signal::violation::ViolationOrigin;
-use cutline_socket::{Direction, Event, Marking, Peer, QosOptions, QosUdpListener, QosUdpSocket};
+use cutline_socket::{Direction, Marking, Peer, QosOptions, QosUdpListener, QosUdpSocket, SessionEvent};
 use cutline_sys::namespace::Namespace;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_testbed::{may_make_namespaces, wait_for_own_addresses};
@@ -273,12 +273,12 @@ fn a_queue_of_the_own_host_that_is_too_slow_is_a_violation_as_long_as_it_is() {
                 });
                 let next = |socket: &QosUdpSocket, side: Direction| loop {
                     match socket.wait_for_event(time::Duration::from_secs(60)).expect("no event comes") {
-                        Event::Violated(direction, violation)
+                        SessionEvent::Violated(direction, violation)
                             if direction == side && violation.measure == Measure::Rate =>
                         {
                             break (violation, None);
                         }
-                        Event::Restored { direction, violation, measured, .. }
+                        SessionEvent::Restored { direction, violation, measured, .. }
                             if direction == side && violation.measure == Measure::Rate =>
                         {
                             break (violation, Some(measured));
@@ -295,7 +295,7 @@ fn a_queue_of_the_own_host_that_is_too_slow_is_a_violation_as_long_as_it_is() {
                 thread::sleep(time::Duration::from_secs(5));
                 for socket in [&ours, &theirs] {
                     let over = socket.events().find(|event| {
-                        matches!(event, Event::Restored { violation, .. } if violation.measure == Measure::Rate)
+                        matches!(event, SessionEvent::Restored { violation, .. } if violation.measure == Measure::Rate)
                     });
                     assert_eq!(over, None);
                 }

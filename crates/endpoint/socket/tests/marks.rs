@@ -6,7 +6,7 @@
 use cutline_quality::spec::{Preset, Specification};
 use cutline_signal::monitor::MonitorParams;
 use cutline_socket::{
-    Event, Marking, Peer, QosOptions, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket,
+    Marking, Peer, QosOptions, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket, SessionEvent,
 };
 use cutline_sys::namespace::Namespace;
 use cutline_testbed::capture::{ACK, Capture, Captured, RST, SYN, check_all, has_all_kinds};
@@ -322,11 +322,11 @@ fn a_reset_of_the_kernel_has_the_mark_of_what_it_answers() {
 }
 
 /// Waits until a connection that was lost is there again.
-fn made_again(event: impl Fn(time::Duration) -> Option<Event>) {
+fn made_again(event: impl Fn(time::Duration) -> Option<SessionEvent>) {
     loop {
         match event(time::Duration::from_secs(60)).expect("it is made again in time") {
-            Event::Recovered { is_new: true, .. } => return,
-            Event::GaveUp { after, cause } => panic!("given up after {after}: {cause}"),
+            SessionEvent::Recovered { is_new: true, .. } => return,
+            SessionEvent::GaveUp { after, cause } => panic!("given up after {after}: {cause}"),
             _ => {}
         }
     }

@@ -5,7 +5,7 @@
 
 use cutline_quality::spec::Specification;
 use cutline_signal::monitor::MonitorParams;
-use cutline_socket::{Cause, Event, Peer, QosOptions, QosTcpListener, QosTcpStream};
+use cutline_socket::{Cause, Peer, QosOptions, QosTcpListener, QosTcpStream, SessionEvent};
 use cutline_sys::namespace::Namespace;
 use cutline_testbed::may_make_namespaces;
 use cutline_units::Duration;
@@ -19,10 +19,13 @@ fn often(options: QosOptions) -> QosOptions {
 }
 
 /// The next event of a connection's life.
-fn next(stream: &QosTcpStream) -> Event {
+fn next(stream: &QosTcpStream) -> SessionEvent {
     loop {
         let event = stream.wait_for_event(time::Duration::from_secs(60)).expect("an event in time");
-        if matches!(event, Event::Lost { .. } | Event::Recovered { .. } | Event::GaveUp { .. }) {
+        if matches!(
+            event,
+            SessionEvent::Lost { .. } | SessionEvent::Recovered { .. } | SessionEvent::GaveUp { .. }
+        ) {
             return event;
         }
     }
@@ -61,7 +64,7 @@ fn a_stream_over_a_network_that_is_cut_is_lost_in_bounded_time_and_made_again() 
         namespace.ip(&["route", "del", "local", "127.0.0.1/32", "table", "local"]).unwrap();
         namespace.ip(&drops).unwrap();
         let begin = time::Instant::now();
-        let Event::Lost { cause, sent, reported } = next(&ours) else { panic!("lost") };
+        let SessionEvent::Lost { cause, sent, reported } = next(&ours) else { panic!("lost") };
         assert!(begin.elapsed() < time::Duration::from_secs(60), "{:?}", begin.elapsed());
         assert_eq!((sent, reported), (1, 1), "{cause}");
         assert!(matches!(cause, Cause::Silence(_) | Cause::Failed(_)), "{cause}");
@@ -71,14 +74,14 @@ fn a_stream_over_a_network_that_is_cut_is_lost_in_bounded_time_and_made_again() 
         let local = ["route", "add", "local", "127.0.0.1/32", "dev", "lo", "table", "local", "scope", "host"];
         namespace.ip(&local).unwrap();
         if !reconnects {
-            let Event::Recovered { is_new: false, .. } = next(&ours) else { panic!("heard again") };
+            let SessionEvent::Recovered { is_new: false, .. } = next(&ours) else { panic!("heard again") };
             (&ours).write_all(b"two").unwrap();
             theirs.read_exact(&mut [0; 3]).unwrap();
             continue;
         }
         let (mut again, _) = listener.accept().unwrap();
         let event = next(&ours);
-        assert!(matches!(event, Event::Recovered { is_new: true, .. }), "made again: {event:?}");
+        assert!(matches!(event, SessionEvent::Recovered { is_new: true, .. }), "made again: {event:?}");
         let error = (&ours).write_all(b"two").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionAborted, "{error}");
         (&ours).write_all(b"two").unwrap();

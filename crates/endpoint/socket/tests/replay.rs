@@ -19,8 +19,8 @@ use cutline_signal::renegotiation::{Alternatives, RenegotiationParams};
 use cutline_signal::session::trace::{Input, Output, SessionTrace, TraceRecord};
 use cutline_sim::qos::replay;
 use cutline_socket::{
-    Event, Marking, Mib, Peer, QosOptions, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket,
-    RateControl, TfrcParams,
+    Marking, Mib, Peer, QosOptions, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket, RateControl,
+    SessionEvent, TfrcParams,
 };
 use cutline_units::{Bytes, Duration, HintBits};
 use std::io::{Read, Write};
@@ -145,10 +145,14 @@ fn accepting(trace: &SessionTrace) -> QosOptions {
 }
 
 /// Condition for the end of a test.
-type Enough = fn(&[Event]) -> bool;
+type Enough = fn(&[SessionEvent]) -> bool;
 
 /// Sends messages until enough has happened. Returns all events.
-fn send(mut send: impl FnMut(), of: impl Fn() -> (Mib, Vec<Event>), enough: Enough) -> Vec<Event> {
+fn send(
+    mut send: impl FnMut(),
+    of: impl Fn() -> (Mib, Vec<SessionEvent>),
+    enough: Enough,
+) -> Vec<SessionEvent> {
     let (since, mut events) = (Instant::now(), Vec::new());
     while since.elapsed() < LASTS || (!enough(&events) && since.elapsed() < AT_MOST) {
         send();
@@ -170,7 +174,7 @@ fn pause(mib: &Mib) -> time::Duration {
 /// Records of both ends, and events of the first one.
 struct Outcome {
     records: [TraceRecord; 2],
-    events: Vec<Event>,
+    events: Vec<SessionEvent>,
     /// Packets that have left the first end, if they are known.
     passed: Option<Passed>,
 }
@@ -237,7 +241,7 @@ fn over_a_stream(options: QosOptions, enough: Enough) -> Outcome {
 }
 
 /// The simulator's ends decide what both sockets have decided. Returns the first one's events.
-fn is_repeated(outcome: &Outcome) -> &[Event] {
+fn is_repeated(outcome: &Outcome) -> &[SessionEvent] {
     let Outcome { records, events, passed } = outcome;
     for (end, record) in records.iter().enumerate() {
         let found = replay(record, HintBits::PAPER.largest()).unwrap();
@@ -278,19 +282,19 @@ fn is_repeated(outcome: &Outcome) -> &[Event] {
     &events[..]
 }
 
-fn count(events: &[Event], kind: fn(&Event) -> bool) -> usize {
+fn count(events: &[SessionEvent], kind: fn(&SessionEvent) -> bool) -> usize {
     events.iter().filter(|event| kind(event)).count()
 }
 
-fn has_adapted_and_agreed_again(events: &[Event]) -> bool {
-    count(events, |event| matches!(event, Event::Violated(..))) > 0
-        && count(events, |event| matches!(event, Event::Rate(_))) > 1
-        && count(events, |event| matches!(event, Event::Asked(1))) > 0
-        && count(events, |event| matches!(event, Event::Agreed(_))) > 1
+fn has_adapted_and_agreed_again(events: &[SessionEvent]) -> bool {
+    count(events, |event| matches!(event, SessionEvent::Violated(..))) > 0
+        && count(events, |event| matches!(event, SessionEvent::Rate(_))) > 1
+        && count(events, |event| matches!(event, SessionEvent::Asked(1))) > 0
+        && count(events, |event| matches!(event, SessionEvent::Agreed(_))) > 1
 }
 
-fn has_tried_hints(events: &[Event]) -> bool {
-    count(events, |event| matches!(event, Event::Hint(_))) > 2
+fn has_tried_hints(events: &[SessionEvent]) -> bool {
+    count(events, |event| matches!(event, SessionEvent::Hint(_))) > 2
 }
 
 /// Checks that the awaited event has happened, and that the simulator repeats it.

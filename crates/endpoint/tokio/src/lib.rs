@@ -1,7 +1,7 @@
 //! QoS sockets for tokio, with the calls of `tokio::net`.
 //!
 //! ```no_run
-//! use cutline_tokio::{Event, QosOptions, QosTcpListener, QosTcpStream};
+//! use cutline_tokio::{QosOptions, QosTcpListener, QosTcpStream, SessionEvent};
 //! use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -9,7 +9,7 @@
 //! stream.write_all(b"hello").await?;
 //! let mut answer = [0; 100];
 //! let length = stream.read(&mut answer).await?;
-//! if let Event::Violated(_, violation) = stream.event().await {
+//! if let SessionEvent::Violated(_, violation) = stream.event().await {
 //!     println!("{} is {}, allowed is {}", violation.measure, violation.measured, violation.limit);
 //! }
 //! # let _ = length;
@@ -92,11 +92,11 @@ mod watched;
 pub use cutline_socket::{
     Access, AckPath, AddressTextError, AllocationOptions, AllocationState, Alternatives, Attempt, Bytes,
     Cause, Class, ConnectionReservation, ConnectionSpecification, Delivery, DirectAddress, Direction, Dscp,
-    Duration, Event, Hint, HintBits, HintParams, IfRefused, IpVersion, Marking, Measure, Mib, MonitorParams,
+    Duration, Hint, HintBits, HintParams, IfRefused, IpVersion, Marking, Measure, Mib, MonitorParams,
     NegotiationParams, OperationParams, Pacing, Path, Peer, Preset, ProtectedThread, QosError, QosOptions,
     RaisedPriority, Rate, RateControl, RenegotiationParams, ReservationEvent, Sample, SchedulingClass,
-    SchedulingStats, SentInterval, SessionTrace, Specification, TfrcParams, UnknownService, Violation,
-    ViolationOrigin,
+    SchedulingStats, SentInterval, SessionEvent, SessionTrace, Specification, TfrcParams, UnknownService,
+    Violation, ViolationOrigin,
 };
 pub use datagrams::{QosUdpListener, QosUdpSocket};
 pub use direct::{QosDirectListener, QosDirectSocket};

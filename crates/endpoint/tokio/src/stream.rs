@@ -1,7 +1,7 @@
 //! Streams.
 
 use crate::watched::{Descriptor, Watched, addresses, connected, connection_calls, system, watch};
-use cutline_socket::{Event, Mib, QosError, QosOptions};
+use cutline_socket::{Mib, QosError, QosOptions, SessionEvent};
 use std::fmt;
 use std::future::Future as _;
 use std::io::{self, Read as _, Write as _};
@@ -180,7 +180,7 @@ pub struct OwnedWriteHalf(Arc<Inner>, Pause);
 
 impl OwnedReadHalf {
     /// Waits for the next event of the connection. Safe to cancel: then no event was taken.
-    pub async fn event(&self) -> Event {
+    pub async fn event(&self) -> SessionEvent {
         self.0.event().await
     }
 

@@ -1,8 +1,8 @@
 //! A socket whose descriptor the runtime watches, and its events.
 
 use cutline_socket::{
-    Connect, Connecting, ConnectionHandle, Event, QosDirectSocket, QosError, QosTcpStream, QosUdpSocket,
-    Readiness,
+    Connect, Connecting, ConnectionHandle, QosDirectSocket, QosError, QosTcpStream, QosUdpSocket, Readiness,
+    SessionEvent,
 };
 use std::future::{Future as _, poll_fn};
 use std::io;
@@ -73,12 +73,12 @@ macro_rules! connection_calls {
     ($connection:ident, $field:tt) => {
         impl $connection {
             /// Waits for the next event. Safe to cancel: then no event was taken.
-            pub async fn event(&self) -> cutline_socket::Event {
+            pub async fn event(&self) -> cutline_socket::SessionEvent {
                 self.$field.event().await
             }
 
             /// The next event that was not taken; `None` if there is none.
-            pub fn try_event(&self) -> Option<cutline_socket::Event> {
+            pub fn try_event(&self) -> Option<cutline_socket::SessionEvent> {
                 self.$field.try_event()
             }
 
@@ -120,7 +120,7 @@ macro_rules! connection_calls {
                 self.$field.socket().reservation_event()
             }
 
-            /// Requests another specification from the peer. The outcome is an [`Event`](cutline_socket::Event).
+            /// Requests another specification from the peer. The outcome is an [`SessionEvent`](cutline_socket::SessionEvent).
             pub fn renegotiate(&self, specification: cutline_socket::ConnectionSpecification) {
                 self.$field.socket().renegotiate(specification);
             }
@@ -165,11 +165,13 @@ struct Signs {
 }
 
 impl Signs {
-    fn note(&self, event: &Event) {
-        if let Event::Recovered { is_new: true, .. } = event {
+    fn note(&self, event: &SessionEvent) {
+        if let SessionEvent::Recovered { is_new: true, .. } = event {
             self.is_stale.store(true, Ordering::Release);
         }
-        if let Event::Lost { .. } | Event::Recovered { .. } | Event::GaveUp { .. } = event {
+        if let SessionEvent::Lost { .. } | SessionEvent::Recovered { .. } | SessionEvent::GaveUp { .. } =
+            event
+        {
             self.changed.notify_waiters();
         }
         self.has_event.notify_one();
@@ -239,12 +241,12 @@ impl<T: Connected> Watched<T> {
         }
     }
 
-    pub fn try_event(&self) -> Option<Event> {
+    pub fn try_event(&self) -> Option<SessionEvent> {
         self.socket().event()
     }
 
     /// Waits for the next event.
-    pub async fn event(&self) -> Event {
+    pub async fn event(&self) -> SessionEvent {
         loop {
             if let Some(event) = self.socket().event() {
                 // Another task may wait for another one.

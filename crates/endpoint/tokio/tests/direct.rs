@@ -5,7 +5,7 @@ use cutline_signal::monitor::MonitorParams;
 use cutline_signal::negotiation::NegotiationParams;
 use cutline_sys::namespace::Namespace;
 use cutline_sys::packet::open_without_headers;
-use cutline_tokio::{DirectAddress, Event, QosDirectListener, QosDirectSocket, QosError, QosOptions};
+use cutline_tokio::{DirectAddress, QosDirectListener, QosDirectSocket, QosError, QosOptions, SessionEvent};
 use cutline_units::{Bytes, Duration};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 use std::future::Future;
@@ -56,7 +56,7 @@ fn both_ends_are_in_one_task_and_long_messages_are_whole() {
         let listener = QosDirectListener::bind("lo", 0, &options).unwrap();
         let [ours, theirs] = meet(&listener, &options).await;
         assert!(ours.has_qos_peer() && theirs.has_qos_peer());
-        assert!(matches!(ours.event().await, Event::Agreed(_)));
+        assert!(matches!(ours.event().await, SessionEvent::Agreed(_)));
         let mut buffer = vec![0; 70_000];
         for (number, length) in (0..).zip([0, 1, 1500, 8192, 66_000]) {
             let message = vec![number; length];

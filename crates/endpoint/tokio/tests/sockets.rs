@@ -3,7 +3,7 @@
 use cutline_quality::spec::Specification;
 use cutline_signal::monitor::MonitorParams;
 use cutline_tokio::{
-    Event, Pacing, Peer, QosOptions, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket,
+    Pacing, Peer, QosOptions, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket, SessionEvent,
 };
 use cutline_units::Bytes;
 use std::future::Future;
@@ -155,7 +155,7 @@ async fn streams_echo_split_or_whole() {
                 writes.write_all(piece).await.unwrap();
             }
         });
-        assert!(matches!(reads.event().await, Event::Agreed(_)));
+        assert!(matches!(reads.event().await, SessionEvent::Agreed(_)));
         let mut answer = Vec::new();
         reads.read_to_end(&mut answer).await.unwrap();
         assert!(answer.iter().enumerate().all(|(i, byte)| *byte == (i >> 3) as u8));
@@ -194,7 +194,7 @@ async fn datagrams_echo() {
     let bulk = Specification::builder().size(Bytes::new(1200)).coerce_all().build().unwrap();
     let (ours, theirs) = datagrams(&QosOptions::sending(bulk), &QosOptions::default()).await;
     assert!(ours.has_qos_peer() && theirs.has_qos_peer());
-    assert!(matches!(ours.event().await, Event::Agreed(_)));
+    assert!(matches!(ours.event().await, SessionEvent::Agreed(_)));
     let echo = tokio::spawn(async move {
         let mut buffer = [0; 2000];
         for _ in 0..200 {
@@ -314,11 +314,11 @@ async fn a_call_that_is_cancelled_has_done_nothing() {
 #[tokio::test]
 async fn an_event_that_was_waited_for_in_vain_is_not_lost() {
     let (ours, theirs) = datagrams(&QosOptions::default(), &QosOptions::default()).await;
-    assert!(matches!(ours.event().await, Event::Agreed(_)));
+    assert!(matches!(ours.event().await, SessionEvent::Agreed(_)));
     assert!(timeout(ms(30), ours.event()).await.is_err());
     let small = Specification::builder().size(Bytes::new(300)).coerce_all().build().unwrap();
     theirs.renegotiate(cutline_tokio::ConnectionSpecification { receive: small, ..Default::default() });
-    assert!(matches!(timeout(ms(60_000), ours.event()).await.unwrap(), Event::Agreed(_)));
+    assert!(matches!(timeout(ms(60_000), ours.event()).await.unwrap(), SessionEvent::Agreed(_)));
     assert_eq!(ours.try_event(), None);
 }
 
@@ -345,7 +345,7 @@ async fn a_stream_that_breaks_is_made_again_without_blocking_another_task() {
         reads.read_exact(&mut buffer[..6]).await.unwrap();
         assert_eq!(&buffer[..6], b"answer");
         loop {
-            if let Event::Recovered { is_new: true, .. } = reads.event().await {
+            if let SessionEvent::Recovered { is_new: true, .. } = reads.event().await {
                 break;
             }
         }
@@ -406,7 +406,7 @@ async fn datagrams_find_another_end_at_the_same_place() {
     });
     drop((listener, theirs));
     loop {
-        if let Event::Lost { sent, .. } = timeout(ms(60_000), ours.event()).await.unwrap() {
+        if let SessionEvent::Lost { sent, .. } = timeout(ms(60_000), ours.event()).await.unwrap() {
             assert_eq!(sent, 1);
             break;
         }

@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn addresses_of_ip_that_are_derived_from_no_link_address_are_none() {
         for text in ["192.0.2.1:7", "[fe80::1%1]:7", "[2001:db8::ff:fe00:1]:7", "[fe80::ff:fe00:1]:7"] {
-            let address = cutline_sys::address::listening(&text.replace("%1", "%lo"));
+            let address = cutline_sys::address::parse_listen_address(&text.replace("%1", "%lo"));
             assert_eq!(address.ok().and_then(DirectAddress::of), None, "{text}");
         }
     }

@@ -203,9 +203,9 @@ pub fn lookup_host(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
 ///
 /// # Errors
 /// As [`lookup`].
-pub fn lookup_listening(text: &str) -> io::Result<Vec<SocketAddr>> {
+pub fn lookup_listen_address(text: &str) -> io::Result<Vec<SocketAddr>> {
     let invalid = |error: AddressError| io::Error::new(io::ErrorKind::InvalidInput, error);
-    match listening(text) {
+    match parse_listen_address(text) {
         Ok(address) => Ok(vec![address]),
         Err(AddressError::Malformed) => match text.strip_suffix(":0") {
             // An address of IPv6 without brackets has no port.
@@ -236,7 +236,7 @@ pub fn check(text: &str, default_port: Option<u16>) -> Result<(), AddressError> 
 ///
 /// # Errors
 /// When it is none, or the zone is missing or unknown.
-pub fn listening(text: &str) -> Result<SocketAddr, AddressError> {
+pub fn parse_listen_address(text: &str) -> Result<SocketAddr, AddressError> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => rest.split_once("]:").ok_or(AddressError::Malformed)?,
         None => text.split_once(':').ok_or(AddressError::Malformed)?,
@@ -331,24 +331,24 @@ mod tests {
     #[cfg_attr(miri, ignore = "needs interfaces, which Miri has not")]
     fn an_address_to_listen_at_may_have_a_zone_and_port_0() {
         let lo = interface::index("lo").unwrap();
-        assert_eq!(listening("[fe80::1%lo]:0"), Ok(v6("fe80::1", 0, lo)));
-        assert_eq!(listening("[::]:80"), Ok(v6("::", 80, 0)));
-        assert_eq!(listening("0.0.0.0:80"), Ok("0.0.0.0:80".parse().unwrap()));
-        assert!(matches!(listening("[fe80::1]:80"), Err(AddressError::MissingZone { .. })));
+        assert_eq!(parse_listen_address("[fe80::1%lo]:0"), Ok(v6("fe80::1", 0, lo)));
+        assert_eq!(parse_listen_address("[::]:80"), Ok(v6("::", 80, 0)));
+        assert_eq!(parse_listen_address("0.0.0.0:80"), Ok("0.0.0.0:80".parse().unwrap()));
+        assert!(matches!(parse_listen_address("[fe80::1]:80"), Err(AddressError::MissingZone { .. })));
         for text in ["::1:80", "[127.0.0.1]:80", "127.0.0.1", "host:80", "[::1]80"] {
-            assert!(matches!(listening(text), Err(AddressError::Malformed)), "{text}");
+            assert!(matches!(parse_listen_address(text), Err(AddressError::Malformed)), "{text}");
         }
-        assert_eq!(listening("127.0.0.1:70000"), Err(AddressError::Port("70000".to_owned())));
+        assert_eq!(parse_listen_address("127.0.0.1:70000"), Err(AddressError::Port("70000".to_owned())));
     }
 
     #[test]
     #[cfg_attr(miri, ignore = "needs interfaces and a resolver, which Miri has not")]
     fn a_listener_may_have_a_name_too() {
         let lo = interface::index("lo").unwrap();
-        assert_eq!(lookup_listening("[fe80::1%lo]:0").unwrap(), [v6("fe80::1", 0, lo)]);
-        assert_eq!(lookup_listening("127.0.0.1:80").unwrap(), ["127.0.0.1:80".parse().unwrap()]);
+        assert_eq!(lookup_listen_address("[fe80::1%lo]:0").unwrap(), [v6("fe80::1", 0, lo)]);
+        assert_eq!(lookup_listen_address("127.0.0.1:80").unwrap(), ["127.0.0.1:80".parse().unwrap()]);
         for port in [0, 80] {
-            let found = lookup_listening(&format!("localhost:{port}")).unwrap();
+            let found = lookup_listen_address(&format!("localhost:{port}")).unwrap();
             assert!(
                 found.iter().all(|address| address.ip().is_loopback() && address.port() == port),
                 "{found:?}"
@@ -361,7 +361,7 @@ mod tests {
             ("::1:0", "expected HOST:PORT"),
             ("localhost:x", "port \"x\""),
         ] {
-            let error = lookup_listening(text).unwrap_err();
+            let error = lookup_listen_address(text).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{text}");
             assert!(error.to_string().contains(expected), "{text}: {error}");
         }

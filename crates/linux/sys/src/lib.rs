@@ -37,7 +37,6 @@
 //! namespace   network namespaces that are removed with their owner
 //! process     the end of the process, and its copies by fork
 //! random      random bytes of the kernel
-//! lock        locks that outlive a panic
 //! signal      signals as flags, and passed on to a child
 //! thread      how the calling thread is scheduled, and how long it has run; the end of threads that wait for each other
 //! plain       types that may be shared with the kernel
@@ -56,7 +55,6 @@ mod interface_address;
 mod ioctl;
 pub mod ip_socket;
 pub mod local_address;
-mod lock;
 mod mapping;
 pub mod namespace;
 mod offload;
@@ -80,9 +78,9 @@ pub mod vacant;
 pub mod xdp;
 
 pub use clock::now;
+pub use cutline_units::{lock, try_lock};
 pub use error::SysError;
 pub use ioctl::{receive_queue, send_queue};
-pub use lock::{lock, try_lock};
 pub use offload::Offloads;
 pub use peer_groups::peer_groups;
 pub use random::random;

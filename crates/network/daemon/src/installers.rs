@@ -11,8 +11,8 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-/// Installers that the program has brought, by the name of the interface.
-pub type Given = BTreeMap<String, Box<dyn Installer>>;
+/// Installers that the program provides, by the name of the interface.
+pub type CustomInstallers = BTreeMap<String, Box<dyn Installer>>;
 
 /// Key of the installer of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,8 +21,8 @@ enum InstallerKey {
     Kernel(u32),
     /// The router with this socket.
     Router(PathBuf),
-    /// Installer that the program has brought, by its name.
-    Given(String),
+    /// Installer that the program provides, by the name of the interface.
+    Custom(String),
 }
 
 /// All installers.
@@ -30,7 +30,7 @@ enum InstallerKey {
 pub struct Installers {
     kernel: BTreeMap<u32, TrafficControl>,
     routers: BTreeMap<PathBuf, RouterClass>,
-    given: Given,
+    custom: CustomInstallers,
     /// Installers of interfaces; none if the traffic there is not controlled. If the kernel's interface has
     /// gone, its shaper has, too.
     places: BTreeMap<InterfaceId, InstallerKey>,
@@ -40,8 +40,8 @@ pub struct Installers {
 
 impl Installers {
     /// Creates the set with these installers, which take precedence over the file.
-    pub fn new(given: Given) -> Self {
-        Self { given, ..Self::default() }
+    pub fn new(custom: CustomInstallers) -> Self {
+        Self { custom, ..Self::default() }
     }
 
     /// Takes an interface over.
@@ -54,8 +54,8 @@ impl Installers {
         spec: &InterfaceSpec,
         interface: &Interface,
     ) -> Result<(), DaemonError> {
-        if self.given.contains_key(&spec.name) {
-            self.places.insert(id, InstallerKey::Given(spec.name.clone()));
+        if self.custom.contains_key(&spec.name) {
+            self.places.insert(id, InstallerKey::Custom(spec.name.clone()));
             return Ok(());
         }
         match &spec.control {
@@ -88,7 +88,7 @@ impl Installers {
 
     /// Removes all at once that is in traffic control and in routers, which is faster than one reservation after the other.
     pub fn clear(&mut self) {
-        self.places.retain(|_, place| matches!(place, InstallerKey::Given(_)));
+        self.places.retain(|_, place| matches!(place, InstallerKey::Custom(_)));
         self.kernel.clear();
         self.routers.clear();
     }
@@ -118,15 +118,15 @@ impl Installers {
         match self.places.get(&interface)? {
             InstallerKey::Kernel(index) => self.kernel.get_mut(index).map(|installer| installer as _),
             InstallerKey::Router(socket) => self.routers.get_mut(socket).map(|installer| installer as _),
-            InstallerKey::Given(name) => self.given.get_mut(name).map(|installer| &mut **installer as _),
+            InstallerKey::Custom(name) => self.custom.get_mut(name).map(|installer| &mut **installer as _),
         }
     }
 
     fn all(&mut self) -> impl Iterator<Item = &mut dyn Installer> {
         let kernel = self.kernel.values_mut().map(|installer| installer as &mut dyn Installer);
         let routers = self.routers.values_mut().map(|installer| installer as &mut dyn Installer);
-        let given = self.given.values_mut().map(|installer| &mut **installer as &mut dyn Installer);
-        kernel.chain(routers).chain(given)
+        let custom = self.custom.values_mut().map(|installer| &mut **installer as &mut dyn Installer);
+        kernel.chain(routers).chain(custom)
     }
 
     /// Returns the numbers of the sockets by which traffic control is changed here.

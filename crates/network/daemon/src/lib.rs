@@ -25,10 +25,11 @@
 //! installers the installer of each interface
 //! clients    connections of applications
 //! convert    values of the engine and of clients
-//! sparing    a value that takes long to get
+//! cache      a value that takes long to compute
 //! error      errors on which it cannot start, or has ended
 //! ```
 
+mod cache;
 mod clients;
 pub mod config;
 mod convert;
@@ -43,12 +44,11 @@ mod monitor;
 mod network;
 mod requests;
 mod routes;
-mod sparing;
 
 pub use config::DaemonConfig;
 pub use daemon::{Daemon, remove_installed};
 pub use error::DaemonError;
 pub use installer::Installer;
-pub use installers::Given;
+pub use installers::CustomInstallers;
 pub use manager::{check_manager, start_manager};
 pub use monitor::{MonitorServices, MonitorSpec};

@@ -8,7 +8,7 @@ use cutline_monitor::{
 };
 use cutline_service::regular_file;
 use cutline_snmp::{SnmpOptions, SnmpService};
-use cutline_sys::address::listening;
+use cutline_sys::address::parse_listen_address;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ impl MonitorSpec {
         let expected = "a text in quotes, an address with a port such as 127.0.0.1:9466, or \"off\"";
         let address = ValueKind::new(expected, |node| match node.as_text().ok_or_else(String::new)? {
             "off" => Ok(None),
-            text => listening(text).map(Some).map_err(|error| error.to_string()),
+            text => parse_listen_address(text).map(Some).map_err(|error| error.to_string()),
         });
         let listen = table.or("listen", &address, DEFAULT_LISTEN.parse().ok());
         let token_file = table.optional("token-file", &kind::absolute_path()).map(PathBuf::from);

@@ -19,19 +19,19 @@ pub type RequestId = (ClientId, u64);
 /// The most requests of a client at a time.
 pub const MOST_EACH: usize = 100_000;
 
-/// Kind of a request.
+/// Request of an application.
 #[derive(Clone, Debug)]
-pub enum Ask {
+pub enum ApplicationRequest {
     /// A flow that is sent.
-    Announce(Announced),
+    Announce(SenderRequest),
     /// A reservation for received packets.
-    Reserve(Wanted),
+    Reserve(ReceiverRequest),
     /// A class at this host alone.
-    Shape(Shaped),
+    Shape(LocalRequest),
 }
 
 #[derive(Clone, Debug)]
-pub struct Announced {
+pub struct SenderRequest {
     pub session: Session,
     pub sender: Sender,
     pub tspec: Tspec,
@@ -40,7 +40,7 @@ pub struct Announced {
 }
 
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct ReceiverRequest {
     pub session: Session,
     pub style: Style,
     /// None in style WF.
@@ -50,7 +50,7 @@ pub struct Wanted {
 }
 
 #[derive(Clone, Debug)]
-pub struct Shaped {
+pub struct LocalRequest {
     pub flow: Flow,
     pub bucket: TrafficSpec,
     /// Interface and handle of the installed class; `None` while no route leads there, or it is refused
@@ -61,7 +61,7 @@ pub struct Shaped {
 /// All requests.
 #[derive(Debug, Default)]
 pub struct Requests {
-    asks: BTreeMap<RequestId, Ask>,
+    requests: BTreeMap<RequestId, ApplicationRequest>,
     /// Number of requests of each client.
     counts: BTreeMap<ClientId, usize>,
     announcers: BTreeMap<(Session, Sender), RequestId>,
@@ -70,17 +70,17 @@ pub struct Requests {
 }
 
 impl Requests {
-    pub fn get_mut(&mut self, id: RequestId) -> Option<&mut Ask> {
-        self.asks.get_mut(&id)
+    pub fn get_mut(&mut self, id: RequestId) -> Option<&mut ApplicationRequest> {
+        self.requests.get_mut(&id)
     }
 
     /// Adds a request.
     ///
     /// # Errors
     /// When the number is in use, or another request is for the same packets and does not go with it.
-    pub fn add(&mut self, id: RequestId, ask: Ask) -> Result<(), Refusal> {
+    pub fn add(&mut self, id: RequestId, request: ApplicationRequest) -> Result<(), Refusal> {
         let refused = |reason| Err(Refusal::new(reason));
-        if self.asks.contains_key(&id) {
+        if self.requests.contains_key(&id) {
             return refused(RefusalReason::Invalid(format!(
                 "id = {}: allowed is one that is not in use",
                 id.1
@@ -91,63 +91,63 @@ impl Requests {
                 "a client may have {MOST_EACH} requests at a time"
             )));
         }
-        match &ask {
-            Ask::Announce(announced) => {
+        match &request {
+            ApplicationRequest::Announce(announced) => {
                 let key = (announced.session, announced.sender);
                 if self.announcers.contains_key(&key) {
                     return refused(RefusalReason::Conflict);
                 }
                 self.announcers.insert(key, id);
             }
-            Ask::Shape(shaped) => {
+            ApplicationRequest::Shape(shaped) => {
                 if self.shapers.contains_key(&shaped.flow) {
                     return refused(RefusalReason::Conflict);
                 }
                 self.shapers.insert(shaped.flow, id);
             }
-            Ask::Reserve(wanted) => {
-                if !self.others(wanted.session).all(|other| wanted.goes_with(other)) {
+            ApplicationRequest::Reserve(receiver) => {
+                if !self.others(receiver.session).all(|other| receiver.goes_with(other)) {
                     return refused(RefusalReason::Conflict);
                 }
-                self.reservers.entry(wanted.session).or_default().insert(id);
+                self.reservers.entry(receiver.session).or_default().insert(id);
             }
         }
-        self.asks.insert(id, ask);
+        self.requests.insert(id, request);
         *self.counts.entry(id.0).or_default() += 1;
         Ok(())
     }
 
     /// Removes a request.
-    pub fn remove(&mut self, id: RequestId) -> Option<Ask> {
-        let ask = self.asks.remove(&id)?;
+    pub fn remove(&mut self, id: RequestId) -> Option<ApplicationRequest> {
+        let request = self.requests.remove(&id)?;
         if let Some(count) = self.counts.get_mut(&id.0) {
             *count -= 1;
             if *count == 0 {
                 self.counts.remove(&id.0);
             }
         }
-        match &ask {
-            Ask::Announce(announced) => {
+        match &request {
+            ApplicationRequest::Announce(announced) => {
                 self.announcers.remove(&(announced.session, announced.sender));
             }
-            Ask::Shape(shaped) => {
+            ApplicationRequest::Shape(shaped) => {
                 self.shapers.remove(&shaped.flow);
             }
-            Ask::Reserve(wanted) => {
-                if let Some(ids) = self.reservers.get_mut(&wanted.session) {
+            ApplicationRequest::Reserve(receiver) => {
+                if let Some(ids) = self.reservers.get_mut(&receiver.session) {
                     ids.remove(&id);
                     if ids.is_empty() {
-                        self.reservers.remove(&wanted.session);
+                        self.reservers.remove(&receiver.session);
                     }
                 }
             }
         }
-        Some(ask)
+        Some(request)
     }
 
     /// Returns the requests of a client.
     pub fn of(&self, client: ClientId) -> impl Iterator<Item = RequestId> + '_ {
-        self.asks.range((client, 0)..=(client, u64::MAX)).map(|(id, _)| *id)
+        self.requests.range((client, 0)..=(client, u64::MAX)).map(|(id, _)| *id)
     }
 
     /// Returns the clients that have requests.
@@ -161,18 +161,21 @@ impl Requests {
     }
 
     /// Returns the requests for flows that are shaped here.
-    pub fn shaped(&self) -> impl Iterator<Item = (RequestId, &Shaped)> {
-        self.shapers.values().filter_map(|id| match self.asks.get(id) {
-            Some(Ask::Shape(shaped)) => Some((*id, shaped)),
+    pub fn shaped(&self) -> impl Iterator<Item = (RequestId, &LocalRequest)> {
+        self.shapers.values().filter_map(|id| match self.requests.get(id) {
+            Some(ApplicationRequest::Shape(shaped)) => Some((*id, shaped)),
             _ => None,
         })
     }
 
     /// Returns the local reservations of requests with larger numbers than this one.
-    pub fn shaped_after(&self, request: Option<RequestId>) -> impl Iterator<Item = (RequestId, &Shaped)> {
+    pub fn shaped_after(
+        &self,
+        request: Option<RequestId>,
+    ) -> impl Iterator<Item = (RequestId, &LocalRequest)> {
         let first = request.map_or(Bound::Unbounded, Bound::Excluded);
-        self.asks.range((first, Bound::Unbounded)).filter_map(|(id, ask)| match ask {
-            Ask::Shape(shaped) => Some((*id, shaped)),
+        self.requests.range((first, Bound::Unbounded)).filter_map(|(id, request)| match request {
+            ApplicationRequest::Shape(shaped) => Some((*id, shaped)),
             _ => None,
         })
     }
@@ -190,21 +193,21 @@ impl Requests {
     /// Returns the requests for these senders; all of the session if there are none.
     pub fn reservers(&self, session: Session, senders: &[Sender]) -> Vec<RequestId> {
         let ids = self.reservers.get(&session).into_iter().flatten();
-        let is_for = |id: &&RequestId| match self.asks.get(id) {
-            Some(Ask::Reserve(wanted)) => {
+        let is_for = |id: &&RequestId| match self.requests.get(id) {
+            Some(ApplicationRequest::Reserve(receiver)) => {
                 senders.is_empty()
-                    || wanted.senders.is_empty()
-                    || senders.iter().any(|sender| wanted.senders.contains(sender))
+                    || receiver.senders.is_empty()
+                    || senders.iter().any(|sender| receiver.senders.contains(sender))
             }
             _ => false,
         };
         ids.filter(is_for).copied().collect()
     }
 
-    fn others(&self, session: Session) -> impl Iterator<Item = &Wanted> {
+    fn others(&self, session: Session) -> impl Iterator<Item = &ReceiverRequest> {
         let ids = self.reservers.get(&session).into_iter().flatten();
-        ids.filter_map(|id| match self.asks.get(id) {
-            Some(Ask::Reserve(wanted)) => Some(wanted),
+        ids.filter_map(|id| match self.requests.get(id) {
+            Some(ApplicationRequest::Reserve(receiver)) => Some(receiver),
             _ => None,
         })
     }
@@ -220,15 +223,15 @@ impl Requests {
             flowspec,
             confirm: first.confirm,
         };
-        let each = |wanted: &Wanted| {
-            let flowspec = Flowspec::ControlledLoad(wanted.tspec);
-            wanted.senders.iter().map(move |sender| (*sender, flowspec)).collect::<Vec<_>>()
+        let each = |receiver: &ReceiverRequest| {
+            let flowspec = Flowspec::ControlledLoad(receiver.tspec);
+            receiver.senders.iter().map(move |sender| (*sender, flowspec)).collect::<Vec<_>>()
         };
         let mut flowspecs: BTreeMap<Sender, Flowspec> = each(first).into_iter().collect();
-        for wanted in all {
-            merged.senders.extend(&wanted.senders);
-            merged.confirm |= wanted.confirm;
-            flowspecs.extend(each(wanted));
+        for receiver in all {
+            merged.senders.extend(&receiver.senders);
+            merged.confirm |= receiver.confirm;
+            flowspecs.extend(each(receiver));
         }
         if merged.style != Style::FixedFilter {
             flowspecs.clear();
@@ -237,10 +240,10 @@ impl Requests {
     }
 }
 
-impl Wanted {
+impl ReceiverRequest {
     /// Requests of several applications go together if each has its own senders, in style FF.
     fn goes_with(&self, other: &Self) -> bool {
-        let is_fixed = |wanted: &Self| wanted.style == Style::FixedFilter;
+        let is_fixed = |receiver: &Self| receiver.style == Style::FixedFilter;
         is_fixed(self) && is_fixed(other) && !self.senders.iter().any(|sender| other.senders.contains(sender))
     }
 }
@@ -249,23 +252,29 @@ impl Wanted {
 mod tests {
     use super::*;
 
-    fn wanted(style: Style, ports: &[u16], rate: f32) -> Ask {
+    fn receiver(style: Style, ports: &[u16], rate: f32) -> ApplicationRequest {
         let session = Session { destination: [10, 0, 0, 9].into(), protocol: 6, port: 80 };
         let senders = ports.iter().map(|port| Sender::new([10, 0, 0, 1].into(), *port)).collect();
-        Ask::Reserve(Wanted { session, style, senders, tspec: Tspec::new(rate, 3000.0), confirm: true })
+        ApplicationRequest::Reserve(ReceiverRequest {
+            session,
+            style,
+            senders,
+            tspec: Tspec::new(rate, 3000.0),
+            confirm: true,
+        })
     }
 
     #[test]
     fn connections_to_one_port_have_one_session_and_their_own_rates() {
         let mut requests = Requests::default();
-        requests.add((1, 2), wanted(Style::FixedFilter, &[1000], 1e4)).unwrap();
-        requests.add((2, 2), wanted(Style::FixedFilter, &[1001], 2e4)).unwrap();
-        let refused = |ask, id| Requests::add(&mut Requests::default(), id, ask);
-        refused(wanted(Style::FixedFilter, &[1000], 1.0), (1, 1)).unwrap();
+        requests.add((1, 2), receiver(Style::FixedFilter, &[1000], 1e4)).unwrap();
+        requests.add((2, 2), receiver(Style::FixedFilter, &[1001], 2e4)).unwrap();
+        let refused = |request, id| Requests::add(&mut Requests::default(), id, request);
+        refused(receiver(Style::FixedFilter, &[1000], 1.0), (1, 1)).unwrap();
         for other in [
-            wanted(Style::FixedFilter, &[1001, 1002], 1.0),
-            wanted(Style::SharedExplicit, &[1002], 1.0),
-            wanted(Style::WildcardFilter, &[], 1.0),
+            receiver(Style::FixedFilter, &[1001, 1002], 1.0),
+            receiver(Style::SharedExplicit, &[1002], 1.0),
+            receiver(Style::WildcardFilter, &[], 1.0),
         ] {
             assert_eq!(requests.add((3, 2), other).unwrap_err().reason, RefusalReason::Conflict);
         }

@@ -3,7 +3,7 @@
 use crate::common::{Net, eventually};
 use cutline_allocation::protocol::FlowNeed;
 use cutline_allocation::status::ManagerStatus;
-use cutline_allocation::{AllocationState, FlowHolder, FlowNotice, ManagerConnection, hold};
+use cutline_allocation::{AllocationState, FlowHandler, FlowNotice, ManagerConnection, allocate};
 use cutline_manager::feedback::FlowReport;
 use cutline_manager::resources::{CarrierKind, SchedulingClass};
 use cutline_provision::protocol::Request;
@@ -37,11 +37,11 @@ fn status(socket: &Path) -> ManagerStatus {
     ManagerConnection::connect(socket, None).unwrap().status(Duration::from_secs(60)).unwrap()
 }
 
-/// Holder that records its notices.
+/// Handler that records its notices.
 #[derive(Default)]
 struct Noted(Mutex<Vec<FlowNotice>>);
 
-impl FlowHolder for Noted {
+impl FlowHandler for Noted {
     fn on_notice(&self, notice: FlowNotice) {
         self.0.lock().unwrap().push(notice);
     }
@@ -101,14 +101,14 @@ fn a_kill_of_the_daemon_loses_no_flow_and_no_account() {
     let mut host = Host::new();
     host.start();
     let socket = host.path("m.sock");
-    let holders: Vec<Arc<Noted>> = (0..20).map(|_| Arc::default()).collect();
-    let flows: Vec<_> = holders
+    let handlers: Vec<Arc<Noted>> = (0..20).map(|_| Arc::default()).collect();
+    let flows: Vec<_> = handlers
         .iter()
         .enumerate()
-        .map(|(number, holder)| {
+        .map(|(number, handler)| {
             let class = if number % 2 == 0 { SchedulingClass::RealTime } else { SchedulingClass::TimeShared };
-            let weak: Weak<Noted> = Arc::downgrade(holder);
-            hold(&socket, need(class, 2 + number as u64 % 5), weak).unwrap()
+            let weak: Weak<Noted> = Arc::downgrade(handler);
+            allocate(&socket, need(class, 2 + number as u64 % 5), weak).unwrap()
         })
         .collect();
     let granted = || flows.iter().all(|flow| matches!(flow.state(), AllocationState::Granted(_)));
@@ -132,8 +132,8 @@ fn a_kill_of_the_daemon_loses_no_flow_and_no_account() {
         assert!(granted());
     }
     // There were no notices but the first rates.
-    for holder in &holders {
-        let notices = holder.0.lock().unwrap();
+    for handler in &handlers {
+        let notices = handler.0.lock().unwrap();
         assert!(matches!(notices[..], [FlowNotice::Rate { before: None, .. }]), "{notices:?}");
     }
     // All of it returns.
@@ -151,11 +151,11 @@ fn a_manager_that_is_started_later_serves_the_flows_that_are_there() {
         return cutline_testbed::skip("it needs root", COMMAND);
     }
     let mut host = Host::new();
-    let holder: Arc<Noted> = Arc::default();
-    let weak: Weak<Noted> = Arc::downgrade(&holder);
-    let flow = hold(&host.path("m.sock"), need(SchedulingClass::RealTime, 5), weak).unwrap();
+    let handler: Arc<Noted> = Arc::default();
+    let weak: Weak<Noted> = Arc::downgrade(&handler);
+    let flow = allocate(&host.path("m.sock"), need(SchedulingClass::RealTime, 5), weak).unwrap();
     eventually("it is known that nobody is there", || matches!(flow.state(), AllocationState::Away(_)));
-    assert!(holder.0.lock().unwrap().is_empty());
+    assert!(handler.0.lock().unwrap().is_empty());
     host.start();
     let rate = Rate::from_mbps(5);
     eventually("the flow is granted", || flow.state() == AllocationState::Granted(rate));
@@ -237,9 +237,9 @@ fn what_cutlined_reserves_is_not_given_to_flows() {
         destination: "10.9.9.9:5000".parse().unwrap(),
         ..need(SchedulingClass::RealTime, 20)
     };
-    let holder: Arc<Noted> = Arc::default();
-    let weak: Weak<Noted> = Arc::downgrade(&holder);
-    let flow = hold(&socket, to_b, weak).unwrap();
+    let handler: Arc<Noted> = Arc::default();
+    let weak: Weak<Noted> = Arc::downgrade(&handler);
+    let flow = allocate(&socket, to_b, weak).unwrap();
     let rate = Rate::from_bps(7_500_000 - taken);
     eventually("the flow gets what is left", || flow.state() == AllocationState::Granted(rate));
     assert_eq!(status(&socket).flows[0].interface.as_deref(), Some("eth0"));
@@ -260,10 +260,10 @@ fn a_flow_whose_rate_is_reserved_is_not_charged_again() {
     let interface = || status(&socket).capacities[0].clone();
     eventually("the reservation is known", || interface().reserved >= 4_000_000);
     let free = 7_500_000 - interface().reserved;
-    let hold = |need| {
-        let holder: Arc<Noted> = Arc::default();
-        let weak: Weak<Noted> = Arc::downgrade(&holder);
-        (hold(&socket, need, weak).unwrap(), holder)
+    let share = |need| {
+        let handler: Arc<Noted> = Arc::default();
+        let weak: Weak<Noted> = Arc::downgrade(&handler);
+        (allocate(&socket, need, weak).unwrap(), handler)
     };
     let granted = |flow: &cutline_allocation::AllocatedFlow, bps| {
         flow.state() == AllocationState::Granted(Rate::from_bps(bps))
@@ -274,11 +274,11 @@ fn a_flow_whose_rate_is_reserved_is_not_charged_again() {
         minimum_bps: 4_000_000,
         ..need(SchedulingClass::RealTime, 4)
     };
-    let (own, _holder) = hold(of_reservation);
+    let (own, _handler) = hold(of_reservation);
     eventually("there is no room for it beside the reservation", || granted(&own, 4_000_000));
     assert_eq!(interface().promised, 0);
     let other_port = |port| SocketAddr::new(packets.destination.ip(), port);
-    let (other, _holder) = hold(FlowNeed {
+    let (other, _handler) = hold(FlowNeed {
         destination: other_port(5001),
         ..FlowNeed { minimum_bps: 1_000_000, ..of_reservation }
     });

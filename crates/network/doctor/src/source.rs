@@ -1,6 +1,6 @@
 //! Sources of a router's statistics: a file that it writes, a pipe, or its socket.
 
-use cutline_router_service::{AskError, RouterClient, RouterRequest, Statistics, StatisticsError};
+use cutline_router_service::{RouterClient, RouterClientError, RouterRequest, Statistics, StatisticsError};
 use cutline_sys::now;
 use cutline_text::Printable;
 use cutline_units::{Duration, Instant};
@@ -35,7 +35,7 @@ pub enum SourceError {
     Other(String, StatisticsError),
     /// The router does not answer.
     #[error(transparent)]
-    Ask(#[from] AskError),
+    Router(#[from] RouterClientError),
 }
 
 /// A reader of statistics from an open source.

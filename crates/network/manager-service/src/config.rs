@@ -29,7 +29,7 @@ use cutline_manager::resources::{
 };
 use cutline_netlink::{HtbShaper, ShaperOptions};
 use cutline_params::Parameters;
-use cutline_sys::address::listening;
+use cutline_sys::address::parse_listen_address;
 use cutline_sys::clock::unix_time;
 use cutline_units::Rate;
 use std::collections::BTreeSet;
@@ -287,7 +287,7 @@ fn params<P: Parameters + Default>(table: &TableReader<'_>, key: &str) -> Option
 fn address() -> ValueKind<SocketAddr> {
     ValueKind::new("an address with a port such as \"10.0.0.1:9467\"", |node| {
         let text = node.as_text().ok_or_else(String::new)?;
-        listening(text).map_err(|error| error.to_string())
+        parse_listen_address(text).map_err(|error| error.to_string())
     })
 }
 

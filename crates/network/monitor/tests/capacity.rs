@@ -2,7 +2,7 @@
 
 use crate::common::Monitor;
 use cutline_publish::testing::receiving_socket;
-use cutline_publish::{Publisher, RowKind, Turn};
+use cutline_publish::{Publisher, RowKind, RowSnapshot};
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
@@ -33,10 +33,10 @@ fn publishes() {
         let publisher = Publisher::connect(Path::new(&path), &format!("program {process}")).unwrap();
         std::thread::spawn(move || {
             let mut second = 0;
-            let put = |turn: &mut Turn<'_>| {
+            let put = |snapshot: &mut RowSnapshot<'_>| {
                 second += 1;
                 for socket in 1..=SOCKETS {
-                    turn.put(RowKind::Socket, socket, &receiving_socket(socket, second));
+                    snapshot.put(RowKind::Socket, socket, &receiving_socket(socket, second));
                 }
             };
             let pause = |publisher: &mut Publisher, time| {

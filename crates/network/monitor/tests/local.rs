@@ -228,10 +228,10 @@ fn another_user_takes_no_places_of_root() {
     monitor.wait_for(|document| of_flood(document) == (3000, 3000) && document.routers.len() == 40);
     // Root comes last.
     let mut video = monitor.publisher("video");
-    let mut turn = video.turn().unwrap().unwrap();
-    turn.put(RowKind::Router, 0, &router("of root"));
-    turn.put(RowKind::Socket, 7, &SocketRow { socket: 7, ..SocketRow::default() });
-    turn.end().unwrap();
+    let mut snapshot = video.begin_snapshot().unwrap().unwrap();
+    snapshot.put(RowKind::Router, 0, &router("of root"));
+    snapshot.put(RowKind::Socket, 7, &SocketRow { socket: 7, ..SocketRow::default() });
+    snapshot.end().unwrap();
     while !video.flush().unwrap() {
         std::thread::sleep(Duration::from_millis(1));
     }

@@ -62,13 +62,13 @@ fn a_page_says_how_many_rows_it_does_not_list() {
     let monitor = Monitor::start();
     let mut publishers: Vec<Publisher> = (0..35).map(|_| monitor.publisher("many")).collect();
     for publisher in &mut publishers {
-        let mut turn = publisher.turn().unwrap().unwrap();
-        turn.put(RowKind::Router, 0, &router(1));
+        let mut snapshot = publisher.begin_snapshot().unwrap().unwrap();
+        snapshot.put(RowKind::Router, 0, &router(1));
         for process in 0..4 {
             let program = ProgramRow { process, program: "ls".to_owned(), ..ProgramRow::default() };
-            turn.put(RowKind::Program, process, &program);
+            snapshot.put(RowKind::Program, process, &program);
         }
-        turn.end().unwrap();
+        snapshot.end().unwrap();
         while !publisher.flush().unwrap() {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -204,10 +204,10 @@ fn publish_host(publisher: &mut Publisher, second: u64) {
         receive,
         ..SocketRow::default()
     };
-    let mut turn = publisher.turn().unwrap().unwrap();
-    turn.put(RowKind::Router, 0, &router(second));
-    turn.put(RowKind::Socket, 7, &socket);
-    turn.end().unwrap();
+    let mut snapshot = publisher.begin_snapshot().unwrap().unwrap();
+    snapshot.put(RowKind::Router, 0, &router(second));
+    snapshot.put(RowKind::Socket, 7, &socket);
+    snapshot.end().unwrap();
 }
 
 /// Number of an element's points on a path of the first chart, in JavaScript.

@@ -1,6 +1,6 @@
 //! A client that queries a running router by its socket.
 
-use crate::error::{AskError, AskProblem};
+use crate::error::{RouterClientError, RouterClientErrorKind};
 use crate::request::RouterRequest;
 use crate::statistics::{Statistics, StatisticsError};
 use cutline_service::LineClient;
@@ -43,7 +43,7 @@ impl RouterClient {
     ///
     /// # Errors
     /// When no process listens there, or this process may not connect.
-    pub fn ask(path: &Path, request: RouterRequest, patience: Duration) -> Result<Self, AskError> {
+    pub fn ask(path: &Path, request: RouterRequest, patience: Duration) -> Result<Self, RouterClientError> {
         let between = if let RouterRequest::Watch(time) = request { time } else { Duration::ZERO };
         let patience = patience + between;
         let ask = || {
@@ -51,7 +51,7 @@ impl RouterClient {
             lines.send(&request.to_string(), now().saturating_add(patience))?;
             Ok(lines)
         };
-        let lines = ask().map_err(|why| AskError { path: path.to_owned(), why })?;
+        let lines = ask().map_err(|kind| RouterClientError { path: path.to_owned(), kind })?;
         Ok(Self { path: path.to_owned(), lines, patience })
     }
 
@@ -59,18 +59,18 @@ impl RouterClient {
     ///
     /// # Errors
     /// When no reply arrives, when it is a refusal, or when it is not from a router.
-    pub fn reply(&mut self) -> Result<RouterReply, AskError> {
-        self.read().map_err(|why| AskError { path: self.path.clone(), why })
+    pub fn reply(&mut self) -> Result<RouterReply, RouterClientError> {
+        self.read().map_err(|kind| RouterClientError { path: self.path.clone(), kind })
     }
 
-    fn read(&mut self) -> Result<RouterReply, AskProblem> {
+    fn read(&mut self) -> Result<RouterReply, RouterClientErrorKind> {
         let line = next_line(&mut self.lines, self.patience)?;
         Ok(RouterReply::parse(line)?)
     }
 }
 
 /// Returns a router's next line.
-pub(crate) fn next_line(lines: &mut LineClient, patience: Duration) -> Result<&str, AskProblem> {
+pub(crate) fn next_line(lines: &mut LineClient, patience: Duration) -> Result<&str, RouterClientErrorKind> {
     let line = lines
         .next(now().saturating_add(patience))?
         .ok_or(io::ErrorKind::TimedOut)
@@ -101,7 +101,7 @@ mod tests {
     use std::os::unix::net::UnixListener;
 
     /// Returns a client's result of a router's answer.
-    fn hear(answer: &str, request: RouterRequest) -> (String, Result<RouterReply, AskError>) {
+    fn hear(answer: &str, request: RouterRequest) -> (String, Result<RouterReply, RouterClientError>) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
         let listener = UnixListener::bind(&path).unwrap();

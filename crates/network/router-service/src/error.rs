@@ -56,24 +56,24 @@ pub enum ServiceError {
     Queue(#[from] ParameterError),
 }
 
-/// Reason why a router has not answered.
+/// Error of a request to a router.
 #[derive(Debug, thiserror::Error)]
-#[error("the router at {}: {}", Printable(path.display()), Printable(why))]
-pub struct AskError {
+#[error("the router at {}: {}", Printable(path.display()), Printable(kind))]
+pub struct RouterClientError {
     /// The path of its socket.
     pub path: PathBuf,
     /// The reason.
-    pub why: AskProblem,
+    pub kind: RouterClientErrorKind,
 }
 
-impl AskError {
+impl RouterClientError {
     /// Returns whether the router has understood the request and refuses it. Otherwise the connection is of no further use.
     pub const fn is_refusal(&self) -> bool {
-        matches!(self.why, AskProblem::Other(StatisticsError::Refused(_)))
+        matches!(self.kind, RouterClientErrorKind::Other(StatisticsError::Refused(_)))
     }
 }
 
-impl From<ExchangeError> for AskProblem {
+impl From<ExchangeError> for RouterClientErrorKind {
     fn from(error: ExchangeError) -> Self {
         match error {
             ExchangeError::Io(error) => Self::Io(error),
@@ -87,9 +87,9 @@ impl From<ExchangeError> for AskProblem {
     }
 }
 
-/// The reason for which a router has not answered.
+/// Reason why a router has not answered.
 #[derive(Debug, thiserror::Error)]
-pub enum AskProblem {
+pub enum RouterClientErrorKind {
     /// Its socket cannot be reached, or it has not answered in time.
     #[error(transparent)]
     Io(#[from] io::Error),

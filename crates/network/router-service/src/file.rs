@@ -21,7 +21,7 @@ use cutline_config::{Document, Errors, Node, Problem, TableReader, Value, ValueK
 use cutline_ports::AnyPort;
 use cutline_router::{Overhead, RESERVATION_LIMITS, ShaperParams};
 use cutline_service::regular_file;
-use cutline_sys::address::{ZonedIp, listening};
+use cutline_sys::address::{ZonedIp, parse_listen_address};
 use cutline_tables::queue::{self, Named, QueueConfig};
 use cutline_units::{Bytes, Dscp, Duration, HintBits, HintTable, Rate, RemarkTable};
 use cutline_wire::FlowKeys;
@@ -307,7 +307,7 @@ fn reflectors() -> ValueKind<Vec<ZonedIp>> {
 
 fn metrics() -> ValueKind<SocketAddr> {
     ValueKind::new("an address with a port, such as \"127.0.0.1:9105\" or \"[::1]:9105\"", |node| {
-        node.as_text().and_then(|text| listening(text).ok()).ok_or_else(String::new)
+        node.as_text().and_then(|text| parse_listen_address(text).ok()).ok_or_else(String::new)
     })
 }
 

@@ -64,7 +64,7 @@ mod usual_socket;
 pub use claims::{Holder, holder};
 pub use client::{RouterClient, RouterReply};
 pub use configuration::{Configuration, configuration, summary, too_small, warnings};
-pub use error::{AskError, AskProblem, ServiceError};
+pub use error::{RouterClientError, RouterClientErrorKind, ServiceError};
 pub use interval::{DirectionInterval, Waits};
 pub use kernel_queue::{QdiscDocument, QdiscList};
 pub use metrics::{add_kernel_queue, add_statistics};

@@ -4,7 +4,7 @@
 //! every few seconds.
 
 use crate::snapshots::StatsSnapshots;
-use cutline_publish::{Publisher, RowKind, SEARCH_EVERY, Turn, socket_path};
+use cutline_publish::{Publisher, RowKind, RowSnapshot, SEARCH_EVERY, socket_path};
 use cutline_sys::SysError;
 use cutline_sys::reactor::wait_for_hangup;
 use std::io;
@@ -41,9 +41,9 @@ pub fn start(snapshots: Arc<StatsSnapshots>) -> Result<(), SysError> {
 
 /// Publishes to the monitor that listens at `path`, until it goes.
 fn publish(path: &Path, snapshots: &StatsSnapshots) -> io::Result<()> {
-    let put = |turn: &mut Turn<'_>| {
+    let put = |snapshot: &mut RowSnapshot<'_>| {
         if let Some(statistics) = snapshots.statistics() {
-            turn.put(RowKind::Router, 0, &statistics);
+            snapshot.put(RowKind::Router, 0, &statistics);
         }
     };
     let pause = |publisher: &mut Publisher, time: Duration| {

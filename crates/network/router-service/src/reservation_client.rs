@@ -4,7 +4,7 @@
 //! A client that outlives its router notices by [`AsFd`]: the descriptor becomes readable only when the connection has ended.
 
 use crate::client::{LONGEST, next_line};
-use crate::error::{AskError, AskProblem};
+use crate::error::{RouterClientError, RouterClientErrorKind};
 use crate::reservation_request::{ReservationAction, ReservationRequest, RouterDirection};
 use crate::statistics::{
     ErrorReply, ReservationDone, ReservationStatistics, ReservationsEnd, StatisticsError,
@@ -55,9 +55,11 @@ impl ReservationClient {
     ///
     /// # Errors
     /// When no process listens there, or this process may not connect.
-    pub fn connect(path: &Path, patience: Duration) -> Result<Self, AskError> {
-        let lines = LineClient::connect(path, LONGEST, patience)
-            .map_err(|error| AskError { path: path.to_owned(), why: AskProblem::Io(error) })?;
+    pub fn connect(path: &Path, patience: Duration) -> Result<Self, RouterClientError> {
+        let lines = LineClient::connect(path, LONGEST, patience).map_err(|error| RouterClientError {
+            path: path.to_owned(),
+            kind: RouterClientErrorKind::Io(error),
+        })?;
         Ok(Self { path: path.to_owned(), lines, patience })
     }
 
@@ -66,7 +68,7 @@ impl ReservationClient {
     ///
     /// # Errors
     /// When the router does not answer.
-    pub fn interfaces(&mut self) -> Result<[String; 2], AskError> {
+    pub fn interfaces(&mut self) -> Result<[String; 2], RouterClientError> {
         let Interfaces { config } = self.ask("config")?;
         Ok([config.input, config.output])
     }
@@ -75,14 +77,14 @@ impl ReservationClient {
     /// this direction. Returns when it is in effect.
     ///
     /// # Errors
-    /// When the router refuses it ([`AskError::is_refusal`]); then nothing is reserved. When it does not answer.
+    /// When the router refuses it ([`RouterClientError::is_refusal`]); then nothing is reserved. When it does not answer.
     pub fn reserve(
         &mut self,
         way: RouterDirection,
         number: u64,
         bucket: TrafficSpec,
         filters: &[FlowSelector],
-    ) -> Result<(), AskError> {
+    ) -> Result<(), RouterClientError> {
         let (first, more) = filters.split_at(filters.len().min(ReservationRequest::MAX_FILTERS));
         self.change_by(way, number, ReservationAction::Reserve(bucket, first.to_vec()))?;
         for filter in more {
@@ -100,7 +102,12 @@ impl ReservationClient {
     ///
     /// # Errors
     /// When the router refuses it; then the reservation is as before. When it does not answer.
-    pub fn change(&mut self, way: RouterDirection, number: u64, bucket: TrafficSpec) -> Result<(), AskError> {
+    pub fn change(
+        &mut self,
+        way: RouterDirection,
+        number: u64,
+        bucket: TrafficSpec,
+    ) -> Result<(), RouterClientError> {
         self.change_by(way, number, ReservationAction::Change(bucket))
     }
 
@@ -113,7 +120,7 @@ impl ReservationClient {
         way: RouterDirection,
         number: u64,
         filter: FlowSelector,
-    ) -> Result<(), AskError> {
+    ) -> Result<(), RouterClientError> {
         self.change_by(way, number, ReservationAction::AddFilter(filter))
     }
 
@@ -126,7 +133,7 @@ impl ReservationClient {
         way: RouterDirection,
         number: u64,
         filter: FlowSelector,
-    ) -> Result<(), AskError> {
+    ) -> Result<(), RouterClientError> {
         self.change_by(way, number, ReservationAction::RemoveFilter(filter))
     }
 
@@ -134,7 +141,7 @@ impl ReservationClient {
     ///
     /// # Errors
     /// When there is none of this number, or the router does not answer.
-    pub fn release(&mut self, way: RouterDirection, number: u64) -> Result<(), AskError> {
+    pub fn release(&mut self, way: RouterDirection, number: u64) -> Result<(), RouterClientError> {
         self.change_by(way, number, ReservationAction::Release)
     }
 
@@ -142,7 +149,7 @@ impl ReservationClient {
     ///
     /// # Errors
     /// When the router does not answer.
-    pub fn list(&mut self) -> Result<Vec<ReservationStatistics>, AskError> {
+    pub fn list(&mut self) -> Result<Vec<ReservationStatistics>, RouterClientError> {
         let mut all = Vec::new();
         let mut next = self.ask("reservations")?;
         loop {
@@ -152,10 +159,10 @@ impl ReservationClient {
                 Listed::End(_) => {
                     let error =
                         io::Error::new(io::ErrorKind::InvalidData, "its list of reservations has gaps");
-                    return Err(self.failed(AskProblem::Io(error)));
+                    return Err(self.failed(RouterClientErrorKind::Io(error)));
                 }
             }
-            next = self.reply().map_err(|why| self.failed(why))?;
+            next = self.reply().map_err(|kind| self.failed(kind))?;
         }
     }
 
@@ -164,24 +171,27 @@ impl ReservationClient {
         way: RouterDirection,
         number: u64,
         action: ReservationAction,
-    ) -> Result<(), AskError> {
+    ) -> Result<(), RouterClientError> {
         let request = ReservationRequest { way, number, action };
         self.ask(&request.to_string()).map(|_: ReservationDone| ())
     }
 
-    fn ask<T: DeserializeOwned>(&mut self, request: &str) -> Result<T, AskError> {
-        let sent = self.lines.send(request, now().saturating_add(self.patience)).map_err(AskProblem::from);
-        sent.and_then(|()| self.reply()).map_err(|why| self.failed(why))
+    fn ask<T: DeserializeOwned>(&mut self, request: &str) -> Result<T, RouterClientError> {
+        let sent = self
+            .lines
+            .send(request, now().saturating_add(self.patience))
+            .map_err(RouterClientErrorKind::from);
+        sent.and_then(|()| self.reply()).map_err(|kind| self.failed(kind))
     }
 
-    fn reply<T: DeserializeOwned>(&mut self) -> Result<T, AskProblem> {
+    fn reply<T: DeserializeOwned>(&mut self) -> Result<T, RouterClientErrorKind> {
         let line = next_line(&mut self.lines, self.patience)?;
         ErrorReply::check(line)?;
         Ok(serde_json::from_str(line).map_err(StatisticsError::Other)?)
     }
 
-    fn failed(&self, why: AskProblem) -> AskError {
-        AskError { path: self.path.clone(), why }
+    fn failed(&self, kind: RouterClientErrorKind) -> RouterClientError {
+        RouterClientError { path: self.path.clone(), kind }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::configuration::summary;
 use crate::local_socket::LocalSocket;
 use crate::reload::Reloader;
 use crate::reservations::Registrar;
-use crate::snapshots::{Around, Snapshot, StatsSnapshots};
+use crate::snapshots::{ServiceStatistics, Snapshot, StatsSnapshots};
 use crate::spec::RouterSpec;
 use crate::statistics::Statistics;
 use cutline_ports::{AnyPort, InterfacePort as _, Observer};
@@ -182,13 +182,13 @@ impl<'a> Service<'a> {
         let reload = self.reloader.as_ref().map(Reloader::status);
         let refused_clients =
             self.publication.as_ref().map_or(0, |publication| publication.refused.load(Ordering::Relaxed));
-        let around = Around {
+        let service = ServiceStatistics {
             elapsed: self.elapsed(),
             dropped_output: self.listener.dropped(),
             refused_clients,
             autorate: self.autorate.as_ref().map(|autorate| autorate.statistics(now())),
         };
-        Snapshot::take(&self.names, around, duplex, ports, reload)
+        Snapshot::take(&self.names, service, duplex, ports, reload)
     }
 
     /// Returns the time since the router's start.

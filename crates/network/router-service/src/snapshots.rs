@@ -25,15 +25,15 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     names: Arc<[String; 2]>,
-    around: Around,
+    service: ServiceStatistics,
     directions: [ShaperSnapshot; 2],
     ports: [PortStats; 2],
     reload: Option<ReloadStatus>,
 }
 
-/// Parts of a snapshot beside its shapers and ports.
+/// Statistics of the service itself, beside those of its shapers and ports.
 #[derive(Clone, Copy, Debug)]
-pub struct Around {
+pub struct ServiceStatistics {
     /// The time since the router's start.
     pub elapsed: Duration,
     /// The reports that were dropped because they could not be written at once.
@@ -70,7 +70,7 @@ impl Snapshot {
     /// Takes a snapshot of the router; `names` are those of its interfaces.
     pub fn take(
         names: &Arc<[String; 2]>,
-        around: Around,
+        service: ServiceStatistics,
         duplex: &DuplexShaper,
         ports: &mut [AnyPort; 2],
         reload: Option<&ReloadStatus>,
@@ -79,7 +79,7 @@ impl Snapshot {
         let ports = ports.each_mut().map(|port| port.stats().unwrap_or_default());
         let directions =
             [ShaperSnapshot::from_shaper(&duplex.forward), ShaperSnapshot::from_shaper(&duplex.reverse)];
-        Self { names: Arc::clone(names), around, directions, ports, reload: reload.cloned() }
+        Self { names: Arc::clone(names), service, directions, ports, reload: reload.cloned() }
     }
 
     /// Returns the document of this snapshot.
@@ -89,14 +89,14 @@ impl Snapshot {
         let interfaces = self.names.iter().zip(self.ports);
         Statistics {
             event: event.to_owned(),
-            elapsed_s: self.around.elapsed.as_secs_f64(),
+            elapsed_s: self.service.elapsed.as_secs_f64(),
             forward: forward.direction(format!("{input} -> {output}")),
             reverse: reverse.direction(format!("{output} -> {input}")),
             interfaces: interfaces.map(|(name, stats)| Interface::new(name, stats)).collect(),
             reload: self.reload.clone(),
-            autorate: self.around.autorate,
-            dropped_output: self.around.dropped_output,
-            refused_clients: self.around.refused_clients,
+            autorate: self.service.autorate,
+            dropped_output: self.service.dropped_output,
+            refused_clients: self.service.refused_clients,
         }
     }
 }

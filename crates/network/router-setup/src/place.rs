@@ -133,6 +133,6 @@ pub fn run(script: &Path) -> Result<(), SetupError> {
     if output.status.success() {
         return Ok(());
     }
-    let said = printable_lines(&output.stderr);
-    Err(SetupError::Failed(format!("{}: {said}", Printable(script.display()))))
+    let errors = printable_lines(&output.stderr);
+    Err(SetupError::Failed(format!("{}: {errors}", Printable(script.display()))))
 }

@@ -38,8 +38,8 @@ pub fn start(command: &Path, folder: &Path, file: &str, stop: &AtomicBool) -> Re
     result.map_err(|error| {
         drop(router.kill());
         drop(router.wait());
-        let said = printable_lines(&std::fs::read(&log).unwrap_or_default());
-        if said.is_empty() { error } else { error.with(&said) }
+        let messages = printable_lines(&std::fs::read(&log).unwrap_or_default());
+        if messages.is_empty() { error } else { error.with(&messages) }
     })
 }
 

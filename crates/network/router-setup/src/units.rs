@@ -178,8 +178,8 @@ fn systemctl(arguments: &[&str]) -> Result<(), SetupError> {
     if output.status.success() {
         return Ok(());
     }
-    let said = printable_lines(&output.stderr);
-    Err(SetupError::Failed(format!("{shown} failed: {said}; see `journalctl -u 'cutline-*'`")))
+    let errors = printable_lines(&output.stderr);
+    Err(SetupError::Failed(format!("{shown} failed: {errors}; see `journalctl -u 'cutline-*'`")))
 }
 
 #[cfg(test)]

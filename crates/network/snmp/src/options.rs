@@ -17,7 +17,7 @@ use crate::error::SnmpError;
 use async_snmp::v3::{AuthProtocol, PrivProtocol};
 use cutline_config::{Document, TableReader, ValueKind, kind};
 use cutline_service::regular_file;
-use cutline_sys::address::listening;
+use cutline_sys::address::parse_listen_address;
 use std::iter;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -133,7 +133,7 @@ impl SnmpOptions {
         let expected = "a text in quotes, an address with a port such as 127.0.0.1:161, or \"off\"";
         let address = ValueKind::new(expected, |node| match node.as_text().ok_or_else(String::new)? {
             "off" => Ok(None),
-            text => listening(text).map(Some).map_err(|error| error.to_string()),
+            text => parse_listen_address(text).map(Some).map_err(|error| error.to_string()),
         });
         let listen: Option<SocketAddr> = table.or("listen", &address, DEFAULT_LISTEN.parse().ok());
         let community_file = table.optional("community-file", &kind::absolute_path()).map(PathBuf::from);
@@ -231,7 +231,7 @@ impl SnmpManager {
         let expected = "a text in quotes, an address with a port such as 192.0.2.10:162";
         let address = ValueKind::new(expected, |node| {
             let text = node.as_text().ok_or_else(String::new)?;
-            listening(text).map_err(|error| error.to_string())
+            parse_listen_address(text).map_err(|error| error.to_string())
         });
         let address = table.required("address", &address);
         let user = table.optional("user", &kind::text());

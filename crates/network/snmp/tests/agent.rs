@@ -232,9 +232,9 @@ fn a_manager_weakens_limits_where_user_and_owner_allow_it() {
     let (stop, stopped) = std::sync::mpsc::channel();
     let (sender, requests) = std::sync::mpsc::channel();
     let publishes = std::thread::spawn(move || {
-        let put = |turn: &mut cutline_publish::Turn<'_>| {
+        let put = |snapshot: &mut cutline_publish::RowSnapshot<'_>| {
             for row in [&managed, &row(8)] {
-                turn.put(RowKind::Socket, row.socket, row);
+                snapshot.put(RowKind::Socket, row.socket, row);
             }
         };
         let pause = |_: &mut cutline_publish::Publisher, _| {

@@ -19,7 +19,7 @@ use cutline_signal::session::SessionParams;
 use cutline_sim::FlowSpec;
 use cutline_sim::qos::{ConnectionService, EndRecord, Passage, QosConnection, QosRecord};
 use cutline_socket::{
-    AllocationOptions, Event, Marking, Peer, QosError, QosOptions, QosUdpListener, QosUdpSocket,
+    AllocationOptions, Marking, Peer, QosError, QosOptions, QosUdpListener, QosUdpSocket, SessionEvent,
 };
 use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
@@ -312,7 +312,7 @@ impl<'s> Watch<'s> {
     }
 
     /// Records until a time or the end of the run.
-    fn until(&mut self, time: Instant, mut on_event: impl FnMut(&Event)) {
+    fn until(&mut self, time: Instant, mut on_event: impl FnMut(&SessionEvent)) {
         let time = time.min(self.course.end);
         while !self.course.is_over() {
             let now = now();
@@ -401,12 +401,12 @@ impl<'s> Work<'s> {
     }
 
     fn wait_until(&mut self, time: Instant) {
-        let mut told = Vec::new();
-        self.watch.until(time, |event| told.push(event.clone()));
-        for event in told {
+        let mut events = Vec::new();
+        self.watch.until(time, |event| events.push(event.clone()));
+        for event in events {
             match event {
-                Event::Agreed(agreed) => self.agree(&agreed.send.effective),
-                Event::Rate(rate) => self.rate = rate.min(self.most),
+                SessionEvent::Agreed(agreed) => self.agree(&agreed.send.effective),
+                SessionEvent::Rate(rate) => self.rate = rate.min(self.most),
                 _ => {}
             }
         }

@@ -50,7 +50,7 @@ pub use connections::Connections;
 pub use error::LabError;
 pub use external_programs::ExternalProgram;
 pub use run::{LabOptions, MeasuredConnection, RunMeasurements, check, check_with, measure, permitted, run};
-pub use shell::{Ended, Place, Shell, Traffic, shell};
+pub use shell::{Ended, ProgramHost, Shell, Traffic, shell};
 pub use side::NetworkSide;
 pub use timing::Bounds;
 pub use tuning::Stack;

@@ -40,9 +40,9 @@ pub struct Shell {
     pub stack: Stack,
 }
 
-/// Place at which a program runs.
+/// Host at which a program runs.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct ProgramHost {
     /// The address of its host.
     pub address: Ipv4Addr,
     /// The address of the host at the other end.
@@ -112,7 +112,7 @@ const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
 pub fn shell(
     scenario: &Scenario,
     options: &Shell,
-    command: impl FnOnce(&Place) -> Command,
+    command: impl FnOnce(&ProgramHost) -> Command,
 ) -> Result<Ended, LabError> {
     check(scenario)?;
     sweep()?;
@@ -137,12 +137,12 @@ pub fn shell(
     let meter = generator.is_some().then(|| hosts.sinks.within(bind)).transpose()?.transpose()?;
     let links = hosts.network.within(|| Links::new(&network, &settings, INTERFACES, Vec::new()))??;
     let links = links.with_host_pair(program_flow, addresses, None);
-    let place = Place {
+    let host = ProgramHost {
         address: addresses[options.side as usize],
         other: addresses[options.side.other() as usize],
         other_namespace: hosts.host(options.side.other()).name().to_owned(),
     };
-    let mut command = command(&place);
+    let mut command = command(&host);
     let program = command.get_program().to_string_lossy().into_owned();
     let failed = |what: &str| format!("{program}: {what}");
     let before = Busy::now();

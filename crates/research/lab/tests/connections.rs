@@ -9,7 +9,7 @@ use cutline_scenario::{Scenario, ScenarioFile};
 use cutline_signal::authentication::Key;
 use cutline_signal::mib::Mib;
 use cutline_signal::operation::OperationParams;
-use cutline_signal::session::{Event, Policies, SessionParams};
+use cutline_signal::session::{Policies, SessionEvent, SessionParams};
 use cutline_sim::measure::Window;
 use cutline_sim::qos::{ConnectionService, Passage, QosConnection, QosRecord};
 use cutline_testbed::{in_time, may_make_namespaces, undisturbed};
@@ -121,7 +121,7 @@ fn namespaces() -> Vec<String> {
 
 fn hints_told(connection: &MeasuredConnection) -> Vec<Hint> {
     let told = connection.record.source.events.iter().filter_map(|(_, event)| match event {
-        Event::Hint(hint) => Some(*hint),
+        SessionEvent::Hint(hint) => Some(*hint),
         _ => None,
     });
     told.collect()
@@ -170,12 +170,13 @@ fn a_call_and_a_video_agree_deliver_adapt_and_are_marked() {
 
         for connection in [call, video] {
             for end in [&connection.record.source, &connection.record.sink] {
-                assert!(matches!(end.events[0].1, Event::Agreed(_)), "{:?}", end.events);
+                assert!(matches!(end.events[0].1, SessionEvent::Agreed(_)), "{:?}", end.events);
                 assert!((10..=16).contains(&end.mibs.len()), "every 0.5 s: {}", end.mibs.len());
             }
         }
-        let negotiated =
-            |(_, event): &(Instant, Event)| matches!(event, Event::Agreed(_) | Event::OneSided(_));
+        let negotiated = |(_, event): &(Instant, SessionEvent)| {
+            matches!(event, SessionEvent::Agreed(_) | SessionEvent::OneSided(_))
+        };
         let of_plain = || plain.record.source.events.iter().chain(&plain.record.sink.events);
         assert!(!of_plain().any(negotiated), "{:?}", of_plain().collect::<Vec<_>>());
 
@@ -210,7 +211,7 @@ fn a_call_and_a_video_agree_deliver_adapt_and_are_marked() {
 
         // The video moves inside its region when the link shrinks, and each end gets the reason.
         let rates = video.record.source.events.iter().filter_map(|(told, event)| match event {
-            Event::Rate(rate) => Some((*told, *rate)),
+            SessionEvent::Rate(rate) => Some((*told, *rate)),
             _ => None,
         });
         let rates: Vec<(Instant, f64)> = rates.collect();
@@ -257,7 +258,7 @@ fn ends_over_a_long_path_take_part() {
             measure(&scenario, &connections, 1, &LabOptions::default(), &AtomicBool::new(false)).unwrap();
         let record = &measured.connections[&CALL].record;
         for end in [&record.source, &record.sink] {
-            assert!(matches!(end.events[0].1, Event::Agreed(_)), "{:?}", end.events);
+            assert!(matches!(end.events[0].1, SessionEvent::Agreed(_)), "{:?}", end.events);
         }
     });
 }

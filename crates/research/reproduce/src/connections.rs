@@ -15,7 +15,7 @@ use cutline_signal::frame::DATAGRAM_HEADER;
 use cutline_signal::operation::OperationParams;
 use cutline_signal::rate_control::{RateControl, TfrcParams};
 use cutline_signal::renegotiation::Alternatives;
-use cutline_signal::session::{Direction, Event, Policies, SessionParams};
+use cutline_signal::session::{Direction, Policies, SessionEvent, SessionParams};
 use cutline_sim::measure::{DelayRecord, FlowInterval, FlowRecord};
 use cutline_sim::qos::{EndRecord, Passage, QosConnection, QosLog, QosRecord};
 use cutline_sim::{FlowOutcome, FlowSpec, Network, Simulation, SimulationOutcome, SimulationSettings};
@@ -248,7 +248,7 @@ fn hint_params(criterion: HintCriterion) -> HintParams {
 /// Puts a connection's record in the place of a flow's outcome.
 fn replace(outcome: &mut FlowOutcome, record: &QosRecord, settings: &SimulationSettings) {
     let last_hint = record.source.events.iter().rev().find_map(|(_, event)| match event {
-        Event::Hint(hint) => Some(*hint),
+        SessionEvent::Hint(hint) => Some(*hint),
         _ => None,
     });
     outcome.hint = last_hint.unwrap_or(outcome.hint);
@@ -311,7 +311,7 @@ fn set_hints(
 ) {
     let first = record.source.mibs.first().and_then(|mib| mib.hint).unwrap_or(outcome.hint);
     let mut hints = record.source.events.iter().filter_map(|(at, event)| match event {
-        Event::Hint(hint) => Some((*at, *hint)),
+        SessionEvent::Hint(hint) => Some((*at, *hint)),
         _ => None,
     });
     let (mut hint, mut next) = (first, hints.next());
@@ -328,7 +328,7 @@ fn set_hints(
 /// the clocks, until each end learns of the violation.
 fn reported(flow: &str, record: &QosRecord) -> Vec<DistributionRow> {
     let limit = record.sink.events.iter().find_map(|(_, event)| match event {
-        Event::Agreed(agreed) => agreed.receive.effective.max_delay,
+        SessionEvent::Agreed(agreed) => agreed.receive.effective.max_delay,
         _ => None,
     });
     let clock = record.sink.mibs.last().and_then(|mib| mib.clock);
@@ -337,8 +337,8 @@ fn reported(flow: &str, record: &QosRecord) -> Vec<DistributionRow> {
     let Some(late) = record.messages.iter().find(is_late).and_then(|message| message.arrived) else {
         return Vec::new();
     };
-    let told = |quantity: &str, end: &EndRecord, of: Direction| {
-        let is_it = |event: &Event| matches!(event, Event::Violated(direction, violation) if *direction == of && violation.measure == QosMeasure::Delay);
+    let reported = |quantity: &str, end: &EndRecord, of: Direction| {
+        let is_it = |event: &SessionEvent| matches!(event, SessionEvent::Violated(direction, violation) if *direction == of && violation.measure == QosMeasure::Delay);
         let (at, _) = end.events.iter().find(|(at, event)| *at >= late && is_it(event))?;
         let after = at.saturating_since(late).as_millis_f64();
         Some(DistributionRow {
@@ -352,8 +352,8 @@ fn reported(flow: &str, record: &QosRecord) -> Vec<DistributionRow> {
         })
     };
     let ends = [
-        told("receiver_told_ms", &record.sink, Direction::Receive),
-        told("sender_told_ms", &record.source, Direction::Send),
+        reported("receiver_told_ms", &record.sink, Direction::Receive),
+        reported("sender_told_ms", &record.source, Direction::Send),
     ];
     ends.into_iter().flatten().collect()
 }

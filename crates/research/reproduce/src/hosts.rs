@@ -17,14 +17,14 @@ use cutline_results::{DistributionRow, FlowRow, RunResult, TimingRow};
 use cutline_scenario::Scenario;
 use cutline_study::{Platform, Run};
 use cutline_transport::app::Params;
-use cutline_units::Rate;
+use cutline_units::{Rate, lock};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// Waits for the end of other runs that measure the processors of this host, and keeps them out until it is dropped.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&ALONE)
 }
 
 /// The largest load that is chosen for a host.

@@ -7,10 +7,10 @@ use crate::simulate::SimulateError;
 use crate::spec::Scenario;
 use cutline_results::RunResult;
 use cutline_sim::{Mail, Network, Shard, ShardPlan, SimulationOutcome};
-use cutline_units::{Duration, Instant};
+use cutline_units::{Duration, Instant, lock};
 use std::num::NonZeroUsize;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// The number of flows from which on several threads are faster than one by a margin that is worth the cores.
 const FLOWS: usize = 10_000;
@@ -129,8 +129,7 @@ impl Meeting {
         mut progress: impl FnMut(Instant),
     ) -> Result<Shard, SimulateError> {
         let mail = |from: usize, to: usize, window: u64| {
-            let slot = &self.mail[from * self.shards + to][(window % 2) as usize];
-            slot.lock().unwrap_or_else(PoisonError::into_inner)
+            lock(&self.mail[from * self.shards + to][(window % 2) as usize])
         };
         let others = || (0..self.shards).filter(|other| *other != number);
         let mut next_step = Instant::ZERO;

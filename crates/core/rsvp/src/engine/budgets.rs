@@ -13,7 +13,7 @@
 use super::Engine;
 use super::keys::{NeighbourKey, PathKey, SessionId};
 use super::origin::Origin;
-use super::outputs::Event;
+use super::outputs::RsvpEvent;
 use super::params::InterfaceId;
 use super::state::{NextHop, SessionState};
 use crate::message::{Descriptor, Path};
@@ -325,8 +325,8 @@ impl Engine {
         self.stats.evicted += 1;
         self.in_session(id, |this, s| {
             if let Some((psb, (interface, hop))) = s.paths.get(&key).and_then(|psb| Some((psb, psb.from?))) {
-                let told = (s.session, key.0, psb.tspec);
-                this.send_path_error(now, interface, hop.address, told, (code::PREEMPTED, 0));
+                let path = (s.session, key.0, psb.tspec);
+                this.send_path_error(now, interface, hop.address, path, (code::PREEMPTED, 0));
             }
             // Before the end of the path: an error about a session without a path is not believed.
             this.report_preempted(now, s, key);
@@ -398,7 +398,7 @@ impl Engine {
         let s = self.by_session.get(&session).and_then(|id| self.sessions.get(id));
         let request = s.and_then(|s| s.request.as_ref()).filter(|request| request.senders.contains(&sender));
         if let Some(style) = request.map(|request| request.style) {
-            self.event(Event::ResvError { session, error, style, flowspec: None, senders: vec![sender] });
+            self.event(RsvpEvent::ResvError { session, error, style, flowspec: None, senders: vec![sender] });
         }
     }
 }

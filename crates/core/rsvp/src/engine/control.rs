@@ -2,7 +2,7 @@
 
 use super::Engine;
 use super::outputs::Police;
-use super::outputs::{Control, EngineOutput, Event, ReservedFlow};
+use super::outputs::{Control, EngineOutput, ReservedFlow, RsvpEvent};
 use super::params::InterfaceId;
 use super::state::{NextHop, SessionState, Tcsb};
 use super::upstream::Cause;
@@ -72,7 +72,7 @@ impl Engine {
                 Some(control) => (Some(control.flowspec), control.filters.iter().copied().collect()),
                 None => (None, filter.into_iter().collect()),
             };
-            self.event(Event::Reserved { session: s.session, style, senders, flowspec });
+            self.event(RsvpEvent::Reserved { session: s.session, style, senders, flowspec });
         }
         Ok(changed)
     }
@@ -223,9 +223,9 @@ impl Engine {
         };
         self.outputs.retain(|output| match output {
             EngineOutput::Send(datagram) => !is_its(&datagram.bytes),
-            EngineOutput::Event(Event::Confirmed { session, .. } | Event::Reserved { session, .. }) => {
-                *session != s.session
-            }
+            EngineOutput::Event(
+                RsvpEvent::Confirmed { session, .. } | RsvpEvent::Reserved { session, .. },
+            ) => *session != s.session,
             _ => true,
         });
         // The upstream reservation is then sent, whatever was there before.

@@ -5,7 +5,7 @@ use super::control::Failure;
 use super::keys::UpKey;
 use super::neighbours::Target;
 use super::origin::Origin;
-use super::outputs::Event;
+use super::outputs::RsvpEvent;
 use super::params::InterfaceId;
 use super::state::{BlockadeKey, Bsb, NextHop, Rsb, SessionState};
 use super::upstream::Cause;
@@ -96,7 +96,7 @@ impl Engine {
         match psb.map(|(_, psb)| psb.from) {
             None => self.stats.without_state += 1,
             Some(None) => {
-                self.event(Event::PathError {
+                self.event(RsvpEvent::PathError {
                     session: error.session,
                     error: error.error,
                     sender: error.sender,
@@ -164,7 +164,7 @@ impl Engine {
             NextHop::Application => {
                 let (flowspec, senders) =
                     flow.map_or((None, Vec::new()), |flow| (flow.flowspec, flow.filters));
-                self.event(Event::ResvError { session, error, style, flowspec, senders });
+                self.event(RsvpEvent::ResvError { session, error, style, flowspec, senders });
             }
             NextHop::Neighbour(interface, address) => {
                 let hop = Hop { address: node, handle };
@@ -262,7 +262,13 @@ impl Engine {
                 NextHop::Application => {
                     let spec = ErrorSpec { not_guilty: is_smaller, ..error.error };
                     let (session, style) = (s.session, rsb.style);
-                    self.event(Event::ResvError { session, error: spec, style, flowspec: failed, senders });
+                    self.event(RsvpEvent::ResvError {
+                        session,
+                        error: spec,
+                        style,
+                        flowspec: failed,
+                        senders,
+                    });
                 }
                 NextHop::Neighbour(out, address) => {
                     self.forward_resv_error(now, s, (out, address), (&rsb, senders), error);

@@ -46,7 +46,8 @@ mod upstream;
 mod view;
 
 pub use outputs::{
-    ArrivedMessage, Control, Datagram, EngineOutput, Event, Police, ReservedFlow, Route, RouteKey, RoutedFlow,
+    ArrivedMessage, Control, Datagram, EngineOutput, Police, ReservedFlow, Route, RouteKey, RoutedFlow,
+    RsvpEvent,
 };
 pub use params::{EngineParams, InterfaceConfig, InterfaceId};
 pub use paths::LocalSender;
@@ -335,7 +336,7 @@ impl Engine {
         self.interfaces.get(&interface).map(|interface| interface.config.address)
     }
 
-    fn event(&mut self, event: Event) {
+    fn event(&mut self, event: RsvpEvent) {
         self.outputs.push_back(EngineOutput::Event(event));
     }
 

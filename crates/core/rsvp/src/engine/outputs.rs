@@ -37,7 +37,7 @@ pub enum EngineOutput {
     /// The route is no longer needed.
     ForgetRoute(RouteKey),
     /// An event for an application here.
-    Event(Event),
+    Event(RsvpEvent),
 }
 
 /// A message that is sent.
@@ -183,7 +183,7 @@ impl ReservedFlow {
 
 /// Event for an application.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event {
+pub enum RsvpEvent {
     /// A sender of a session has appeared, or sends something else.
     Path {
         /// The session.

@@ -3,7 +3,7 @@
 use super::keys::PathKey;
 use super::neighbours::{Installed, Installs, Order, Target};
 use super::origin::Origin;
-use super::outputs::{EngineOutput, Event, Route, RouteKey, RoutedFlow};
+use super::outputs::{EngineOutput, Route, RouteKey, RoutedFlow, RsvpEvent};
 use super::params::InterfaceId;
 use super::state::{Entry, Outgoing, Psb, Sent, SessionState};
 use super::timers::{Slot, Timer};
@@ -211,7 +211,7 @@ impl Engine {
         }
         if s.is_watched || s.request.is_some() {
             let Psb { tspec, adspec, .. } = &*s.paths[&key];
-            let event = Event::Path {
+            let event = RsvpEvent::Path {
                 session: s.session,
                 sender: path.sender,
                 tspec: *tspec,
@@ -335,7 +335,7 @@ impl Engine {
         self.release_route(s, psb.route);
         self.prune(s);
         if s.is_watched || s.request.is_some() {
-            self.event(Event::PathEnded { session: s.session, sender: key.0 });
+            self.event(RsvpEvent::PathEnded { session: s.session, sender: key.0 });
         }
     }
 

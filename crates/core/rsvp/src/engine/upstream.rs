@@ -5,7 +5,7 @@ use super::Engine;
 use super::keys::UpKey;
 use super::neighbours::{Installs, Target};
 use super::origin::Origin;
-use super::outputs::{Event, Route, RouteKey};
+use super::outputs::{Route, RouteKey, RsvpEvent};
 use super::params::InterfaceId;
 use super::state::{BlockadeKey, NextHop, SessionState, Tcsb, Upstream};
 use super::timers::{Slot, Timer};
@@ -378,7 +378,7 @@ impl Engine {
         if self.owns(receiver) {
             let senders = confirmation.flows.iter().flat_map(|flow| flow.filters.iter().copied()).collect();
             let ResvConf { session, error, style, .. } = *confirmation;
-            self.event(Event::Confirmed { session, node: error.node, style, senders });
+            self.event(RsvpEvent::Confirmed { session, node: error.node, style, senders });
             return;
         }
         let entry = self.route_entry(RouteKey::to(receiver));

@@ -9,7 +9,7 @@
 
 use super::{SECOND, World, load, session, tspec};
 use cutline_rsvp::encapsulation::Carrier;
-use cutline_rsvp::engine::{Datagram, EngineParams, Event, InterfaceId, Stats};
+use cutline_rsvp::engine::{Datagram, EngineParams, InterfaceId, RsvpEvent, Stats};
 use cutline_rsvp::integrity::{Algorithm, IntegrityConfig, SecurityKey};
 use cutline_rsvp::message::{
     Body, Descriptor, Message, MessageType, Path, PathErr, PathTear, Resv, ResvConf, ResvErr, ResvTear,
@@ -207,7 +207,8 @@ impl Bed {
     }
 
     pub fn errors_heard(&self, node: usize) -> usize {
-        let is_error = |event: &Event| matches!(event, Event::PathError { .. } | Event::ResvError { .. });
+        let is_error =
+            |event: &RsvpEvent| matches!(event, RsvpEvent::PathError { .. } | RsvpEvent::ResvError { .. });
         self.world.events.iter().filter(|(_, at, event)| *at == node && is_error(event)).count()
     }
 }

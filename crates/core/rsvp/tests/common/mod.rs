@@ -8,8 +8,8 @@ pub mod bed;
 use cutline_rsvp::admission::ShareParams;
 use cutline_rsvp::encapsulation::{Carrier, Encapsulation};
 use cutline_rsvp::engine::{
-    ArrivedMessage, Control, Datagram, Engine, EngineOutput, EngineParams, EngineStart, Event,
-    InterfaceConfig, InterfaceId, LocalSender, Reservation, Route, RouteKey, SessionView,
+    ArrivedMessage, Control, Datagram, Engine, EngineOutput, EngineParams, EngineStart, InterfaceConfig,
+    InterfaceId, LocalSender, Reservation, Route, RouteKey, RsvpEvent, SessionView,
 };
 use cutline_rsvp::integrity::IntegrityConfig;
 use cutline_rsvp::intserv::{Flowspec, Tspec};
@@ -57,7 +57,7 @@ pub struct World {
     pub nodes: Vec<Node>,
     pub links: Vec<Link>,
     pub groups: BTreeMap<IpAddr, Vec<usize>>,
-    pub events: Vec<(Instant, usize, Event)>,
+    pub events: Vec<(Instant, usize, RsvpEvent)>,
     pub controls: Vec<(Instant, usize, Control)>,
     pub passed: Vec<Passed>,
     pub keeps_messages: bool,
@@ -422,14 +422,14 @@ impl World {
     pub fn confirmations(&self, node: usize) -> usize {
         self.events
             .iter()
-            .filter(|(_, at, event)| *at == node && matches!(event, Event::Confirmed { .. }))
+            .filter(|(_, at, event)| *at == node && matches!(event, RsvpEvent::Confirmed { .. }))
             .count()
     }
 
     pub fn resv_errors(&self, node: usize) -> Vec<(u8, u16)> {
         let errors =
             self.events.iter().filter(|(_, at, _)| *at == node).filter_map(|(_, _, event)| match event {
-                Event::ResvError { error, .. } => Some((error.code, error.value)),
+                RsvpEvent::ResvError { error, .. } => Some((error.code, error.value)),
                 _ => None,
             });
         errors.collect()

@@ -11,13 +11,13 @@
 //! initiator                          responder
 //!     | offer (round 1) ------------------> |
 //!     | <---------------- answer (round 1) |
-//!     | confirmation ---------------------> |   both: Event::Agreed or Event::Refused
+//!     | confirmation ---------------------> |   both: NegotiationEvent::Agreed or ::Refused
 //!     | <---------------- offer (round 2)  |   the responder requests another specification
 //! ```
 //!
 //! Over datagrams an offer is sent again until it is answered, and an answer until it is confirmed, at intervals that double.
 //! A stream loses nothing, so everything is sent once. After [`NegotiationParams::give_up`] an end continues alone
-//! ([`Event::OneSided`]): the other one does not speak this protocol, or has disappeared. If both ends begin the same round, that of
+//! ([`NegotiationEvent::OneSided`]): the other one does not speak this protocol, or has disappeared. If both ends begin the same round, that of
 //! the initiator is the one that counts.
 //!
 //! Every message but the first offer has the nonces of both ends. So a host that does not see an end's messages cannot take part, not even
@@ -66,7 +66,7 @@ pub struct Agreed {
 
 /// Outcome of a round.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event {
+pub enum NegotiationEvent {
     /// Both ends agree.
     Agreed(Box<Agreed>),
     /// The ends do not agree. The agreement of an earlier round holds.
@@ -138,7 +138,7 @@ pub struct Negotiation {
     /// The confirmation of the last round, for a repeated answer.
     confirmation: Option<Vec<u8>>,
     outbox: VecDeque<Vec<u8>>,
-    events: VecDeque<Event>,
+    events: VecDeque<NegotiationEvent>,
     stats: NegotiationStats,
 }
 
@@ -158,7 +158,7 @@ enum State {
 struct Outcome {
     /// Requirements of this end.
     proposal: ConnectionSpecification,
-    event: Event,
+    event: NegotiationEvent,
 }
 
 /// A message that waits for a reply.
@@ -262,7 +262,7 @@ impl Negotiation {
     }
 
     /// Returns the next event, oldest first.
-    pub fn event(&mut self) -> Option<Event> {
+    pub fn event(&mut self) -> Option<NegotiationEvent> {
         self.events.pop_front()
     }
 
@@ -294,7 +294,9 @@ impl Negotiation {
     /// Something has come that shows that the peer knows the [token](Negotiation::token), so it has got the answer, and
     /// agrees. Its confirmation may be lost.
     pub fn on_token(&mut self, now: Instant) {
-        if let State::Answered { outcome: Outcome { event: Event::Agreed(_), .. }, .. } = &self.state {
+        if let State::Answered { outcome: Outcome { event: NegotiationEvent::Agreed(_), .. }, .. } =
+            &self.state
+        {
             self.on_confirmation(now, self.round);
         }
     }
@@ -438,7 +440,7 @@ impl Negotiation {
         self.round = round;
         self.derive_key(nonce);
         let event = outcome(&proposal, theirs);
-        let agreed = matches!(event, Event::Agreed(_));
+        let agreed = matches!(event, NegotiationEvent::Agreed(_));
         let bytes = self.encode(Content::Answer { agreed, specification: proposal.clone() });
         self.send(bytes.clone());
         let outcome = Outcome { proposal, event };
@@ -489,7 +491,7 @@ impl Negotiation {
         self.stats.received += 1;
         let State::Offered { proposal, .. } = self.leave() else { return };
         let event = outcome(&proposal, theirs);
-        if agreed != matches!(event, Event::Agreed(_)) {
+        if agreed != matches!(event, NegotiationEvent::Agreed(_)) {
             return self.give_up(now, OneSidedReason::Contradiction);
         }
         self.derive_key(nonce);
@@ -525,7 +527,7 @@ impl Negotiation {
 
     /// Takes the outcome of a round that both ends know.
     fn adopt(&mut self, round: u32, Outcome { proposal, event }: Outcome) {
-        if let Event::Agreed(agreed) = &event {
+        if let NegotiationEvent::Agreed(agreed) = &event {
             self.ours = proposal;
             self.agreed = Some(agreed.clone());
             self.agreed_round = round;
@@ -545,7 +547,7 @@ impl Negotiation {
     fn give_up(&mut self, now: Instant, reason: OneSidedReason) {
         drop(self.leave());
         if self.role == Role::Initiator || self.is_joined {
-            self.events.push_back(Event::OneSided(reason));
+            self.events.push_back(NegotiationEvent::OneSided(reason));
         }
         if self.is_joined {
             self.begin_next(now);
@@ -615,9 +617,9 @@ impl Negotiation {
 }
 
 /// Computes the outcome from both specifications.
-fn outcome(ours: &ConnectionSpecification, theirs: &ConnectionSpecification) -> Event {
+fn outcome(ours: &ConnectionSpecification, theirs: &ConnectionSpecification) -> NegotiationEvent {
     match ours.agree(theirs) {
-        [Ok(send), Ok(receive)] => Event::Agreed(Box::new(Agreed { send, receive })),
-        [send, receive] => Event::Refused { send: send.err(), receive: receive.err() },
+        [Ok(send), Ok(receive)] => NegotiationEvent::Agreed(Box::new(Agreed { send, receive })),
+        [send, receive] => NegotiationEvent::Refused { send: send.err(), receive: receive.err() },
     }
 }

@@ -47,8 +47,8 @@ fn exchange(now: Instant, one: &mut Negotiation, other: &mut Negotiation) {
     }
 }
 
-fn loss_of(event: Option<Event>) -> Option<f64> {
-    let Some(Event::Agreed(agreed)) = event else { panic!("{event:?}") };
+fn loss_of(event: Option<NegotiationEvent>) -> Option<f64> {
+    let Some(NegotiationEvent::Agreed(agreed)) = event else { panic!("{event:?}") };
     agreed.send.effective.loss.or(agreed.receive.effective.loss)
 }
 
@@ -59,7 +59,9 @@ fn both_ends_are_told_the_same() {
     let mut one = initiator(needs(end(64.0), Specification::OPEN), None);
     let mut other = responder(needs(Specification::OPEN, end(60.0)), None);
     exchange(Instant::ZERO, &mut one, &mut other);
-    let (Some(Event::Agreed(ours)), Some(Event::Agreed(theirs))) = (one.event(), other.event()) else {
+    let (Some(NegotiationEvent::Agreed(ours)), Some(NegotiationEvent::Agreed(theirs))) =
+        (one.event(), other.event())
+    else {
         panic!()
     };
     assert_eq!(ours.send.effective.peak_rate, Some(60.0));
@@ -76,8 +78,8 @@ fn a_conflict_is_named_at_both_ends_and_changes_nothing() {
     let mut other = responder(needs(Specification::OPEN, loss(0.0)), None);
     exchange(Instant::ZERO, &mut one, &mut other);
     let (
-        Some(Event::Refused { send: Some(ours), receive: None }),
-        Some(Event::Refused { send: None, receive: Some(theirs) }),
+        Some(NegotiationEvent::Refused { send: Some(ours), receive: None }),
+        Some(NegotiationEvent::Refused { send: None, receive: Some(theirs) }),
     ) = (one.event(), other.event())
     else {
         panic!()
@@ -100,10 +102,13 @@ fn either_end_can_ask_for_something_else() {
         let coerced = loss(2.0).change().coerce_all().build().unwrap();
         one.renegotiate(Instant::ZERO, needs(coerced, Specification::OPEN));
         exchange(Instant::ZERO, &mut one, &mut other);
-        assert!(matches!(one.event(), Some(Event::Agreed(_))), "the receiver's 4 % is weaker: {other:?}");
+        assert!(
+            matches!(one.event(), Some(NegotiationEvent::Agreed(_))),
+            "the receiver's 4 % is weaker: {other:?}"
+        );
         one.renegotiate(Instant::ZERO, needs(loss(9.0), Specification::OPEN));
         exchange(Instant::ZERO, &mut one, &mut other);
-        assert!(matches!(one.event(), Some(Event::Refused { .. })));
+        assert!(matches!(one.event(), Some(NegotiationEvent::Refused { .. })));
         assert_eq!(one.agreed().unwrap().send.effective.loss, Some(4.0), "what was agreed on holds");
         assert_eq!(one.ours().send.loss, Some(2.0));
     }
@@ -127,8 +132,8 @@ fn a_change_of_mind_during_the_first_round_is_the_second() {
     let (mut one, mut other) = (initiator(video(), Some(key())), responder(video(), Some(key())));
     one.renegotiate(Instant::ZERO, needs(loss(3.0), Specification::OPEN));
     exchange(Instant::ZERO, &mut one, &mut other);
-    assert!(matches!(one.event(), Some(Event::Agreed(_))));
-    assert_eq!(one.event().map(|event| matches!(event, Event::Agreed(_))), Some(true));
+    assert!(matches!(one.event(), Some(NegotiationEvent::Agreed(_))));
+    assert_eq!(one.event().map(|event| matches!(event, NegotiationEvent::Agreed(_))), Some(true));
     assert_eq!(one.agreed().unwrap().send.effective.loss, Some(3.0));
 }
 
@@ -144,7 +149,7 @@ fn without_an_answer_it_is_sent_again_and_then_given_up() {
     }
     let times: Vec<_> = sent[1..].iter().map(|at| at.as_nanos() / 1_000_000).collect();
     assert_eq!(times, [250, 750, 1750, 3750], "intervals double");
-    assert_eq!(one.event(), Some(Event::OneSided(OneSidedReason::NoAnswer)));
+    assert_eq!(one.event(), Some(NegotiationEvent::OneSided(OneSidedReason::NoAnswer)));
     assert_eq!(one.ours(), &video());
 }
 
@@ -153,7 +158,7 @@ fn an_end_may_wait_for_a_shorter_time_for_the_first_answer_alone() {
     let now = Instant::ZERO + Duration::from_secs(1);
     let mut ours = initiator(video(), None);
     ours.on_silence(now);
-    assert_eq!(ours.event(), Some(Event::OneSided(OneSidedReason::NoAnswer)));
+    assert_eq!(ours.event(), Some(NegotiationEvent::OneSided(OneSidedReason::NoAnswer)));
     assert_eq!((ours.deadline(), ours.is_under_way()), (Instant::FAR_FUTURE, false));
     let (mut ours, mut theirs) = (initiator(video(), None), responder(video(), None));
     exchange(now, &mut ours, &mut theirs);
@@ -170,10 +175,13 @@ fn over_a_stream_nothing_is_sent_again() {
     assert_eq!(one.deadline(), Instant::ZERO + NegotiationParams::default().give_up);
     let now = one.deadline();
     one.on_deadline(now);
-    assert_eq!((one.stats().sent, one.event()), (1, Some(Event::OneSided(OneSidedReason::NoAnswer))));
+    assert_eq!(
+        (one.stats().sent, one.event()),
+        (1, Some(NegotiationEvent::OneSided(OneSidedReason::NoAnswer)))
+    );
     let mut other = Negotiation::initiate(now, video(), with(Carrier::Stream), (1, [1; 16]), None).unwrap();
     other.on_foreign(now);
-    assert_eq!(other.event(), Some(Event::OneSided(OneSidedReason::Foreign)));
+    assert_eq!(other.event(), Some(NegotiationEvent::OneSided(OneSidedReason::Foreign)));
 }
 
 #[test]
@@ -188,7 +196,10 @@ fn another_version_is_told_and_served_alone() {
     // What a newer end would send: its own version.
     let theirs = [&notice[..2], &[9], &notice[3..]].concat();
     one.on_message(Instant::ZERO, &theirs);
-    assert_eq!((one.event(), one.transmit()), (Some(Event::OneSided(OneSidedReason::OtherVersion(9))), None));
+    assert_eq!(
+        (one.event(), one.transmit()),
+        (Some(NegotiationEvent::OneSided(OneSidedReason::OtherVersion(9))), None)
+    );
     let mut keyed = initiator(video(), Some(key()));
     keyed.on_message(Instant::ZERO, &theirs);
     assert!(keyed.is_under_way(), "anybody could have sent the notice");
@@ -214,7 +225,7 @@ fn a_replayed_session_keeps_nobody_out() {
         other.on_message(Instant::ZERO, &bytes);
         recorded.push(bytes);
     }
-    assert!(matches!(other.event(), Some(Event::Agreed(_))));
+    assert!(matches!(other.event(), Some(NegotiationEvent::Agreed(_))));
     // The same messages to a responder with another nonce, and in between a genuine initiator.
     let mut fresh = Negotiation::respond(video(), with(CARRIER), [3; 16], Some(key())).unwrap();
     for bytes in &recorded {
@@ -225,7 +236,7 @@ fn a_replayed_session_keeps_nobody_out() {
     let mut genuine =
         Negotiation::initiate(Instant::ZERO, video(), with(CARRIER), (78, [4; 16]), Some(key())).unwrap();
     exchange(Instant::ZERO, &mut genuine, &mut fresh);
-    assert!(matches!(fresh.event(), Some(Event::Agreed(_))));
+    assert!(matches!(fresh.event(), Some(NegotiationEvent::Agreed(_))));
     for bytes in &recorded {
         fresh.on_message(Instant::ZERO, bytes);
     }
@@ -242,7 +253,10 @@ fn a_peer_that_lies_about_the_outcome_is_found_out() {
         NegotiationMessage { session: 77, round: 1, agreed_round: 0, nonce: [2; 16], echo: [1; 16], content }
             .encode(Role::Responder, None);
     one.on_message(Instant::ZERO, &lie);
-    assert_eq!((one.event(), one.transmit()), (Some(Event::OneSided(OneSidedReason::Contradiction)), None));
+    assert_eq!(
+        (one.event(), one.transmit()),
+        (Some(NegotiationEvent::OneSided(OneSidedReason::Contradiction)), None)
+    );
     one.on_message(Instant::ZERO, &lie);
     assert!(one.event().is_none() && one.transmit().is_none());
 }
@@ -302,7 +316,7 @@ proptest! {
                 if end.deadline() <= now {
                     end.on_deadline(now);
                 }
-                has_given_up |= std::iter::from_fn(|| end.event()).any(|event| matches!(event, Event::OneSided(_)));
+                has_given_up |= std::iter::from_fn(|| end.event()).any(|event| matches!(event, NegotiationEvent::OneSided(_)));
             }
         }
         let [one, other] = &ends;
@@ -375,7 +389,7 @@ fn who_does_not_see_the_answers_cannot_take_part() {
         Instant::ZERO,
         &NegotiationMessage { echo: [2; 16], ..guess }.encode(Role::Initiator, None),
     );
-    assert!(matches!(other.event(), Some(Event::Agreed(_))));
+    assert!(matches!(other.event(), Some(NegotiationEvent::Agreed(_))));
 }
 
 #[test]
@@ -387,7 +401,7 @@ fn who_knows_the_token_has_got_the_answer() {
     drop(one.transmit());
     assert!(other.agreed().is_none());
     other.on_token(Instant::ZERO);
-    assert!(matches!(other.event(), Some(Event::Agreed(_))));
+    assert!(matches!(other.event(), Some(NegotiationEvent::Agreed(_))));
     other.on_token(Instant::ZERO);
     assert!(other.event().is_none());
 }

@@ -9,7 +9,7 @@ use std::fmt;
 
 /// Event of a session.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event {
+pub enum SessionEvent {
     /// Both ends agree. The first time, messages have headers from now on.
     Agreed(Box<Agreed>),
     /// The ends do not agree. The previous agreement holds.
@@ -23,7 +23,7 @@ pub enum Event {
     /// application leaves messages unread: the agreement still holds.
     OneSided(OneSidedReason),
     /// This end asks by itself for another specification ([`Policies::renegotiate`](super::Policies::renegotiate)): its place among the alternatives, from 1, or 0 for
-    /// the application's own. [`Event::Agreed`], [`Event::Refused`] or [`Event::OneSided`] gives the result.
+    /// the application's own. [`SessionEvent::Agreed`], [`SessionEvent::Refused`] or [`SessionEvent::OneSided`] gives the result.
     Asked(usize),
     /// A measure is outside its limit.
     Violated(Direction, Violation),

@@ -32,7 +32,7 @@ pub mod trace;
 
 pub use activity::Activity;
 pub use cutline_flow::Direction;
-pub use event::{Cause, Event};
+pub use event::{Cause, SessionEvent};
 pub use inbound::Inbound;
 pub use outbound::Outbound;
 pub use params::{Policies, SessionParams, SessionStart};
@@ -45,7 +45,7 @@ use crate::monitor::PeerReports;
 use crate::negotiation::{Carrier, Negotiation, Nonce};
 use crate::operation::Operation;
 use crate::renegotiation::Renegotiation;
-use crate::violation::{self, Watch, WatchParams};
+use crate::violation::{ViolationEvent, Watch, WatchParams};
 use contact::Contact;
 use cutline_params::{ParameterError, Parameters as _};
 use cutline_quality::spec::{Agreement, Specification};
@@ -76,7 +76,7 @@ pub struct Session {
     hint: Option<HintControl>,
     operation: Option<Operation>,
     renegotiation: Option<Renegotiation>,
-    events: VecDeque<Event>,
+    events: VecDeque<SessionEvent>,
     outbox: VecDeque<Vec<u8>>,
     /// The end of the interval under way.
     next: Instant,
@@ -250,7 +250,7 @@ impl Session {
     }
 
     /// Returns the next event, oldest first.
-    pub fn event(&mut self) -> Option<Event> {
+    pub fn event(&mut self) -> Option<SessionEvent> {
         self.events.pop_front()
     }
 
@@ -284,7 +284,7 @@ impl Session {
     pub fn allocate(&mut self, now: Instant, rate: Rate, out: &mut Outbound) {
         let before = out.set_limit(now, Some(rate));
         if before != Some(rate) {
-            self.tell(Event::Allocated { before, rate });
+            self.tell(SessionEvent::Allocated { before, rate });
         }
         self.note(now, || Input::Allocate(rate));
     }
@@ -293,7 +293,7 @@ impl Session {
     pub fn deallocate(&mut self, now: Instant, reason: String, out: &mut Outbound) {
         out.set_limit(now, None);
         let recorded = self.recorder.is_some().then(|| reason.clone());
-        self.tell(Event::Unallocated(reason));
+        self.tell(SessionEvent::Unallocated(reason));
         if let Some(reason) = recorded {
             self.note(now, || Input::Deallocate(reason));
         }
@@ -351,9 +351,9 @@ impl Session {
         for direction in [Direction::Send, Direction::Receive] {
             while let Some(event) = self.side(direction).watch.event() {
                 self.tell(match event {
-                    violation::Event::Violated(violation) => Event::Violated(direction, violation),
-                    violation::Event::Restored { violation, measured, after } => {
-                        Event::Restored { direction, violation, measured, after }
+                    ViolationEvent::Violated(violation) => SessionEvent::Violated(direction, violation),
+                    ViolationEvent::Restored { violation, measured, after } => {
+                        SessionEvent::Restored { direction, violation, measured, after }
                     }
                 });
             }
@@ -374,7 +374,7 @@ impl Session {
         self.outbox.push_back(message);
     }
 
-    fn tell(&mut self, event: Event) {
+    fn tell(&mut self, event: SessionEvent) {
         if self.recorder.is_some() {
             self.outputs.push(Output::Event(Box::new(event.clone())));
         }

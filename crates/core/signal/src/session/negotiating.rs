@@ -1,12 +1,12 @@
 //! Negotiation in a session: offers and answers of both ends, and requests for something else.
 
 use super::trace::Input;
-use super::{ControlKind, Event, Inbound, Opening, Outbound, Participation, Session, Side};
+use super::{ControlKind, Inbound, Opening, Outbound, Participation, Session, SessionEvent, Side};
 use crate::frame::{self, Frame};
-use crate::negotiation::{self, Agreed, Negotiation, OneSidedReason};
+use crate::negotiation::{Agreed, Negotiation, NegotiationEvent, OneSidedReason};
 use crate::operation::{DEPENDENT, Operation};
 use crate::rate_control::RateControl;
-use crate::renegotiation::{Renegotiation, Seen};
+use crate::renegotiation::{IntervalObservation, Renegotiation};
 use cutline_quality::spec::{ConnectionSpecification, Measure, Region, Specification};
 use cutline_units::Instant;
 
@@ -135,7 +135,7 @@ impl Session {
     /// Requests another specification when that is due.
     pub(super) fn reconsider(&mut self, now: Instant, out: &mut Outbound) {
         let Some(better) = self.renegotiation.as_ref().map(Renegotiation::better) else { return };
-        let seen = self.seen(better);
+        let observation = self.observation(better);
         let (Some(renegotiation), Some(negotiation)) = (&mut self.renegotiation, &mut self.negotiation)
         else {
             return;
@@ -143,15 +143,15 @@ impl Session {
         if negotiation.is_under_way() {
             return;
         }
-        if let Some((place, specification)) = renegotiation.on_interval(now, &seen) {
+        if let Some((place, specification)) = renegotiation.on_interval(now, &observation) {
             let send = &specification.send;
             let least = send.min_rate.or(send.max_rate);
             negotiation.renegotiate(now, specification.clone());
             let least = least.filter(|_| renegotiation.is_asking_for_less());
-            self.tell(Event::Asked(place));
+            self.tell(SessionEvent::Asked(place));
             if let Some(rate) = least {
                 out.set_rate(rate);
-                self.tell(Event::Rate(rate));
+                self.tell(SessionEvent::Rate(rate));
             }
         }
     }
@@ -168,13 +168,13 @@ impl Session {
                 out.set_rate(rate);
             }
             if let Some(rate) = target.or(self.send.contract.effective.max_rate) {
-                self.tell(Event::Rate(rate));
+                self.tell(SessionEvent::Rate(rate));
             }
         }
     }
 
     /// Returns the observation of the last interval, for the effective and for a better specification.
-    fn seen(&self, better: Option<&ConnectionSpecification>) -> Seen {
+    fn observation(&self, better: Option<&ConnectionSpecification>) -> IntervalObservation {
         let sides = [
             (&self.send, better.map(|better| &better.send)),
             (&self.receive, better.map(|better| &better.receive)),
@@ -199,7 +199,7 @@ impl Session {
             .as_ref()
             .zip(least)
             .is_some_and(|(operation, least)| operation.position() < 1.0 && operation.target() < least);
-        Seen {
+        IntervalObservation {
             violated_since: sent.chain(received).min(),
             headroom: sides.iter().filter_map(headroom).reduce(f64::min),
             is_short: is_violated || is_slow,
@@ -230,12 +230,12 @@ impl Session {
     pub(super) fn settle(&mut self, now: Instant, out: &mut Outbound, inbound: &mut Inbound) {
         while let Some(event) = self.negotiation.as_mut().and_then(Negotiation::event) {
             match event {
-                negotiation::Event::Agreed(agreed) => self.agree(now, agreed, out, inbound),
-                negotiation::Event::Refused { send, receive } => {
-                    self.tell(Event::Refused { send, receive });
+                NegotiationEvent::Agreed(agreed) => self.agree(now, agreed, out, inbound),
+                NegotiationEvent::Refused { send, receive } => {
+                    self.tell(SessionEvent::Refused { send, receive });
                     self.resume(out, |renegotiation| renegotiation.on_refused(now));
                 }
-                negotiation::Event::OneSided(reason) => {
+                NegotiationEvent::OneSided(reason) => {
                     self.leave(now, reason, inbound);
                     self.resume(out, |renegotiation| renegotiation.on_no_answer(now));
                 }
@@ -270,7 +270,7 @@ impl Session {
         if let (Some(renegotiation), Some(negotiation)) = (&mut self.renegotiation, &self.negotiation) {
             renegotiation.on_agreed(now, negotiation.ours());
         }
-        self.tell(Event::Agreed(agreed));
+        self.tell(SessionEvent::Agreed(agreed));
     }
 
     /// The peer takes no part. One that has taken part before continues to be measured.
@@ -281,6 +281,6 @@ impl Session {
             inbound.arrivals.restart(now);
             self.next = inbound.arrivals.deadline();
         }
-        self.tell(Event::OneSided(reason));
+        self.tell(SessionEvent::OneSided(reason));
     }
 }

@@ -1,7 +1,7 @@
 //! Reports and deadlines of a session: intervals, feedback, the silence of the peer, a lost connection.
 
 use super::trace::Input;
-use super::{Cause, ControlKind, Event, Inbound, MISSED, Outbound, Participation, Session};
+use super::{Cause, ControlKind, Inbound, MISSED, Outbound, Participation, Session, SessionEvent};
 use crate::frame;
 use crate::monitor::{Report, SentInterval};
 use crate::negotiation::Carrier;
@@ -49,7 +49,7 @@ impl Session {
             let before = control.hint();
             let hint = control.on_report(arrived, &hint_report, sent.messages);
             if hint != before {
-                self.tell(Event::Hint(hint));
+                self.tell(SessionEvent::Hint(hint));
             }
         }
         let is_asking = self.renegotiation.as_ref().is_some_and(Renegotiation::is_asking_for_less);
@@ -59,7 +59,7 @@ impl Session {
             let rate = operation.on_interval(arrived, &delivery, demand, &assessment);
             if rate.total_cmp(&before).is_ne() {
                 out.set_rate(rate);
-                self.tell(Event::Rate(rate));
+                self.tell(SessionEvent::Rate(rate));
             }
         }
         self.collect();
@@ -156,7 +156,7 @@ impl Session {
         self.contact.limit(self.params.monitor.interval)
     }
 
-    /// The connection is lost ([`Event::Lost`]), and so many messages were sent, unless that is known already.
+    /// The connection is lost ([`SessionEvent::Lost`]), and so many messages were sent, unless that is known already.
     pub fn lose(&mut self, now: Instant, cause: Cause, sent: u64) {
         self.on_loss(now, cause.clone(), sent);
         self.note(now, || Input::Lose(cause, sent));
@@ -167,7 +167,7 @@ impl Session {
         let since = Instant::from_nanos(now.as_nanos().saturating_sub(silence.as_nanos()));
         if self.contact.lose(since, cause.clone()) {
             let reported = self.peer.last().map_or(0, |report| report.received.messages);
-            self.tell(Event::Lost { cause, sent, reported });
+            self.tell(SessionEvent::Lost { cause, sent, reported });
         }
     }
 
@@ -179,7 +179,7 @@ impl Session {
 
     fn on_contact(&mut self, now: Instant) {
         if let Some(after) = self.contact.find(now) {
-            self.tell(Event::Recovered { after, is_new: false });
+            self.tell(SessionEvent::Recovered { after, is_new: false });
         }
     }
 

@@ -21,7 +21,7 @@ struct End {
     inbound: Inbound,
     /// Its clock is ahead of the simulation's by so much.
     ahead: Duration,
-    events: Vec<Event>,
+    events: Vec<SessionEvent>,
 }
 
 /// A network that takes some time each way, and loses some messages.
@@ -149,7 +149,7 @@ impl World {
 
     fn violations(&self, end: usize) -> Vec<(Direction, Measure)> {
         let violated = self.ends[end].events.iter().filter_map(|event| match event {
-            Event::Violated(direction, violation) => Some((*direction, violation.measure)),
+            SessionEvent::Violated(direction, violation) => Some((*direction, violation.measure)),
             _ => None,
         });
         violated.collect()
@@ -166,7 +166,7 @@ fn both_ends_know_what_is_delivered() {
         let mut world = World::new(Preset::Audio.specification(), SessionParams::default(), key);
         world.run(Duration::from_secs(5), ms(20), 160);
         for end in &world.ends {
-            assert!(matches!(end.events[0], Event::Agreed(_)), "{:?}", end.events);
+            assert!(matches!(end.events[0], SessionEvent::Agreed(_)), "{:?}", end.events);
             assert_eq!(end.events.len(), 1, "{:?}", end.events);
         }
         let [ours, theirs] = [0, 1].map(|i| world.ends[i].mib(world.now));
@@ -198,7 +198,7 @@ fn a_violation_is_told_at_both_ends_within_an_interval_and_a_report() {
     assert!(world.violations(0).contains(&late(Direction::Send)), "{:?}", world.ends[0].events);
     world.delay[0] = ms(30);
     world.run(Duration::from_secs(4), ms(20), 160);
-    let restored = |event: &Event| matches!(event, Event::Restored { violation, .. } if violation.measure == Measure::Delay);
+    let restored = |event: &SessionEvent| matches!(event, SessionEvent::Restored { violation, .. } if violation.measure == Measure::Delay);
     assert!(world.ends.iter().all(|end| end.events.iter().any(restored)));
 }
 
@@ -216,7 +216,7 @@ fn an_end_that_does_not_answer_is_served_alone() {
     world.loss = 1.0;
     world.run(Duration::from_secs(6), ms(20), 160);
     let end = &world.ends[0];
-    assert_eq!(end.events, [Event::OneSided(OneSidedReason::NoAnswer)]);
+    assert_eq!(end.events, [SessionEvent::OneSided(OneSidedReason::NoAnswer)]);
     assert!(!end.session.is_joining() && end.session.token().is_none());
     assert!(world.ends[1].session.is_joining(), "nobody has asked the peer");
 }
@@ -239,7 +239,7 @@ fn the_time_of_a_negotiation_that_fails_is_no_silence() {
         }
     }
     let events: Vec<_> = std::iter::from_fn(|| session.event()).collect();
-    assert_eq!(events, [Event::OneSided(OneSidedReason::Foreign)]);
+    assert_eq!(events, [SessionEvent::OneSided(OneSidedReason::Foreign)]);
     let last = world.ends[1].mib(world.now).receive.last.unwrap();
     assert_eq!((last.messages, last.length()), (25, ms(500)));
 }
@@ -311,7 +311,7 @@ fn an_alternative_is_asked_for_when_nothing_else_helps_and_given_up_again() {
     };
     let asked = |world: &World| -> Vec<usize> {
         let asked = world.ends[0].events.iter().filter_map(|event| match event {
-            Event::Asked(place) => Some(*place),
+            SessionEvent::Asked(place) => Some(*place),
             _ => None,
         });
         asked.collect()
@@ -330,7 +330,7 @@ fn an_alternative_is_asked_for_when_nothing_else_helps_and_given_up_again() {
     world.service = Duration::ZERO;
     world.run(Duration::from_secs(80), ms(20), 160);
     assert_eq!((holds(&world), asked(&world)), (50.0, vec![1, 0, 1, 0]));
-    assert!(world.ends[1].events.iter().all(|event| !matches!(event, Event::Asked(_))));
+    assert!(world.ends[1].events.iter().all(|event| !matches!(event, SessionEvent::Asked(_))));
 }
 
 #[test]
@@ -350,8 +350,8 @@ fn what_the_other_end_keeps_is_not_weakened() {
     world.service = Duration::from_micros(33_333);
     world.run(Duration::from_secs(20), ms(20), 160);
     let events = &world.ends[0].events;
-    let asked = events.iter().position(|event| *event == Event::Asked(1)).unwrap();
-    let is_refused = |event: &Event| matches!(event, Event::Refused { send: Some(_), .. });
+    let asked = events.iter().position(|event| *event == SessionEvent::Asked(1)).unwrap();
+    let is_refused = |event: &SessionEvent| matches!(event, SessionEvent::Refused { send: Some(_), .. });
     assert!(events[asked..].iter().any(is_refused), "{events:?}");
     assert_eq!(world.ends[0].mib(world.now).send.contract.effective.max_rate, Some(50.0));
 }

@@ -3,14 +3,16 @@
 //! A session reads no clock and draws its random numbers from its beginning. So a session with the same beginning and the same
 //! inputs again does the same: [`Beginning::session`] and [`TraceStep::repeat`] do so.
 
-use super::{Cause, ControlKind, Event, Inbound, Outbound, Participation, Purpose, Session, SessionStart};
+use super::{
+    Cause, ControlKind, Inbound, Outbound, Participation, Purpose, Session, SessionEvent, SessionStart,
+};
 use crate::mib::{LocalFeedback, Mib, TcpFigures};
 use crate::monitor::MessageArrival;
 use crate::negotiation::Nonce;
 use cutline_params::ParameterError;
 use cutline_quality::spec::ConnectionSpecification;
-use cutline_units::{Duration, Instant, Rate};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use cutline_units::{Duration, Instant, Rate, lock};
+use std::sync::{Arc, Mutex};
 
 /// Trace into which sessions write their inputs and outputs ([`SessionStart::trace`]). It grows without end. Clones
 /// are the same trace.
@@ -129,7 +131,7 @@ pub enum Output {
     /// A control message to send.
     Control(Vec<u8>),
     /// An event.
-    Event(Box<Event>),
+    Event(Box<SessionEvent>),
     /// Its MIB.
     Mib(Box<Mib>),
     /// State of the next message at an input of [`Outbound`].
@@ -165,11 +167,6 @@ impl Recorder {
     pub(super) fn note(&self, at: Instant, input: Input, outputs: Vec<Output>) {
         lock(&self.0).steps.push(TraceStep { at, input, outputs });
     }
-}
-
-/// Locks a mutex. Nothing panics half-way under these locks.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Beginning {

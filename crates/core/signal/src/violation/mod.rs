@@ -68,7 +68,7 @@ pub struct WatchParams {
 
 /// Change of a measure's state.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Event {
+pub enum ViolationEvent {
     /// The measure is outside its limit now.
     Violated(Violation),
     /// The measure is within its limit again.
@@ -183,7 +183,7 @@ pub struct Watch {
     loss: RecentLoss,
     states: [State; Measure::ALL.len()],
     assessment: Assessment,
-    events: VecDeque<Event>,
+    events: VecDeque<ViolationEvent>,
 }
 
 /// State of a measure.
@@ -290,7 +290,7 @@ impl Watch {
     }
 
     /// Returns the next event, oldest first.
-    pub fn event(&mut self) -> Option<Event> {
+    pub fn event(&mut self) -> Option<ViolationEvent> {
         self.events.pop_front()
     }
 
@@ -385,7 +385,7 @@ impl Watch {
         let violation = Violation { measure, limit, measured, error, origin, since };
         state.violation = Some(violation);
         state.count += 1;
-        self.tell(Event::Violated(violation));
+        self.tell(ViolationEvent::Violated(violation));
     }
 
     /// Ends a violation that was under way, as of a time.
@@ -394,11 +394,15 @@ impl Watch {
         state.within_since = None;
         if let Some(violation) = state.violation.take() {
             let measured = measured.unwrap_or(violation.measured);
-            self.tell(Event::Restored { violation, measured, after: at.saturating_since(violation.since) });
+            self.tell(ViolationEvent::Restored {
+                violation,
+                measured,
+                after: at.saturating_since(violation.since),
+            });
         }
     }
 
-    fn tell(&mut self, event: Event) {
+    fn tell(&mut self, event: ViolationEvent) {
         if self.events.len() == MOST_WAITING {
             self.events.pop_front();
         }

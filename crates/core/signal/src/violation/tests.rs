@@ -46,7 +46,7 @@ fn delay(number: u64, quantile: u64) -> Delivery {
     Delivery { delay: Some(delay), ..good(number) }
 }
 
-fn events(watch: &mut Watch) -> Vec<Event> {
+fn events(watch: &mut Watch) -> Vec<ViolationEvent> {
     std::iter::from_fn(|| watch.event()).collect()
 }
 
@@ -54,8 +54,8 @@ fn events(watch: &mut Watch) -> Vec<Event> {
 fn violated(watch: &mut Watch, delivery: &Delivery, demand: Option<OfferedMessages>) -> Vec<Measure> {
     watch.on_interval(delivery, Duration::ZERO, demand);
     let begun = events(watch).into_iter().filter_map(|event| match event {
-        Event::Violated(violation) => Some(violation.measure),
-        Event::Restored { .. } => None,
+        ViolationEvent::Violated(violation) => Some(violation.measure),
+        ViolationEvent::Restored { .. } => None,
     });
     begun.collect()
 }
@@ -100,7 +100,7 @@ fn a_violation_has_parameter_limit_value_and_since_and_ends_after_a_second_withi
         error: 0.0,
         since: Instant::ZERO + ms(500),
     };
-    assert_eq!(events(&mut watch), [Event::Violated(begun)], "one event for all three");
+    assert_eq!(events(&mut watch), [ViolationEvent::Violated(begun)], "one event for all three");
     let worst = Violation { measured: 180.0, ..begun };
     assert_eq!(watch.violations().collect::<Vec<_>>(), [worst]);
     // A single interval within the limit does not end it.
@@ -111,7 +111,7 @@ fn a_violation_has_parameter_limit_value_and_since_and_ends_after_a_second_withi
     watch.on_interval(&Delivery { delay: None, ..good(7) }, Duration::ZERO, None);
     assert_eq!(events(&mut watch), []);
     watch.on_interval(&good(8), Duration::ZERO, None);
-    let over = Event::Restored { violation: worst, measured: 50.0, after: ms(2500) };
+    let over = ViolationEvent::Restored { violation: worst, measured: 50.0, after: ms(2500) };
     assert_eq!(events(&mut watch), [over]);
     assert_eq!((watch.violations().count(), watch.counts()), (0, [0, 1, 0, 0, 0, 0]));
 }
@@ -123,7 +123,7 @@ fn a_delay_is_violated_only_beyond_the_error_of_the_clocks() {
     let judged = assessment.get(Measure::Delay).unwrap();
     assert_eq!((judged.value, judged.position, judged.is_violated), (110.0, 0.0, false));
     watch.on_interval(&delay(1, 111), ms(10), None);
-    let [Event::Violated(violation)] = events(&mut watch)[..] else { panic!("one event") };
+    let [ViolationEvent::Violated(violation)] = events(&mut watch)[..] else { panic!("one event") };
     assert_eq!((violation.measured, violation.error, violation.limit), (111.0, 10.0, 100.0));
 }
 
@@ -163,7 +163,7 @@ fn gap_jitter_and_recovery_are_compared_with_their_limits() {
     assert_eq!(violated(&mut watch, &nothing(9, 500), demand), [Measure::Rate, Measure::Gap]);
     assert_eq!(violated(&mut watch, &nothing(18, 5000), demand), []);
     watch.on_interval(&nothing(19, 5500), Duration::ZERO, demand);
-    let [Event::Violated(violation)] = events(&mut watch)[..] else { panic!("one event") };
+    let [ViolationEvent::Violated(violation)] = events(&mut watch)[..] else { panic!("one event") };
     assert_eq!((violation.measure, violation.measured), (Measure::Recovery, 5500.0));
     assert_eq!(violation.since, Instant::ZERO + ms(10_000 - 5500), "when the last message arrived");
 }
@@ -182,12 +182,12 @@ fn silence_of_the_reports_is_a_broken_connection() {
     watch.on_silence(Instant::ZERO + ms(6000), ms(5000), false);
     assert_eq!(events(&mut watch), []);
     watch.on_silence(Instant::ZERO + ms(6500), ms(5500), false);
-    let [Event::Violated(violation)] = events(&mut watch)[..] else { panic!("one event") };
+    let [ViolationEvent::Violated(violation)] = events(&mut watch)[..] else { panic!("one event") };
     assert_eq!((violation.measure, violation.since), (Measure::Recovery, Instant::ZERO + ms(1000)));
     for number in 14..16 {
         watch.on_interval(&good(number), Duration::ZERO, None);
     }
-    let [Event::Restored { after, .. }] = events(&mut watch)[..] else { panic!("one event") };
+    let [ViolationEvent::Restored { after, .. }] = events(&mut watch)[..] else { panic!("one event") };
     assert_eq!(after, ms(6000));
 }
 
@@ -231,7 +231,7 @@ fn another_specification_ends_violations_of_what_has_no_limit_any_more() {
     assert_eq!(events(&mut watch).len(), 2);
     let spec = Specification::builder().max_delay(ms(130)).build().unwrap();
     watch.renegotiate(Instant::ZERO + ms(600), &spec);
-    let [Event::Restored { violation, measured, after }] = events(&mut watch)[..] else {
+    let [ViolationEvent::Restored { violation, measured, after }] = events(&mut watch)[..] else {
         panic!("one event")
     };
     assert_eq!((violation.measure, measured, after), (Measure::Gap, 70.0, ms(600)));

@@ -4,7 +4,7 @@
 use cutline_params::ParameterError;
 use cutline_quality::spec::Specification;
 use cutline_signal::session::trace::{SessionTrace, TraceRecord};
-use cutline_signal::session::{Event, Inbound, Outbound, Session};
+use cutline_signal::session::{Inbound, Outbound, Session, SessionEvent};
 use cutline_units::{Hint, Instant};
 
 /// A session that has begun.
@@ -49,25 +49,25 @@ impl Driver {
     }
 
     /// The next event, which is followed.
-    pub(super) fn event(&mut self) -> Option<Event> {
+    pub(super) fn event(&mut self) -> Option<SessionEvent> {
         let event = self.session.event()?;
         match &event {
-            Event::Agreed(agreed) => {
+            SessionEvent::Agreed(agreed) => {
                 self.effective = agreed.send.effective.clone();
                 self.target = None;
             }
-            Event::Hint(hint) => self.hint = *hint,
-            Event::Rate(rate) => self.target = Some(*rate),
-            Event::Refused { .. }
-            | Event::OneSided(_)
-            | Event::Asked(_)
-            | Event::Violated(..)
-            | Event::Restored { .. }
-            | Event::Lost { .. }
-            | Event::Recovered { .. }
-            | Event::GaveUp { .. }
-            | Event::Allocated { .. }
-            | Event::Unallocated(_) => {}
+            SessionEvent::Hint(hint) => self.hint = *hint,
+            SessionEvent::Rate(rate) => self.target = Some(*rate),
+            SessionEvent::Refused { .. }
+            | SessionEvent::OneSided(_)
+            | SessionEvent::Asked(_)
+            | SessionEvent::Violated(..)
+            | SessionEvent::Restored { .. }
+            | SessionEvent::Lost { .. }
+            | SessionEvent::Recovered { .. }
+            | SessionEvent::GaveUp { .. }
+            | SessionEvent::Allocated { .. }
+            | SessionEvent::Unallocated(_) => {}
         }
         Some(event)
     }
@@ -81,7 +81,7 @@ pub struct Replayed {
     /// The control messages that it has sent.
     pub sent: Vec<Vec<u8>>,
     /// Events of its session.
-    pub events: Vec<Event>,
+    pub events: Vec<SessionEvent>,
     /// The hint of its packets at the end.
     pub hint: Hint,
     /// The rate of its application at the end, messages/s; `None` if no rate holds.

@@ -2,7 +2,7 @@
 //! ([`cutline_signal::session`]).
 //!
 //! The agent at the source has an application and the initiating end of a session. The application makes messages of the agreed size
-//! at the agreed rate, or at the rate that the session requests ([`Event::Rate`](cutline_signal::session::Event::Rate)). Each message
+//! at the agreed rate, or at the rate that the session requests ([`SessionEvent::Rate`](cutline_signal::session::SessionEvent::Rate)). Each message
 //! is a datagram with the header that a socket writes. It waits for its turn as in a socket that blocks, and has the hint that the
 //! session requests. The agent at the sink has the responding end. Offers, answers and reports are packets as well: they wait in queues
 //! and are lost there.

@@ -3,9 +3,9 @@
 use crate::measure::Window;
 use cutline_quality::{Class, Combination};
 use cutline_signal::mib::Mib;
-use cutline_signal::session::Event;
-use cutline_units::{Duration, Instant, Rate};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use cutline_signal::session::SessionEvent;
+use cutline_units::{Duration, Instant, Rate, lock};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The log of a connection. It is that of the simulation of its network that was set up last; simulations of one network at the
 /// same time would mix theirs.
@@ -40,7 +40,7 @@ pub struct Passage {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EndRecord {
     /// The session's events, with their times.
-    pub events: Vec<(Instant, Event)>,
+    pub events: Vec<(Instant, SessionEvent)>,
     /// The MIB every so often.
     pub mibs: Vec<Mib>,
 }
@@ -79,7 +79,7 @@ impl QosLog {
 
     /// Locks the record. A thread that has panicked has left it whole.
     pub(super) fn lock(&self) -> MutexGuard<'_, QosRecord> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -20,13 +20,13 @@ use crate::network::{Network, NetworkError};
 use agent::RsvpAgent;
 use cutline_params::{ParameterError, Parameters as _};
 use cutline_rsvp::admission::ShareParams;
-use cutline_rsvp::engine::{EngineParams, Event, Reservation, Sizes, Stats};
+use cutline_rsvp::engine::{EngineParams, Reservation, RsvpEvent, Sizes, Stats};
 use cutline_rsvp::intserv::Tspec;
 use cutline_rsvp::object::{Sender, Session};
-use cutline_units::{Duration, Instant, Probability, RandomStream, Rate};
+use cutline_units::{Duration, Instant, Probability, RandomStream, Rate, lock};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// RSVP at all nodes of a network.
 #[derive(Clone, Debug)]
@@ -89,7 +89,7 @@ pub struct RsvpLog(Arc<Mutex<RsvpRecord>>);
 #[derive(Clone, Debug, Default)]
 pub struct RsvpRecord {
     /// Events of applications.
-    pub events: Vec<(Instant, NodeId, Event)>,
+    pub events: Vec<(Instant, NodeId, RsvpEvent)>,
     /// The samples.
     pub samples: Vec<(Instant, NodeId, RsvpSample)>,
 }
@@ -112,7 +112,7 @@ impl RsvpLog {
     }
 
     fn with<T>(&self, read: impl FnOnce(&mut RsvpRecord) -> T) -> T {
-        read(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        read(&mut lock(&self.0))
     }
 }
 

@@ -144,19 +144,19 @@ pub(super) fn refused(errors: &Errors, text: &str) -> bool {
     let obeyed = rendered.chars().find(|c| is_obeyed(*c) && !matches!(c, '\n' | '\t'));
     assert_eq!(obeyed, None, "nothing that a terminal obeys is in {rendered:?}");
     for problem in errors.problems() {
-        let said = problem.to_string();
+        let message = problem.to_string();
         let Some(location) = &problem.location else {
-            assert!(said.starts_with(NAME), "{said}");
+            assert!(message.starts_with(NAME), "{message}");
             continue;
         };
-        assert!(said.starts_with(&Printable(&location.source).to_string()), "{said}");
-        assert!(problem.key.is_some() || SYNTAX.iter().any(|what| said.contains(what)), "{said}");
+        assert!(message.starts_with(&Printable(&location.source).to_string()), "{message}");
+        assert!(problem.key.is_some() || SYNTAX.iter().any(|what| message.contains(what)), "{message}");
         if let Some((line, column)) = location.line_column {
             assert_eq!(location.source, NAME);
-            assert!((1..=lines + 1).contains(&line) && column >= 1, "{said}");
-            assert!(said.contains(&format!(":{line}:{column}: ")), "{said}");
+            assert!((1..=lines + 1).contains(&line) && column >= 1, "{message}");
+            assert!(message.contains(&format!(":{line}:{column}: ")), "{message}");
         } else {
-            assert!(location.source.starts_with("--set "), "{said}");
+            assert!(location.source.starts_with("--set "), "{message}");
         }
     }
     false

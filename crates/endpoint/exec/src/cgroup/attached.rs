@@ -37,7 +37,7 @@ impl Attached {
         }
         let mut without = Vec::new();
         for (name, number, network) in interfaces() {
-            let code = programs::of_egress(group.place(), network, settings);
+            let code = programs::of_egress(group.position(), network, settings);
             match attach(Hook::Egress, AttachTarget::Interface(number), &code) {
                 Ok(link) => links.push(link),
                 Err(error) => without.push(format!("{name}: {error}")),

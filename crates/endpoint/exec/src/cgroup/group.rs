@@ -3,7 +3,7 @@
 //! It is named `cutline-exec-PID` after the process that made it, below that process's own group, so the limits of that group
 //! still hold. The remains of a killed process are removed by a later one ([`sweep`]).
 
-use super::programs::Place;
+use super::programs::CgroupPosition;
 use crate::ExecError;
 use cutline_sys::SysError;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -20,7 +20,7 @@ const PREFIX: &str = "cutline-exec-";
 pub struct ControlGroup {
     path: PathBuf,
     folder: OwnedFd,
-    place: Place,
+    position: CgroupPosition,
     /// True if the group is removed when this is dropped.
     is_ours: bool,
 }
@@ -76,8 +76,8 @@ impl ControlGroup {
         let folder = open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
         let folder = folder.map_err(|errno| failed(errno.into()))?;
         let id = fs::metadata(path).map_err(failed)?.ino();
-        let place = Place { id, level: i32::try_from(level).unwrap_or(i32::MAX) };
-        Ok(Self { path: path.to_owned(), folder, place, is_ours })
+        let position = CgroupPosition { id, level: i32::try_from(level).unwrap_or(i32::MAX) };
+        Ok(Self { path: path.to_owned(), folder, position, is_ours })
     }
 
     /// Its folder.
@@ -89,8 +89,8 @@ impl ControlGroup {
         self.folder.as_fd()
     }
 
-    pub(super) const fn place(&self) -> Place {
-        self.place
+    pub(super) const fn position(&self) -> CgroupPosition {
+        self.position
     }
 
     /// Calls a function in the group: processes that it starts belong to the group. This process leaves the group after the call.

@@ -48,9 +48,9 @@ const SO_MAX_PACING_RATE: SocketOption = (1, 47);
 /// `AF_INET`.
 const INET: i32 = 2;
 
-/// Place of a control group in its hierarchy.
+/// Position of a control group in its hierarchy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct CgroupPosition {
     /// Its number, which is that of its folder's inode.
     pub id: u64,
     /// Its depth below the root.
@@ -132,7 +132,7 @@ fn of_option(dscp: Dscp) -> Vec<Instruction> {
 ///
 /// The context is a `struct __sk_buff`. The packet's first two bytes are version and header length, then the traffic class for
 /// IPv4; for IPv6 they are the version, the traffic class, and a part of the flow label.
-pub(super) fn of_egress(place: Place, network: i32, settings: &MarkSettings) -> Vec<Instruction> {
+pub(super) fn of_egress(position: CgroupPosition, network: i32, settings: &MarkSettings) -> Vec<Instruction> {
     const CHECKSUM: i32 = 10;
     /// Place of the copy of the two bytes.
     const COPY: i16 = -8;
@@ -140,8 +140,11 @@ pub(super) fn of_egress(place: Place, network: i32, settings: &MarkSettings) -> 
     let mut code = Assembler::new();
     let [ours, is_v6, write, end] = [(); 4].map(|()| code.label());
     // In the group itself, or in one below it. In a container, levels are relative; then the first holds alone.
-    code.copy(R6, R1).call(helper::CGROUP).set_wide(R7, place.id).jump_if_both(R0, Equal, R7, ours);
-    code.copy(R1, R6).set(R2, place.level).call(helper::ANCESTOR_CGROUP).jump_if_both(R0, NotEqual, R7, end);
+    code.copy(R6, R1).call(helper::CGROUP).set_wide(R7, position.id).jump_if_both(R0, Equal, R7, ours);
+    code.copy(R1, R6)
+        .set(R2, position.level)
+        .call(helper::ANCESTOR_CGROUP)
+        .jump_if_both(R0, NotEqual, R7, end);
     code.place(ours);
     if let Some(priority) = settings.priority {
         code.set(R2, priority.into()).store(Word, R6, priority_at, R2);
@@ -248,10 +251,10 @@ mod tests {
     #[test]
     fn programs_are_short_and_end() {
         let settings = MarkSettings::new(Dscp::new(23), Some(Rate::from_mbps(8)));
-        let place = Place { id: 1 << 40, level: 3 };
+        let position = CgroupPosition { id: 1 << 40, level: 3 };
         let mut programs: Vec<_> = HOOKS.iter().filter_map(|&hook| of_group(hook, &settings)).collect();
-        programs.push(of_egress(place, 14, &settings));
-        programs.push(of_egress(place, 0, &MarkSettings { dscp: None, ..settings }));
+        programs.push(of_egress(position, 14, &settings));
+        programs.push(of_egress(position, 0, &MarkSettings { dscp: None, ..settings }));
         for code in programs {
             assert!(code.len() <= 72, "{} instructions", code.len());
             assert_eq!(code.last().map(|instruction| instruction[0]), Some(0x95), "the last one is exit");

@@ -19,9 +19,9 @@ pub use pace::ConnectionGlance;
 pub use row::{glance, row};
 pub use texts::RowTexts;
 
-use crate::keeper;
+use crate::service_thread;
 use crate::time::duration;
-use cutline_publish::{ManagerRequest, Publisher, RowKind, SEARCH_EVERY, Turn, socket_path};
+use cutline_publish::{ManagerRequest, Publisher, RowKind, RowSnapshot, SEARCH_EVERY, socket_path};
 use cutline_sys::now;
 use cutline_sys::process::PerProcess;
 use cutline_sys::reactor::{PollFd, PollFlags, wait_once};
@@ -95,22 +95,23 @@ struct PublishedConnection {
 /// Publishes until the monitor goes.
 fn publish(publisher: Publisher) -> io::Result<()> {
     let mut published: BTreeMap<u64, PublishedConnection> = BTreeMap::new();
-    let put = |turn: &mut Turn<'_>| {
-        let (now, connections) = (now(), keeper::connections());
+    let put = |snapshot: &mut RowSnapshot<'_>| {
+        let (now, connections) = (now(), service_thread::connections());
         published.retain(|number, _| connections.binary_search_by_key(number, |(number, _)| *number).is_ok());
         for (number, connection) in connections {
             let Some(connection) = connection.upgrade() else { continue };
             let Some(glance) = connection.glance() else { continue };
             let PublishedConnection { pace, texts } = published.entry(number).or_default();
             if !pace.is_due(now, glance) {
-                turn.keep(RowKind::Socket, number);
+                snapshot.keep(RowKind::Socket, number);
             } else if let Some(row) = connection.row(number, texts) {
-                turn.put(RowKind::Socket, number, &row);
+                snapshot.put(RowKind::Socket, number, &row);
             }
         }
     };
     let manage = |request: ManagerRequest| {
-        let connection = keeper::connections().into_iter().find(|(number, _)| *number == request.socket());
+        let connection =
+            service_thread::connections().into_iter().find(|(number, _)| *number == request.socket());
         if let Some(connection) = connection.and_then(|(_, connection)| connection.upgrade()) {
             connection.manage(&request);
         }

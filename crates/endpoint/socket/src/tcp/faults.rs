@@ -7,7 +7,7 @@ use crate::options::Peer;
 use cutline_quality::spec::{Measure, Specification};
 use cutline_signal::frame;
 use cutline_signal::negotiation::OneSidedReason;
-use cutline_signal::session::Event;
+use cutline_signal::session::SessionEvent;
 use cutline_units::{RandomStream, Streams};
 use rustix::net::sockopt::{set_socket_linger, set_socket_recv_buffer_size, set_socket_send_buffer_size};
 use std::net::TcpListener;
@@ -277,7 +277,7 @@ fn a_peer_that_has_vanished_is_told_within_the_recovery_time() {
     let begin = now();
     loop {
         let event = ours.wait_for_event(ms(60_000)).expect("an event in time");
-        if matches!(&event, Event::Violated(_, violation) if violation.measure == Measure::Recovery) {
+        if matches!(&event, SessionEvent::Violated(_, violation) if violation.measure == Measure::Recovery) {
             break;
         }
     }

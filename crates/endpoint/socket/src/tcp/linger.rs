@@ -8,7 +8,7 @@
 //! At the end of the process there is no such thread. A function that runs then ([`close_all`]) does the same for all streams, closed or not.
 
 use super::Inner;
-use crate::keeper::{KeptConnection, keep};
+use crate::service_thread::{ServedConnection, keep};
 use cutline_signal::session::Participation;
 use cutline_sys::lock;
 use cutline_sys::now;
@@ -140,7 +140,7 @@ impl Closing {
     /// Passes the closing on to the thread that serves connections.
     fn go_on_in_background(self, number: u64) {
         let this = Arc::new(self);
-        let weak = Arc::downgrade(&this) as Weak<dyn KeptConnection>;
+        let weak = Arc::downgrade(&this) as Weak<dyn ServedConnection>;
         let oldest = {
             let mut streams = lock(STREAMS.get());
             streams.closing.insert(number, this);
@@ -153,7 +153,7 @@ impl Closing {
     }
 }
 
-impl KeptConnection for Closing {
+impl ServedConnection for Closing {
     fn serve(&self, now: Instant) -> Instant {
         if self.is_over(now) {
             // The last one that has it closes the descriptor.

@@ -27,14 +27,14 @@ use crate::connection::Connection;
 use crate::connection_handle::{ConnectionHandle, SharedCalls};
 use crate::error::QosError;
 use crate::hint_mark::{hint_of, mark};
-use crate::keeper::KeptConnection;
 use crate::mib::Mib;
 use crate::options::QosOptions;
 use crate::patience::{Patience, Until};
 use crate::publication::{self, ConnectionGlance, RowTexts};
 use crate::recovery::{Admission, Recovery};
+use crate::service_thread::ServedConnection;
 use crate::signals;
-use cutline_allocation::{FlowHolder, FlowNotice};
+use cutline_allocation::{FlowHandler, FlowNotice};
 use cutline_manager::feedback::FlowReport;
 use cutline_provision::TransportProtocol;
 use cutline_publish::{ManagerRequest, SocketRow};
@@ -365,7 +365,7 @@ impl Inner {
         if let Ok(mut send_buffer) = self.send_buffer.try_lock()
             && self.is_up()
         {
-            // Data that cannot be sent now is sent with the next message, or when the keeper serves the connection.
+            // Data that cannot be sent now is sent with the next message, or when the service thread serves the connection.
             let sent = send_buffer.send_control(&self.socket, &self.connection);
             self.notice(sent.err().as_ref(), Met::ByControl);
         }
@@ -373,8 +373,8 @@ impl Inner {
 
     fn keep(self: &Arc<Self>) -> Result<(), QosError> {
         self.listed.list(Arc::downgrade(self));
-        self.connection.keep(Arc::downgrade(self) as Weak<dyn KeptConnection>)?;
-        self.connection.begin_allocation(Arc::downgrade(self) as Weak<dyn FlowHolder>)
+        self.connection.keep(Arc::downgrade(self) as Weak<dyn ServedConnection>)?;
+        self.connection.begin_allocation(Arc::downgrade(self) as Weak<dyn FlowHandler>)
     }
 
     /// Returns whether calls may use the socket.
@@ -703,7 +703,7 @@ impl SharedCalls for Inner {
     }
 }
 
-impl FlowHolder for Inner {
+impl FlowHandler for Inner {
     fn on_notice(&self, notice: FlowNotice) {
         if let Some(allocator) = &self.connection.allocator {
             self.act(allocator.change(notice));
@@ -719,7 +719,7 @@ impl FlowHolder for Inner {
     }
 }
 
-impl KeptConnection for Inner {
+impl ServedConnection for Inner {
     fn call_handler(&self) {
         self.connection.call_handler();
     }

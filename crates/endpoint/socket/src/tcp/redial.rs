@@ -14,7 +14,7 @@ use crate::recovery::{Candidate, Reconnect};
 use crate::session::{Role, begin};
 use crate::settings::Settings;
 use cutline_signal::negotiation::{Carrier, OneSidedReason};
-use cutline_signal::session::{Cause, Event};
+use cutline_signal::session::{Cause, SessionEvent};
 use cutline_sys::lock;
 use cutline_sys::now;
 use cutline_sys::tcp::tcp_info;
@@ -288,7 +288,7 @@ impl Reconnect for Inner {
         Ok(())
     }
 
-    fn tell(&self, event: Event) {
+    fn tell(&self, event: SessionEvent) {
         self.connection.tell([event]);
     }
 }

@@ -4,7 +4,7 @@ use super::tests::quick;
 use super::*;
 use crate::options::Peer;
 use cutline_quality::spec::Specification;
-use cutline_signal::session::{Cause, Event};
+use cutline_signal::session::{Cause, SessionEvent};
 use cutline_units::{RandomStream, Streams};
 use rustix::net::sockopt::set_socket_linger;
 use std::net::TcpListener;
@@ -41,8 +41,8 @@ fn reset(stream: &QosTcpStream) {
 fn loss(stream: &QosTcpStream) -> (Cause, u64, u64) {
     loop {
         match stream.wait_for_event(ms(60_000)).expect("a loss in time") {
-            Event::Lost { cause, sent, reported } => return (cause, sent, reported),
-            Event::Agreed(_) | Event::Violated(..) | Event::Restored { .. } => {}
+            SessionEvent::Lost { cause, sent, reported } => return (cause, sent, reported),
+            SessionEvent::Agreed(_) | SessionEvent::Violated(..) | SessionEvent::Restored { .. } => {}
             event => panic!("{event:?} before a loss"),
         }
     }
@@ -52,12 +52,12 @@ fn loss(stream: &QosTcpStream) -> (Cause, u64, u64) {
 fn end(stream: &QosTcpStream) -> Result<Duration, (Duration, Cause)> {
     loop {
         match stream.wait_for_event(ms(60_000)).expect("an end in time") {
-            Event::Recovered { after, is_new } => {
+            SessionEvent::Recovered { after, is_new } => {
                 assert!(is_new);
                 return Ok(after);
             }
-            Event::GaveUp { after, cause } => return Err((after, cause)),
-            Event::Lost { .. } => panic!("lost again"),
+            SessionEvent::GaveUp { after, cause } => return Err((after, cause)),
+            SessionEvent::Lost { .. } => panic!("lost again"),
             _ => {}
         }
     }
@@ -294,7 +294,9 @@ fn a_stream_that_ends_in_order_is_not_made_again() {
     assert_eq!((&ours).read(&mut [0; 9]).unwrap(), 0);
     // Reports do not arrive.
     thread::sleep(ms(200));
-    assert!(!ours.events().any(|event| matches!(event, Event::Lost { .. })) && !ours.is_reconnecting());
+    assert!(
+        !ours.events().any(|event| matches!(event, SessionEvent::Lost { .. })) && !ours.is_reconnecting()
+    );
     assert_eq!((&ours).read(&mut [0; 9]).unwrap(), 0);
     // One that the application itself has ended.
     let (ours, theirs) = connect(&listener, &within(60_000));

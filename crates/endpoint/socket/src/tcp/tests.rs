@@ -8,7 +8,7 @@ use cutline_quality::spec::{Measure, Specification};
 use cutline_signal::monitor::MonitorParams;
 use cutline_signal::negotiation::NegotiationParams;
 use cutline_signal::negotiation::OneSidedReason;
-use cutline_signal::session::Event;
+use cutline_signal::session::SessionEvent;
 use cutline_signal::violation::ViolationOrigin;
 use cutline_sys::reactor::wait;
 use cutline_units::Streams;
@@ -59,7 +59,10 @@ fn bytes_cross_and_both_ends_know_what_was_agreed_on() {
         let (mut ours, mut theirs) =
             pair(address, &with(QosOptions::sending(bulk())), &with(QosOptions::receiving(bulk())));
         assert!(ours.has_qos_peer().unwrap() && theirs.has_qos_peer().unwrap());
-        assert!(matches!((ours.event(), theirs.event()), (Some(Event::Agreed(_)), Some(Event::Agreed(_)))));
+        assert!(matches!(
+            (ours.event(), theirs.event()),
+            (Some(SessionEvent::Agreed(_)), Some(SessionEvent::Agreed(_)))
+        ));
         let mut buffer = [0; 1000];
         for i in 0..100_u8 {
             ours.write_all(&[i; 700]).unwrap();
@@ -324,11 +327,11 @@ fn the_descriptor_shows_what_nobody_has_read() {
         pair(LOOPBACK[0], &quick(QosOptions::default()), &quick(QosOptions::default()));
     let is_readable =
         |stream: &QosTcpStream| wait(&mut [PollFd::new(stream, PollFlags::IN)], Duration::ZERO).unwrap();
-    // The keeper comes by many times: there are reports each 10 ms.
+    // The service thread comes by many times: there are reports each 10 ms.
     let begin = now();
     while theirs.mib().reports.used <= 3 {
         let waited = now().saturating_since(begin);
-        assert!(waited < Duration::from_secs(60), "the keeper takes reports: {:?}", theirs.mib());
+        assert!(waited < Duration::from_secs(60), "the service thread takes reports: {:?}", theirs.mib());
         thread::sleep(time::Duration::from_millis(10));
     }
     ours.write_all(b"two words").unwrap();
@@ -470,7 +473,7 @@ fn an_end_that_does_not_read_knows_why_it_hears_no_reports() {
     theirs.write_all(&[7; 1000]).unwrap();
     let violation = loop {
         match ours.wait_for_event(time::Duration::from_secs(60)).expect("no event comes") {
-            Event::Violated(Direction::Send, violation) if violation.measure == Measure::Recovery => {
+            SessionEvent::Violated(Direction::Send, violation) if violation.measure == Measure::Recovery => {
                 break violation;
             }
             _ => {}

@@ -13,7 +13,7 @@ use crate::signals;
 use cutline_direct::DirectSocket;
 use cutline_signal::frame::{self, Frame};
 use cutline_signal::negotiation::Carrier;
-use cutline_signal::session::{Event, Inbound, Opening, Outbound, Session};
+use cutline_signal::session::{Inbound, Opening, Outbound, Session, SessionEvent};
 use cutline_sys::datagrams::{Inbox, Wait};
 use cutline_sys::local_address::{self, LocalAddress};
 use cutline_sys::lock;
@@ -36,14 +36,14 @@ use std::sync::{Arc, Mutex, Weak};
 /// Every peer gets a separate socket, connected to it, on the same port. One that is no QoS socket is accepted with its
 /// first datagram, unless [`Peer::Speaks`] or a key demands one.
 pub struct QosUdpListener {
-    pub(super) entrance: Arc<Entrance>,
+    pub(super) state: Arc<ListenerState>,
     nonblocking: AtomicBool,
     /// Fork generation of the creating process. Another process would take datagrams of a negotiation away.
     generation: u32,
 }
 
 /// State that a listener shares with the connections that it has accepted.
-pub struct Entrance {
+pub struct ListenerState {
     socket: DatagramCarrier,
     options: QosOptions,
     arrivals: Mutex<Arrivals>,
@@ -144,8 +144,8 @@ impl QosUdpListener {
             ready: VecDeque::new(),
             accepted: BTreeMap::new(),
         };
-        let entrance = Entrance { socket, options: options.clone(), arrivals: Mutex::new(arrivals) };
-        Self { entrance: Arc::new(entrance), nonblocking: AtomicBool::new(false), generation: generation() }
+        let state = ListenerState { socket, options: options.clone(), arrivals: Mutex::new(arrivals) };
+        Self { state: Arc::new(state), nonblocking: AtomicBool::new(false), generation: generation() }
     }
 
     /// Waits for the next connection.
@@ -157,7 +157,7 @@ impl QosUdpListener {
         if self.generation != generation() {
             return Err(QosError::Inherited.into());
         }
-        let Entrance { socket, options, arrivals } = &*self.entrance;
+        let ListenerState { socket, options, arrivals } = &*self.state;
         loop {
             let mut arrivals = lock(arrivals);
             arrivals.receive(socket, socket, options, None)?;
@@ -180,7 +180,7 @@ impl QosUdpListener {
     /// As [`UdpSocket::set_nonblocking`].
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
         self.nonblocking.store(nonblocking, Ordering::Relaxed);
-        self.entrance.socket.set_nonblocking(nonblocking)
+        self.state.socket.set_nonblocking(nonblocking)
     }
 
     /// The address of this socket.
@@ -188,12 +188,12 @@ impl QosUdpListener {
     /// # Errors
     /// As [`UdpSocket::local_addr`].
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.entrance.socket.local_addr()
+        self.state.socket.local_addr()
     }
 
     /// Makes the socket of a connection that is ready.
     fn connect(&self, peer: SocketAddr, arrivals: &mut Arrivals) -> io::Result<QosUdpSocket> {
-        let Entrance { socket: listener, options, .. } = &*self.entrance;
+        let ListenerState { socket: listener, options, .. } = &*self.state;
         let to = arrivals.ready.iter().find(|ready| ready.peer == peer).and_then(|ready| ready.to);
         let here = listener.local_addr()?;
         let here = to.map_or(here, |to| to.with_port(here.port()));
@@ -208,10 +208,10 @@ impl QosUdpListener {
         let place = arrivals.ready.iter().position(|ready| ready.peer == peer);
         let ready = place.and_then(|place| arrivals.ready.remove(place));
         let Ready { session, directions, early, .. } = ready.ok_or(io::ErrorKind::ConnectionAborted)?;
-        let entrance = Some(Arc::downgrade(&self.entrance));
-        let made = QosUdpSocket::new(socket?, session, directions, options, (None, entrance));
+        let state = Some(Arc::downgrade(&self.state));
+        let made = QosUdpSocket::new(socket?, session, directions, options, (None, state));
         if made.is_err() {
-            self.entrance.release(peer);
+            self.state.release(peer);
         }
         let this = made?;
         lock(&this.0.reader).take_over(&mut arrivals.inbox, here.port());
@@ -224,24 +224,24 @@ impl QosUdpListener {
 }
 
 impl Drop for QosUdpListener {
-    /// Closes the socket, so that its port is free afterwards, although a connection may use the entrance for a moment.
+    /// Closes the socket, so that its port is free afterwards, although a connection may use the state for a moment.
     fn drop(&mut self) {
-        let _later = self.entrance.socket.vacate();
+        let _later = self.state.socket.vacate();
     }
 }
 
 impl fmt::Debug for QosUdpListener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("QosUdpListener")
-            .field("local", &self.entrance.socket.local_addr().ok())
-            .field("fd", &self.entrance.socket.as_fd())
+            .field("local", &self.state.socket.local_addr().ok())
+            .field("fd", &self.state.socket.as_fd())
             .finish_non_exhaustive()
     }
 }
 
 impl AsFd for QosUdpListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.entrance.socket.as_fd()
+        self.state.socket.as_fd()
     }
 }
 
@@ -267,7 +267,7 @@ fn is_left_over(datagram: &[u8], options: &QosOptions) -> bool {
     options.peer != Peer::Plain && frame::token_of(datagram).is_some()
 }
 
-impl Entrance {
+impl ListenerState {
     /// Receives datagrams of a peer again, whose connection is over.
     pub fn release(&self, peer: SocketAddr) {
         self.socket.release(peer);
@@ -450,7 +450,7 @@ impl Arrivals {
         }
         if session.token().is_some() {
             self.finish(peer, Vec::new());
-        } else if session.event().is_some_and(|event| matches!(event, Event::Refused { .. })) {
+        } else if session.event().is_some_and(|event| matches!(event, SessionEvent::Refused { .. })) {
             self.joining.remove(&peer);
         }
     }

@@ -29,25 +29,25 @@ use crate::connecting::Connecting;
 use crate::connection::Connection;
 use crate::connection_handle::{ConnectionHandle, SharedCalls};
 use crate::error::QosError;
-use crate::keeper::KeptConnection;
 use crate::mib::Mib;
 use crate::options::{Pacing, QosOptions};
 use crate::patience::Patience;
 use crate::publication::{self, ConnectionGlance, RowTexts};
 use crate::recovery::{Candidate, Recovery};
+use crate::service_thread::ServedConnection;
 use crate::settings::Settings;
-use cutline_allocation::{FlowHolder, FlowNotice};
+use cutline_allocation::{FlowHandler, FlowNotice};
 use cutline_manager::feedback::FlowReport;
 use cutline_provision::TransportProtocol;
 use cutline_publish::{ManagerRequest, SocketRow};
 use cutline_quality::spec::ConnectionSpecification;
-use cutline_signal::session::{Cause, Event, Inbound, Outbound, Participation, Session};
+use cutline_signal::session::{Cause, Inbound, Outbound, Participation, Session, SessionEvent};
 use cutline_sys::now;
 use cutline_translate::Protocol;
 use cutline_units::{Duration, Hint, Instant};
 use dial::Joining;
 use errors::Errors;
-use listener::Entrance;
+use listener::ListenerState;
 use reader::DatagramReader;
 use sending::time_of_feedback;
 use std::io;
@@ -80,7 +80,7 @@ struct Inner {
     early: Mutex<Vec<(Instant, Vec<u8>)>>,
     has_early: AtomicBool,
     /// The listener that has accepted it.
-    entrance: Option<Weak<Entrance>>,
+    listener: Option<Weak<ListenerState>>,
     /// True if the peer has begun another connection from the same address, which the listener has
     /// accepted in the place of this one.
     is_replaced: AtomicBool,
@@ -143,7 +143,7 @@ impl QosUdpSocket {
         session: Session,
         directions: (Outbound, Inbound),
         options: &QosOptions,
-        (recovery, entrance): (Option<Recovery<Box<Candidate>>>, Option<Weak<Entrance>>),
+        (recovery, listener): (Option<Recovery<Box<Candidate>>>, Option<Weak<ListenerState>>),
     ) -> Result<Self, QosError> {
         let peer = socket.peer_addr().map_err(QosError::system("the socket is not connected"))?;
         let overflowed = socket.prepare()?;
@@ -154,7 +154,7 @@ impl QosUdpSocket {
         let shares =
             (options.reserver(TransportProtocol::Udp, [local, peer]), options.allocator(kind, [local, peer]));
         let errors = Errors::of(&socket).map_err(QosError::system("cannot enable the error queue"))?;
-        let reader = DatagramReader::new(&socket, peer, entrance.is_some(), overflowed);
+        let reader = DatagramReader::new(&socket, peer, listener.is_some(), overflowed);
         let inner = Arc::new(Inner {
             socket,
             errors,
@@ -167,7 +167,7 @@ impl QosUdpSocket {
             patience: Patience::default(),
             early: Mutex::default(),
             has_early: AtomicBool::new(false),
-            entrance,
+            listener,
             is_replaced: AtomicBool::new(false),
             is_held: AtomicBool::new(false),
             fault: AtomicI32::new(0),
@@ -204,7 +204,7 @@ impl QosUdpSocket {
     ///
     /// # Errors
     /// As [`UdpSocket::recv`]; [`QosError::Silent`] when nothing has arrived from the peer, which is a QoS socket, for the specification's
-    /// `recovery` time, or for 30 s if it gives none, and at least until the event [`Event::Lost`]. If it sends again, calls work again.
+    /// `recovery` time, or for 30 s if it gives none, and at least until the event [`SessionEvent::Lost`]. If it sends again, calls work again.
     pub fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
         Ok(self.0.recv(buffer)?.0)
     }
@@ -326,19 +326,19 @@ impl Inner {
     }
 
     /// Ends the connection in favour of another one from the same address, whose listener gets its received datagrams.
-    fn retire(&self, entrance: &Entrance) {
+    fn retire(&self, listener: &ListenerState) {
         if self.is_replaced.swap(true, Ordering::Relaxed) {
             return;
         }
         // The listener of frames receives them again before this socket receives no more.
-        entrance.release(self.peer);
+        listener.release(self.peer);
         // Connected to itself, it receives nothing more from there.
         let moved = self.socket.let_go();
-        entrance.take_strangers(self, self.remaining());
+        listener.take_strangers(self, self.remaining());
         let ended = self.socket.end_waits();
         debug_assert!(moved.is_ok() && ended.is_ok(), "{moved:?} {ended:?}");
         let cause = Cause::Failed(QosError::Replaced.to_string());
-        self.connection.tell([Event::GaveUp { after: Duration::ZERO, cause }]);
+        self.connection.tell([SessionEvent::GaveUp { after: Duration::ZERO, cause }]);
     }
 
     /// # Errors
@@ -350,8 +350,8 @@ impl Inner {
     fn keep(self: &Arc<Self>) -> Result<(), QosError> {
         // Earlier events are delivered at once.
         self.act(|session, out, inbound| session.advance(now(), out, inbound));
-        self.connection.keep(Arc::downgrade(self) as Weak<dyn KeptConnection>)?;
-        self.connection.begin_allocation(Arc::downgrade(self) as Weak<dyn FlowHolder>)
+        self.connection.keep(Arc::downgrade(self) as Weak<dyn ServedConnection>)?;
+        self.connection.begin_allocation(Arc::downgrade(self) as Weak<dyn FlowHandler>)
     }
 }
 
@@ -385,17 +385,17 @@ impl SharedCalls for Inner {
 
     /// Closes the socket, so that its port is free when the drop of the last handle returns.
     fn on_last_handle(&self) {
-        if let Some(entrance) = self.entrance.as_ref().and_then(Weak::upgrade)
+        if let Some(listener) = self.listener.as_ref().and_then(Weak::upgrade)
             && !self.is_replaced.load(Ordering::Relaxed)
         {
-            entrance.release(self.peer);
+            listener.release(self.peer);
         }
         // Without room for another descriptor, the thread that serves connections closes it, after microseconds.
         let _later = self.socket.vacate();
     }
 }
 
-impl FlowHolder for Inner {
+impl FlowHandler for Inner {
     fn on_notice(&self, notice: FlowNotice) {
         if let Some(allocator) = &self.connection.allocator {
             self.act(allocator.change(notice));
@@ -411,7 +411,7 @@ impl FlowHolder for Inner {
     }
 }
 
-impl KeptConnection for Inner {
+impl ServedConnection for Inner {
     fn call_handler(&self) {
         self.connection.call_handler();
     }

@@ -8,7 +8,7 @@ use crate::error::QosError;
 use crate::patience::Until;
 use crate::signals;
 use cutline_direct::DirectInbox;
-use cutline_signal::session::{Cause, Direction, Event, Participation, Purpose};
+use cutline_signal::session::{Cause, Direction, Participation, Purpose, SessionEvent};
 use cutline_sys::datagrams::Wait;
 use cutline_sys::lock;
 use cutline_sys::now;
@@ -130,7 +130,7 @@ impl Inner {
                 continue;
             }
             let may_end =
-                waits && (self.recovery.is_some() || self.entrance.is_some() || self.is_watching_silence());
+                waits && (self.recovery.is_some() || self.listener.is_some() || self.is_watching_silence());
             match self.fill(reader, if may_end { Wait::No } else { Wait::ForOne }) {
                 Ok(Filled::End) => {
                     self.check_place()?;
@@ -181,7 +181,7 @@ impl Inner {
         let is_over = self.is_watching_silence() && silence >= longest.max(self.longest_silence);
         let before = self.silence.swap(if is_over { silence.as_nanos() } else { 0 }, Ordering::Relaxed);
         if is_over && before == 0 {
-            self.connection.tell([Event::GaveUp { after: silence, cause: Cause::Silence(silence) }]);
+            self.connection.tell([SessionEvent::GaveUp { after: silence, cause: Cause::Silence(silence) }]);
         }
     }
 
@@ -331,9 +331,9 @@ impl Inner {
     /// Gives datagrams of other sessions to the listener. Those from the peer's address come to this socket because it is
     /// connected to that address. When another session has been agreed on there, this one is over.
     fn pass_on(&self, strangers: Vec<Stranger>) {
-        let entrance = self.entrance.as_ref().and_then(Weak::upgrade).filter(|_| !strangers.is_empty());
-        if let Some(entrance) = entrance.filter(|entrance| entrance.take_strangers(self, strangers)) {
-            self.retire(&entrance);
+        let listener = self.listener.as_ref().and_then(Weak::upgrade).filter(|_| !strangers.is_empty());
+        if let Some(listener) = listener.filter(|listener| listener.take_strangers(self, strangers)) {
+            self.retire(&listener);
         }
     }
 

@@ -12,7 +12,7 @@ use crate::recovery::{Candidate, Reconnect};
 use crate::session::Role;
 use crate::settings::Settings;
 use cutline_signal::negotiation::Carrier;
-use cutline_signal::session::{Cause, Event, Participation};
+use cutline_signal::session::{Cause, Participation, SessionEvent};
 use cutline_sys::datagrams::Wait;
 use cutline_sys::now;
 use cutline_translate::Protocol;
@@ -145,7 +145,7 @@ impl Reconnect for Inner {
         Ok(())
     }
 
-    fn tell(&self, event: Event) {
+    fn tell(&self, event: SessionEvent) {
         self.connection.tell([event]);
     }
 }

@@ -52,10 +52,13 @@ fn connect(listener: &QosUdpListener, options: &QosOptions) -> [QosUdpSocket; 2]
 }
 
 /// Waits for an event of the connection's life.
-fn next(socket: &QosUdpSocket) -> Event {
+fn next(socket: &QosUdpSocket) -> SessionEvent {
     loop {
         let event = socket.wait_for_event(ms(60_000)).expect("an event in time");
-        if matches!(event, Event::Lost { .. } | Event::Recovered { .. } | Event::GaveUp { .. }) {
+        if matches!(
+            event,
+            SessionEvent::Lost { .. } | SessionEvent::Recovered { .. } | SessionEvent::GaveUp { .. }
+        ) {
             return event;
         }
     }
@@ -79,18 +82,20 @@ fn an_end_that_has_vanished_is_an_event_in_bounded_time_without_any_specificatio
     }
     // Events that are late would come in this time.
     thread::sleep(ms(100));
-    assert!(ours.events().all(|event| matches!(event, Event::Agreed(_))), "nothing is lost before");
+    assert!(ours.events().all(|event| matches!(event, SessionEvent::Agreed(_))), "nothing is lost before");
     // It goes to a port without a listener, where none is needed.
     let begin = now();
     let away = UdpSocket::bind("127.0.0.1:0").unwrap();
     rustix::net::connect(&theirs.0.socket, &away.local_addr().unwrap()).unwrap();
-    let Event::Lost { cause: Cause::Silence(silence), sent, reported } = next(&ours) else { panic!("lost") };
+    let SessionEvent::Lost { cause: Cause::Silence(silence), sent, reported } = next(&ours) else {
+        panic!("lost")
+    };
     let took = now().saturating_since(begin);
     assert!(silence >= Duration::from_secs(1) && took < Duration::from_secs(60), "{silence}, {took}");
     assert_eq!((sent, reported), (3, 3));
     // It comes back.
     rustix::net::connect(&theirs.0.socket, &ours.local_addr().map(at_loopback).unwrap()).unwrap();
-    let Event::Recovered { after, is_new: false } = next(&ours) else { panic!("it is heard again") };
+    let SessionEvent::Recovered { after, is_new: false } = next(&ours) else { panic!("it is heard again") };
     assert!(after >= silence && after < Duration::from_secs(60), "{after}");
     ours.send(b"two").unwrap();
     assert_eq!(theirs.recv(&mut [0; 9]).unwrap(), 3);
@@ -118,7 +123,7 @@ fn an_end_that_is_gone_is_connected_to_again_when_somebody_listens() {
         thread::sleep(ms(50));
         // The kernel reports that there is no longer a listener.
         drop((first, theirs));
-        let Event::Lost { cause, sent: 5, reported: 5 } = next(&ours) else { panic!("lost") };
+        let SessionEvent::Lost { cause, sent: 5, reported: 5 } = next(&ours) else { panic!("lost") };
         assert!(cause.to_string().contains("refused"), "{cause}");
         let mut buffer = [0; 9];
         assert_eq!(ours.recv(&mut buffer).unwrap(), 4, "what came before comes first");
@@ -143,7 +148,7 @@ fn an_end_that_is_gone_is_connected_to_again_when_somebody_listens() {
             next_end.send(b"answer").unwrap();
             sends.join().unwrap();
             assert_eq!(&receives.join().unwrap()[..6], b"answer");
-            let Event::Recovered { after, is_new: true } = next(&ours) else { panic!("made again") };
+            let SessionEvent::Recovered { after, is_new: true } = next(&ours) else { panic!("made again") };
             assert!(after >= Duration::from_millis(200) && after < Duration::from_secs(60), "{after}");
             let mib = ours.mib();
             assert_eq!((mib.feedback.reconnections, mib.send.sent.messages), (1, 1));
@@ -182,11 +187,11 @@ fn an_end_that_stays_away_is_given_up_in_bounded_time() {
     ours.set_nonblocking(true).unwrap();
     drop((first, theirs));
     let begin = now();
-    assert!(matches!(next(&ours), Event::Lost { .. }));
+    assert!(matches!(next(&ours), SessionEvent::Lost { .. }));
     assert!(is_loss(&ours.send(b"one").unwrap_err()));
     assert_eq!(ours.send(b"two").unwrap_err().kind(), io::ErrorKind::WouldBlock);
     assert!(ours.is_reconnecting());
-    let Event::GaveUp { after, cause } = next(&ours) else { panic!("given up") };
+    let SessionEvent::GaveUp { after, cause } = next(&ours) else { panic!("given up") };
     let took = now().saturating_since(begin);
     assert!(after >= Duration::from_millis(700) && took < Duration::from_secs(60), "{after}, {took}");
     let text = format!("the connection was lost and could not be made again in {after}: {cause}");

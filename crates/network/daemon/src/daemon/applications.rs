@@ -4,11 +4,13 @@ use super::TURN;
 use super::node::Node;
 use crate::clients::Clients;
 use crate::convert::{address, of_flow, reason, sender, session};
-use crate::requests::{Announced, Ask, ClientId, RequestId, Requests, Shaped, Wanted};
+use crate::requests::{
+    ApplicationRequest, ClientId, LocalRequest, ReceiverRequest, RequestId, Requests, SenderRequest,
+};
 use cutline_provision::protocol::{Reply, Request, Senders};
 use cutline_provision::{Refusal, RefusalReason};
 use cutline_rsvp::admission::ReservationHandle;
-use cutline_rsvp::engine::{CallError, Event, InterfaceId, LocalSender};
+use cutline_rsvp::engine::{CallError, InterfaceId, LocalSender, RsvpEvent};
 use cutline_rsvp::intserv::{Adspec, Tspec};
 use cutline_rsvp::object::{Sender, Session, Style};
 use cutline_sys::now;
@@ -68,8 +70,13 @@ impl Applications {
             }
             Request::Announce { id, flow, bucket } => {
                 let (session, sender) = of_flow(&flow);
-                let ask = Ask::Announce(Announced { session, sender, tspec: bucket.into(), route: None });
-                (id, self.begin(node, (client, id), ask, &bucket.into()))
+                let request = ApplicationRequest::Announce(SenderRequest {
+                    session,
+                    sender,
+                    tspec: bucket.into(),
+                    route: None,
+                });
+                (id, self.begin(node, (client, id), request, &bucket.into()))
             }
             Request::Reserve { id, transport, destination, senders, bucket, confirm } => {
                 let (style, senders) = match senders {
@@ -79,12 +86,13 @@ impl Applications {
                 };
                 let (session, tspec) = (session(transport, destination), bucket.into());
                 let senders = senders.into_iter().map(sender).collect();
-                let ask = Ask::Reserve(Wanted { session, style, senders, tspec, confirm });
-                (id, self.begin(node, (client, id), ask, &tspec))
+                let request =
+                    ApplicationRequest::Reserve(ReceiverRequest { session, style, senders, tspec, confirm });
+                (id, self.begin(node, (client, id), request, &tspec))
             }
             Request::Shape { id, flow, bucket } => {
-                let ask = Ask::Shape(Shaped { flow, bucket, place: None });
-                (id, self.begin(node, (client, id), ask, &bucket.into()))
+                let request = ApplicationRequest::Shape(LocalRequest { flow, bucket, place: None });
+                (id, self.begin(node, (client, id), request, &bucket.into()))
             }
         };
         match outcome {
@@ -97,11 +105,17 @@ impl Applications {
     }
 
     /// Takes a request up, if it is sound.
-    fn begin(&mut self, node: &mut Node, request: RequestId, ask: Ask, tspec: &Tspec) -> Result<(), Refusal> {
-        let (field, address) = match &ask {
-            Ask::Announce(announced) => ("flow.source", announced.sender.address),
-            Ask::Shape(shaped) => ("flow.source", shaped.flow.source.ip()),
-            Ask::Reserve(wanted) => ("destination", wanted.session.destination),
+    fn begin(
+        &mut self,
+        node: &mut Node,
+        id: RequestId,
+        request: ApplicationRequest,
+        tspec: &Tspec,
+    ) -> Result<(), Refusal> {
+        let (field, address) = match &request {
+            ApplicationRequest::Announce(announced) => ("flow.source", announced.sender.address),
+            ApplicationRequest::Shape(shaped) => ("flow.source", shaped.flow.source.ip()),
+            ApplicationRequest::Reserve(receiver) => ("destination", receiver.session.destination),
         };
         // Other hosts make requests for their own traffic.
         let is_group = field == "destination" && address.is_multicast();
@@ -111,20 +125,20 @@ impl Applications {
             return Err(Refusal::new(RefusalReason::Invalid(why)));
         }
         tspec.validate().map_err(|error| Refusal::new(RefusalReason::Invalid(error.to_string())))?;
-        self.requests.add(request, ask)
+        self.requests.add(id, request)
     }
 
     /// Starts a request.
     fn start(&mut self, node: &mut Node, request: RequestId) {
         let session = match self.requests.get_mut(request) {
-            Some(Ask::Announce(_)) => return self.announce(node, request, true),
-            Some(Ask::Shape(_)) => return self.shape(node, request, true),
-            Some(Ask::Reserve(wanted)) => wanted.session,
+            Some(ApplicationRequest::Announce(_)) => return self.announce(node, request, true),
+            Some(ApplicationRequest::Shape(_)) => return self.shape(node, request, true),
+            Some(ApplicationRequest::Reserve(receiver)) => receiver.session,
             None => return,
         };
-        let Some(Ask::Reserve(wanted)) = self.requests.get_mut(request) else { return };
+        let Some(ApplicationRequest::Reserve(receiver)) = self.requests.get_mut(request) else { return };
         let (client, id) = request;
-        for sender in &wanted.senders {
+        for sender in &receiver.senders {
             // Those that come later are events.
             if let Some((tspec, adspec)) = node.engine.path(session, *sender) {
                 self.clients.send(client, &sender_reply(id, sender, &tspec, adspec.as_ref()));
@@ -148,8 +162,8 @@ impl Applications {
 
     /// Makes the reservation of a session for the requests of all applications.
     fn reserve(&self, node: &mut Node, session: Session) -> Result<(), CallError> {
-        if let Some((wanted, flowspecs)) = self.requests.merged(session) {
-            return node.engine.reserve_each(now(), session, wanted, flowspecs);
+        if let Some((merged, flowspecs)) = self.requests.merged(session) {
+            return node.engine.reserve_each(now(), session, merged, flowspecs);
         }
         node.engine.release_reservation(now(), session);
         node.engine.watch(now(), session, false)
@@ -157,7 +171,7 @@ impl Applications {
 
     /// Announces a flow by the route that it takes now, unless it is announced so already.
     pub fn announce(&mut self, node: &mut Node, request: RequestId, is_first: bool) {
-        let Some(Ask::Announce(announced)) = self.requests.get_mut(request) else { return };
+        let Some(ApplicationRequest::Announce(announced)) = self.requests.get_mut(request) else { return };
         let Session { destination, protocol, port } = announced.session;
         let ends = (address(&announced.sender), SocketAddr::new(destination, port));
         let route = node.next_hop(ends, protocol);
@@ -165,7 +179,7 @@ impl Applications {
             return;
         }
         let was_there = std::mem::replace(&mut announced.route, route).is_some();
-        let Announced { session, sender, tspec, .. } = *announced;
+        let SenderRequest { session, sender, tspec, .. } = *announced;
         let Some((interface, next_hop)) = route else {
             if was_there {
                 node.engine.end_path(now(), session, sender);
@@ -180,8 +194,8 @@ impl Applications {
 
     /// Installs a class at the interface that a flow takes now, unless it is installed already.
     pub fn shape(&mut self, node: &mut Node, request: RequestId, is_first: bool) {
-        let Some(Ask::Shape(shaped)) = self.requests.get_mut(request) else { return };
-        let Shaped { flow, bucket: wanted, place } = *shaped;
+        let Some(ApplicationRequest::Shape(shaped)) = self.requests.get_mut(request) else { return };
+        let LocalRequest { flow, bucket, place } = *shaped;
         let next = node.next_hop((flow.source, flow.destination), flow.transport.number());
         let interface = next.map(|(interface, _)| interface);
         if !is_first && interface.is_some() && interface == place.map(|(interface, _)| interface) {
@@ -192,16 +206,16 @@ impl Applications {
             node.release(interface, handle);
         }
         let outcome = match interface {
-            Some(interface) => node.install_local(interface, &flow, &wanted.into()),
+            Some(interface) => node.install_local(interface, &flow, &bucket.into()),
             None => Err(Refusal::new(RefusalReason::NoPath)),
         };
         match outcome {
             Ok(place) => {
-                if let Some(Ask::Shape(shaped)) = self.requests.get_mut(request) {
+                if let Some(ApplicationRequest::Shape(shaped)) = self.requests.get_mut(request) {
                     shaped.place = Some(place);
                 }
                 let (client, id) = request;
-                self.clients.send(client, &Reply::Reserved { id, bucket: Some(wanted) });
+                self.clients.send(client, &Reply::Reserved { id, bucket: Some(bucket) });
             }
             Err(refusal) => self.fail(request, refusal),
         }
@@ -209,11 +223,11 @@ impl Applications {
 
     /// Ends the requests of this host whose installed reservations were lost. The others are ended in the network.
     pub fn class_lost(&mut self, node: &mut Node, interface: InterfaceId, handle: ReservationHandle) {
-        let is_its = |shaped: &Shaped| shaped.place == Some((interface, handle));
+        let is_its = |shaped: &LocalRequest| shaped.place == Some((interface, handle));
         let local = self.requests.shaped().find(|(_, shaped)| is_its(shaped)).map(|(request, _)| request);
         let Some(request) = local else { return node.revoke(handle) };
         node.release(interface, handle);
-        if let Some(Ask::Shape(shaped)) = self.requests.get_mut(request) {
+        if let Some(ApplicationRequest::Shape(shaped)) = self.requests.get_mut(request) {
             shaped.place = None;
         }
         let refusal = Refusal { node: node.address_of(interface), ..Refusal::new(RefusalReason::Conflict) };
@@ -223,17 +237,17 @@ impl Applications {
     /// Ends a request.
     fn withdraw(&mut self, node: &mut Node, request: RequestId) {
         match self.requests.remove(request) {
-            Some(Ask::Announce(announced)) => {
+            Some(ApplicationRequest::Announce(announced)) => {
                 node.engine.end_path(now(), announced.session, announced.sender);
             }
-            Some(Ask::Reserve(wanted)) => {
+            Some(ApplicationRequest::Reserve(receiver)) => {
                 // The reservations of others of the session were allowed before.
-                let _allowed = self.reserve(node, wanted.session);
+                let _allowed = self.reserve(node, receiver.session);
             }
-            Some(Ask::Shape(Shaped { place: Some((interface, handle)), .. })) => {
+            Some(ApplicationRequest::Shape(LocalRequest { place: Some((interface, handle)), .. })) => {
                 node.release(interface, handle);
             }
-            Some(Ask::Shape(_)) | None => {}
+            Some(ApplicationRequest::Shape(_)) | None => {}
         }
         self.settle(node);
     }
@@ -266,27 +280,29 @@ impl Applications {
     }
 
     /// Delivers an event to the applications that it is about.
-    fn deliver(&mut self, event: Event, node: &Node) {
+    fn deliver(&mut self, event: RsvpEvent, node: &Node) {
         match event {
-            Event::Path { session, sender, tspec, adspec } => {
+            RsvpEvent::Path { session, sender, tspec, adspec } => {
                 for (client, id) in self.requests.reservers(session, &[sender]) {
                     self.clients.send(client, &sender_reply(id, &sender, &tspec, adspec.as_ref()));
                 }
             }
-            Event::PathEnded { session, sender } => {
+            RsvpEvent::PathEnded { session, sender } => {
                 for (client, id) in self.requests.reservers(session, &[sender]) {
                     self.clients.send(client, &Reply::SenderGone { id, sender: address(&sender) });
                 }
             }
-            Event::Reserved { session, senders, flowspec, .. } => {
+            RsvpEvent::Reserved { session, senders, flowspec, .. } => {
                 for request in self.requests.announcers(session, &senders) {
-                    let Some(Ask::Announce(announced)) = self.requests.get_mut(request) else { continue };
+                    let Some(ApplicationRequest::Announce(announced)) = self.requests.get_mut(request) else {
+                        continue;
+                    };
                     let announced = announced.tspec;
                     let installed = flowspec.map(|flowspec| flowspec.tspec().installed(&announced).traffic());
                     self.clients.send(request.0, &Reply::Reserved { id: request.1, bucket: installed });
                 }
             }
-            Event::PathError { session, error, sender } => {
+            RsvpEvent::PathError { session, error, sender } => {
                 let refusal =
                     Refusal { node: Some(error.node), ..Refusal::new(reason(error.code, error.value)) };
                 for (client, id) in self.requests.announcers(session, &[sender]) {
@@ -294,7 +310,7 @@ impl Applications {
                         .send(client, &Reply::Failed { id, refusal: refusal.clone(), in_place: false });
                 }
             }
-            Event::ResvError { session, error, flowspec, senders, .. } => {
+            RsvpEvent::ResvError { session, error, flowspec, senders, .. } => {
                 let asked = flowspec.map(|flowspec| *flowspec.tspec());
                 let refusal = node.refusal(session, &error, &senders, asked);
                 for (client, id) in self.requests.reservers(session, &senders) {
@@ -302,7 +318,7 @@ impl Applications {
                     self.clients.send(client, &Reply::Failed { id, refusal: refusal.clone(), in_place });
                 }
             }
-            Event::Confirmed { session, node, senders, .. } => {
+            RsvpEvent::Confirmed { session, node, senders, .. } => {
                 for (client, id) in self.requests.reservers(session, &senders) {
                     self.clients.send(client, &Reply::Confirmed { id, node });
                 }

@@ -15,7 +15,7 @@ mod topology;
 use crate::clients::MOST_REQUESTS;
 use crate::config::{DaemonConfig, InstallerKind, InterfaceSpec};
 use crate::error::DaemonError;
-use crate::installers::Given;
+use crate::installers::CustomInstallers;
 use applications::Applications;
 use cutline_manager_service::ManagerService;
 use cutline_monitor::MonitoredHost;
@@ -70,7 +70,7 @@ impl Daemon {
     /// # Errors
     /// When something is not available. Nothing is left installed then.
     pub fn open(config: DaemonConfig) -> Result<Self, DaemonError> {
-        Self::open_with(config, Given::new())
+        Self::open_with(config, CustomInstallers::new())
     }
 
     /// Opens the agent with installers for the interfaces of these names, instead of those in the file. Nothing else is
@@ -78,7 +78,7 @@ impl Daemon {
     ///
     /// # Errors
     /// As [`Daemon::open`].
-    pub fn open_with(config: DaemonConfig, given: Given) -> Result<Self, DaemonError> {
+    pub fn open_with(config: DaemonConfig, custom: CustomInstallers) -> Result<Self, DaemonError> {
         let socket = SocketFile::bind(&config.socket)?;
         if let Some(group) = config.group {
             socket.set_owner(None, Some(group))?;
@@ -88,7 +88,7 @@ impl Daemon {
             .set_nonblocking(true)
             .map_err(|error| SysError::new("the socket cannot be set not to wait", error))?;
         Ok(Self {
-            node: Node::open(config, given)?,
+            node: Node::open(config, custom)?,
             applications: Applications::new(CLIENTS),
             stale: VecDeque::new(),
             file: None,

@@ -1,14 +1,14 @@
 //! This host in the protocol: the engine, and the sockets, routes, interfaces and installers that it works with.
 
+use crate::cache::ThrottledCache;
 use crate::config::{DaemonConfig, InterfaceSpec};
 use crate::convert::{of_flow, reason};
 use crate::error::DaemonError;
 use crate::installer::ReservedCount;
-use crate::installers::{Given, Installers};
+use crate::installers::{CustomInstallers, Installers};
 use crate::interfaces::Interfaces;
 use crate::network::Network;
 use crate::routes::Routes;
-use crate::sparing::Sparing;
 use cutline_flow::FlowSelector;
 use cutline_manager_service::ReservedRates;
 use cutline_netlink::{NetworkChanges, Touched, TrafficMonitor};
@@ -16,7 +16,7 @@ use cutline_provision::status::{InterfaceStatus, MessageCount, ProtocolCounters}
 use cutline_provision::{Refusal, RefusalReason};
 use cutline_rsvp::admission::{self, AdmissionError, ReservationHandle};
 use cutline_rsvp::engine::{
-    Control, Engine, EngineOutput, EngineStart, Event, InterfaceId, Police, ReservedFlow, RouteKey,
+    Control, Engine, EngineOutput, EngineStart, InterfaceId, Police, ReservedFlow, RouteKey, RsvpEvent,
 };
 use cutline_rsvp::intserv::Tspec;
 use cutline_rsvp::object::{ErrorSpec, Sender, Session, Style};
@@ -45,7 +45,7 @@ pub struct Node {
     of_one_flow: BTreeMap<(InterfaceId, ReservationHandle), (FlowSelector, Rate)>,
     /// Number of changes of `of_one_flow`.
     pub changed_flows: u64,
-    counted: Sparing<BTreeMap<InterfaceId, ReservedCount>>,
+    counted: ThrottledCache<BTreeMap<InterfaceId, ReservedCount>>,
     /// Lines for the log.
     pub notices: Vec<String>,
 }
@@ -55,7 +55,7 @@ impl Node {
     ///
     /// # Errors
     /// When something is not available. Nothing is left installed then.
-    pub fn open(config: DaemonConfig, given: Given) -> Result<Self, DaemonError> {
+    pub fn open(config: DaemonConfig, custom: CustomInstallers) -> Result<Self, DaemonError> {
         let kinds: Vec<_> = config.interfaces.iter().map(|spec| (spec.version, spec.encapsulation)).collect();
         let network = Network::open(&kinds)?;
         let notices = network.small_buffers().collect();
@@ -65,11 +65,11 @@ impl Node {
             routes: Routes::open(config.route_mark)?,
             traffic: TrafficMonitor::open()?,
             interfaces: Interfaces::new(config.interfaces.len()),
-            installers: Installers::new(given),
+            installers: Installers::new(custom),
             not_installed: 0,
             of_one_flow: BTreeMap::new(),
             changed_flows: 0,
-            counted: Sparing::default(),
+            counted: ThrottledCache::default(),
             notices,
             config,
         };
@@ -100,7 +100,7 @@ impl Node {
 
     /// Carries out the engine's outputs until one of them is an event for applications, and returns that event; `None` when no output
     /// is left.
-    pub fn next_event(&mut self) -> Option<Event> {
+    pub fn next_event(&mut self) -> Option<RsvpEvent> {
         while let Some(output) = self.engine.poll() {
             match output {
                 EngineOutput::Send(datagram) => {

@@ -3,7 +3,7 @@
 use super::{Daemon, TURN};
 use crate::clients::{SLICE, StatusPart, StatusProgress};
 use crate::convert::address;
-use crate::requests::{ClientId, Shaped};
+use crate::requests::{ClientId, LocalRequest};
 use cutline_monitor::ReservationState;
 use cutline_provision::protocol::Reply;
 use cutline_provision::status::{LocalStatus, ReservationStatus, SenderStatus, SessionStatus, Status};
@@ -136,7 +136,7 @@ impl Daemon {
         }
     }
 
-    fn local_status(&self, shaped: &Shaped) -> LocalStatus {
+    fn local_status(&self, shaped: &LocalRequest) -> LocalStatus {
         LocalStatus {
             flow: shaped.flow,
             bucket: shaped.bucket,

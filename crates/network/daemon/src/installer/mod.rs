@@ -16,7 +16,7 @@ pub use router::RouterClass;
 pub use traffic_control::TrafficControl;
 
 use cutline_netlink::Error;
-use cutline_router_service::AskError;
+use cutline_router_service::RouterClientError;
 use cutline_rsvp::admission::ReservationHandle;
 use cutline_rsvp::engine::Control;
 use cutline_units::Instant;
@@ -84,7 +84,7 @@ pub enum InstallError {
     Netlink(#[from] Error),
     /// The userspace router refuses, or does not answer.
     #[error(transparent)]
-    Router(#[from] AskError),
+    Router(#[from] RouterClientError),
     /// The reservation, or its interface, is not known.
     #[error("nothing is installed under this number")]
     Unknown,

@@ -16,7 +16,7 @@
 
 use super::{InstallError, Installer, ReservedCount};
 use cutline_flow::{FlowSelector, TrafficSpec};
-use cutline_router_service::{AskError, AskProblem, ReservationClient, RouterDirection};
+use cutline_router_service::{ReservationClient, RouterClientError, RouterClientErrorKind, RouterDirection};
 use cutline_rsvp::admission::ReservationHandle;
 use cutline_rsvp::engine::{Control, InterfaceId, ReservedFlow};
 use cutline_sys::now;
@@ -48,7 +48,7 @@ pub struct RouterClass {
     ways: BTreeMap<InterfaceId, RouterDirection>,
     connection: Connection,
     /// Reservations that the router should have.
-    wanted: BTreeMap<ReservationHandle, Wanted>,
+    desired: BTreeMap<ReservationHandle, DesiredReservation>,
     /// Reservations that the router does not have yet.
     pending: BTreeSet<ReservationHandle>,
 }
@@ -61,7 +61,7 @@ enum Connection {
 
 /// A reservation. It has no filter only for as long as another one is on its way.
 #[derive(Clone, Debug)]
-struct Wanted {
+struct DesiredReservation {
     way: RouterDirection,
     bucket: TrafficSpec,
     filters: Vec<FlowSelector>,
@@ -76,7 +76,7 @@ impl RouterClass {
             path,
             ways: BTreeMap::new(),
             connection: away,
-            wanted: BTreeMap::new(),
+            desired: BTreeMap::new(),
             pending: BTreeSet::new(),
         };
         this.connect(now());
@@ -100,15 +100,15 @@ impl RouterClass {
         match answered {
             Ok(client) => {
                 self.connection = Connection::Up { client, since: at, next_look: at + LOOK };
-                self.pending = self.wanted.keys().copied().collect();
+                self.pending = self.desired.keys().copied().collect();
             }
             Err(error) => self.lose(&error, (pause + pause).min(LONGEST_PAUSE)),
         }
     }
 
     /// Closes the connection.
-    fn lose(&mut self, error: &AskError, pause: Duration) {
-        let is_silent = matches!(&error.why, AskProblem::Io(io)
+    fn lose(&mut self, error: &RouterClientError, pause: Duration) {
+        let is_silent = matches!(&error.kind, RouterClientErrorKind::Io(io)
             if matches!(io.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut));
         let next = now() + if is_silent { SILENT_PAUSE } else { pause };
         self.connection = Connection::Away { why: error.to_string(), next, pause };
@@ -117,8 +117,8 @@ impl RouterClass {
     /// Returns the router's answer to a request. `None` if it is not, or has gone.
     fn ask(
         &mut self,
-        request: impl FnOnce(&mut ReservationClient) -> Result<(), AskError>,
-    ) -> Option<Result<(), AskError>> {
+        request: impl FnOnce(&mut ReservationClient) -> Result<(), RouterClientError>,
+    ) -> Option<Result<(), RouterClientError>> {
         let Connection::Up { client, .. } = &mut self.connection else { return None };
         match request(client) {
             Err(error) if !error.is_refusal() => {
@@ -136,19 +136,24 @@ impl RouterClass {
 
     fn add(&mut self, flow: &ReservedFlow) -> Result<(), InstallError> {
         let way = *self.ways.get(&flow.interface).ok_or(InstallError::Unknown)?;
-        let wanted = Wanted { way, bucket: flow.tspec.traffic().installable(), filters: flow.selectors() };
-        match self.reserve(flow.handle, &wanted) {
+        let desired =
+            DesiredReservation { way, bucket: flow.tspec.traffic().installable(), filters: flow.selectors() };
+        match self.reserve(flow.handle, &desired) {
             Some(Ok(())) => {}
             Some(Err(_)) if self.is_settling(now()) => drop(self.pending.insert(flow.handle)),
             Some(Err(error)) => return Err(error.into()),
             None => return Err(InstallError::Other(self.problem().unwrap_or_default())),
         }
-        self.wanted.insert(flow.handle, wanted);
+        self.desired.insert(flow.handle, desired);
         Ok(())
     }
 
-    fn reserve(&mut self, handle: ReservationHandle, wanted: &Wanted) -> Option<Result<(), AskError>> {
-        let Wanted { way, bucket, filters } = wanted;
+    fn reserve(
+        &mut self,
+        handle: ReservationHandle,
+        desired: &DesiredReservation,
+    ) -> Option<Result<(), RouterClientError>> {
+        let DesiredReservation { way, bucket, filters } = desired;
         let outcome = self.ask(|client| client.reserve(*way, handle.0, *bucket, filters))?;
         if outcome.is_err() {
             // A router that was busy may carry it out after all. Then it comes before this.
@@ -161,16 +166,16 @@ impl RouterClass {
     fn change(
         &mut self,
         handle: ReservationHandle,
-        change: impl FnOnce(&mut Wanted) -> Result<(), InstallError>,
-        request: impl FnOnce(&mut ReservationClient, &Wanted) -> Result<(), AskError>,
+        change: impl FnOnce(&mut DesiredReservation) -> Result<(), InstallError>,
+        request: impl FnOnce(&mut ReservationClient, &DesiredReservation) -> Result<(), RouterClientError>,
     ) -> Result<(), InstallError> {
-        let wanted = self.wanted.get_mut(&handle).ok_or(InstallError::Unknown)?;
-        change(wanted)?;
-        let wanted = wanted.clone();
+        let desired = self.desired.get_mut(&handle).ok_or(InstallError::Unknown)?;
+        change(desired)?;
+        let desired = desired.clone();
         if self.pending.contains(&handle) {
             return Ok(());
         }
-        match self.ask(|client| request(client, &wanted)) {
+        match self.ask(|client| request(client, &desired)) {
             Some(Err(error)) => Err(error.into()),
             // A router that has gone gets it when it is there again.
             Some(Ok(())) | None => Ok(()),
@@ -179,11 +184,11 @@ impl RouterClass {
 
     fn release(&mut self, handle: ReservationHandle) -> Result<(), InstallError> {
         // One that could not be installed is deleted, too.
-        let Some(wanted) = self.wanted.remove(&handle) else { return Ok(()) };
+        let Some(desired) = self.desired.remove(&handle) else { return Ok(()) };
         if self.pending.remove(&handle) {
             return Ok(());
         }
-        match self.ask(|client| client.release(wanted.way, handle.0)) {
+        match self.ask(|client| client.release(desired.way, handle.0)) {
             Some(Err(error)) => Err(error.into()),
             Some(Ok(())) | None => Ok(()),
         }
@@ -193,7 +198,8 @@ impl RouterClass {
     fn reserve_again(&mut self) -> Vec<(ReservationHandle, InstallError)> {
         let (until, mut refused) = (now() + TURN, Vec::new());
         for handle in self.pending.clone() {
-            let Some(wanted) = self.wanted.get(&handle).filter(|wanted| !wanted.filters.is_empty()).cloned()
+            let Some(desired) =
+                self.desired.get(&handle).filter(|desired| !desired.filters.is_empty()).cloned()
             else {
                 continue;
             };
@@ -201,12 +207,12 @@ impl RouterClass {
             if at >= until {
                 break;
             }
-            match self.reserve(handle, &wanted) {
+            match self.reserve(handle, &desired) {
                 Some(Ok(())) => drop(self.pending.remove(&handle)),
                 Some(Err(_)) if self.is_settling(at) => {}
                 Some(Err(error)) => {
                     self.pending.remove(&handle);
-                    self.wanted.remove(&handle);
+                    self.desired.remove(&handle);
                     refused.push((handle, error.into()));
                 }
                 None => break,
@@ -222,29 +228,31 @@ impl Installer for RouterClass {
             Control::Add(flow) => self.add(flow),
             Control::Modify(flow) => {
                 let (number, bucket) = (flow.handle.0, flow.tspec.traffic().installable());
-                let store = |wanted: &mut Wanted| {
-                    wanted.bucket = bucket;
+                let store = |desired: &mut DesiredReservation| {
+                    desired.bucket = bucket;
                     Ok(())
                 };
-                self.change(flow.handle, store, |client, wanted| client.change(wanted.way, number, bucket))
+                self.change(flow.handle, store, |client, desired| client.change(desired.way, number, bucket))
             }
             Control::AddFilter { handle, session, sender, .. } => {
                 let filter = session.selector(Some(sender));
-                let store = |wanted: &mut Wanted| {
-                    wanted.filters.push(filter);
+                let store = |desired: &mut DesiredReservation| {
+                    desired.filters.push(filter);
                     Ok(())
                 };
-                self.change(*handle, store, |client, wanted| client.add_filter(wanted.way, handle.0, filter))
+                self.change(*handle, store, |client, desired| {
+                    client.add_filter(desired.way, handle.0, filter)
+                })
             }
             Control::RemoveFilter { handle, session, sender, .. } => {
                 let filter = session.selector(Some(sender));
-                let store = |wanted: &mut Wanted| {
-                    let at = wanted.filters.iter().position(|its| *its == filter);
-                    wanted.filters.swap_remove(at.ok_or(InstallError::Unknown)?);
+                let store = |desired: &mut DesiredReservation| {
+                    let at = desired.filters.iter().position(|its| *its == filter);
+                    desired.filters.swap_remove(at.ok_or(InstallError::Unknown)?);
                     Ok(())
                 };
-                self.change(*handle, store, |client, wanted| {
-                    client.remove_filter(wanted.way, handle.0, filter)
+                self.change(*handle, store, |client, desired| {
+                    client.remove_filter(desired.way, handle.0, filter)
                 })
             }
             Control::Delete { handle, .. } => self.release(*handle),
@@ -279,7 +287,8 @@ impl Installer for RouterClass {
             Connection::Up { client, next_look, .. } if at >= *next_look => {
                 *next_look = at + LOOK;
                 if has_ended(client) {
-                    let error = AskError { path: self.path.clone(), why: AskProblem::Closed };
+                    let error =
+                        RouterClientError { path: self.path.clone(), kind: RouterClientErrorKind::Closed };
                     self.lose(&error, FIRST_PAUSE);
                 }
             }
@@ -291,7 +300,7 @@ impl Installer for RouterClass {
     fn problem(&self) -> Option<String> {
         match &self.connection {
             Connection::Away { why, .. } => {
-                Some(format!("{why}; {} reservations wait for a router there", self.wanted.len()))
+                Some(format!("{why}; {} reservations wait for a router there", self.desired.len()))
             }
             Connection::Up { .. } if !self.pending.is_empty() => {
                 Some(format!("{} reservations are yet to be made in the router", self.pending.len()))

@@ -27,7 +27,7 @@ const RETRY: Duration = Duration::from_secs(10);
 pub struct TrafficControl {
     shaper: Arc<Mutex<HtbShaper>>,
     classes: BTreeMap<ReservationHandle, ClassId>,
-    wanted: BTreeMap<ReservationHandle, Wanted>,
+    desired: BTreeMap<ReservationHandle, DesiredReservation>,
     /// Reservations that are to be installed again.
     pending: BTreeSet<ReservationHandle>,
     health: Health,
@@ -40,7 +40,7 @@ pub struct TrafficControl {
 
 /// A reservation, as it is installed again.
 #[derive(Clone, Debug)]
-struct Wanted {
+struct DesiredReservation {
     reservation: TrafficSpec,
     filters: Vec<FlowSelector>,
 }
@@ -71,7 +71,7 @@ impl TrafficControl {
         Self {
             shaper,
             classes: BTreeMap::new(),
-            wanted: BTreeMap::new(),
+            desired: BTreeMap::new(),
             pending: BTreeSet::new(),
             health: Health::Fine,
             next: Instant::ZERO,
@@ -104,7 +104,7 @@ impl TrafficControl {
             Ok(true) => {
                 self.health = Health::Fine;
                 self.classes.clear();
-                self.pending = self.wanted.keys().copied().collect();
+                self.pending = self.desired.keys().copied().collect();
                 let count = self.pending.len();
                 let what =
                     if was_lost { "it is free again" } else { "another program has removed or changed it" };
@@ -118,7 +118,7 @@ impl TrafficControl {
                 self.classes.clear();
                 self.pending.clear();
                 let lost = |handle| (handle, InstallError::Other(error.to_string()));
-                self.lost.extend(std::mem::take(&mut self.wanted).into_keys().map(lost));
+                self.lost.extend(std::mem::take(&mut self.desired).into_keys().map(lost));
             }
         }
     }
@@ -127,12 +127,14 @@ impl TrafficControl {
     fn install_pending(&mut self) {
         let until = now() + TURN;
         while let Some(handle) = self.pending.pop_first() {
-            let Some(Wanted { reservation, filters }) = self.wanted.get(&handle).cloned() else { continue };
+            let Some(DesiredReservation { reservation, filters }) = self.desired.get(&handle).cloned() else {
+                continue;
+            };
             let added = self.shaper().add(&reservation, &filters);
             match added {
                 Ok(class) => drop(self.classes.insert(handle, class)),
                 Err(error) => {
-                    self.wanted.remove(&handle);
+                    self.desired.remove(&handle);
                     self.lost.push((handle, error.into()));
                 }
             }
@@ -144,11 +146,11 @@ impl TrafficControl {
 
     /// Adds a class. If the kernel refuses it because another program has removed the discipline, which may not have been reported yet, the discipline
     /// comes first.
-    fn add(&mut self, wanted: &Wanted) -> Result<ClassId, InstallError> {
+    fn add(&mut self, desired: &DesiredReservation) -> Result<ClassId, InstallError> {
         if let Health::Lost(why) = &self.health {
             return Err(InstallError::Other(why.clone()));
         }
-        let added = self.shaper().add(&wanted.reservation, &wanted.filters);
+        let added = self.shaper().add(&desired.reservation, &desired.filters);
         let error = match added {
             Ok(class) => return Ok(class),
             Err(error) if error.is_refusal() && self.health == Health::Fine => error,
@@ -160,21 +162,21 @@ impl TrafficControl {
         if self.health != Health::Fine || !self.classes.is_empty() {
             return Err(error.into());
         }
-        Ok(self.shaper().add(&wanted.reservation, &wanted.filters)?)
+        Ok(self.shaper().add(&desired.reservation, &desired.filters)?)
     }
 
     /// Changes a reservation that is installed, or is to be.
     fn change(
         &mut self,
         handle: ReservationHandle,
-        store: impl FnOnce(&mut Wanted),
+        store: impl FnOnce(&mut DesiredReservation),
         apply: impl FnOnce(&mut HtbShaper, ClassId) -> Result<(), Error>,
     ) -> Result<(), InstallError> {
         if !self.pending.contains(&handle) {
             let class = self.class(handle)?;
             apply(&mut self.shaper(), class)?;
         }
-        store(self.wanted.get_mut(&handle).ok_or(InstallError::Unknown)?);
+        store(self.desired.get_mut(&handle).ok_or(InstallError::Unknown)?);
         Ok(())
     }
 }
@@ -183,30 +185,32 @@ impl Installer for TrafficControl {
     fn apply(&mut self, control: &Control) -> Result<(), InstallError> {
         match control {
             Control::Add(flow) => {
-                let wanted =
-                    Wanted { reservation: flow.tspec.traffic().installable(), filters: flow.selectors() };
-                let class = self.add(&wanted)?;
+                let desired = DesiredReservation {
+                    reservation: flow.tspec.traffic().installable(),
+                    filters: flow.selectors(),
+                };
+                let class = self.add(&desired)?;
                 self.classes.insert(flow.handle, class);
-                self.wanted.insert(flow.handle, wanted);
+                self.desired.insert(flow.handle, desired);
                 Ok(())
             }
             Control::Modify(flow) => {
                 let changed = flow.tspec.traffic().installable();
-                let store = |wanted: &mut Wanted| wanted.reservation = changed;
+                let store = |desired: &mut DesiredReservation| desired.reservation = changed;
                 self.change(flow.handle, store, |shaper, class| shaper.change(class, &changed))
             }
             Control::AddFilter { handle, session, sender, .. } => {
                 let filter = session.selector(Some(sender));
-                let store = |wanted: &mut Wanted| wanted.filters.push(filter);
+                let store = |desired: &mut DesiredReservation| desired.filters.push(filter);
                 self.change(*handle, store, |shaper, class| shaper.add_filter(class, &filter))
             }
             Control::RemoveFilter { handle, session, sender, .. } => {
                 let filter = session.selector(Some(sender));
-                let store = |wanted: &mut Wanted| wanted.filters.retain(|its| *its != filter);
+                let store = |desired: &mut DesiredReservation| desired.filters.retain(|its| *its != filter);
                 self.change(*handle, store, |shaper, class| shaper.remove_filter(class, &filter))
             }
             Control::Delete { handle, .. } => {
-                self.wanted.remove(handle);
+                self.desired.remove(handle);
                 self.pending.remove(handle);
                 // One that could not be installed is deleted, too.
                 let Some(class) = self.classes.remove(handle) else { return Ok(()) };

@@ -114,9 +114,9 @@ impl Drop for Monitor {
 /// Publishes these sockets, and no others.
 pub fn publish(publisher: &mut Publisher, numbers: std::ops::Range<u64>) {
     let end = Instant::now() + PATIENCE;
-    let mut turn = loop {
-        if let Some(turn) = publisher.turn().unwrap() {
-            break turn;
+    let mut snapshot = loop {
+        if let Some(snapshot) = publisher.begin_snapshot().unwrap() {
+            break snapshot;
         }
         assert!(Instant::now() < end, "the monitor does not read");
     };
@@ -127,9 +127,9 @@ pub fn publish(publisher: &mut Publisher, numbers: std::ops::Range<u64>) {
             peer: format!("192.0.2.1:{socket}"),
             ..SocketRow::default()
         };
-        turn.put(RowKind::Socket, socket, &row);
+        snapshot.put(RowKind::Socket, socket, &row);
     }
-    turn.end().unwrap();
+    snapshot.end().unwrap();
     while !publisher.flush().unwrap() {
         assert!(Instant::now() < end, "the monitor does not read");
         std::thread::sleep(Duration::from_millis(1));

@@ -118,16 +118,16 @@ pub fn wait_until(mut is_so: impl FnMut() -> bool) {
 /// Publishes these rows, and no others.
 pub fn publish(publisher: &mut Publisher, rows: &[SocketRow]) {
     let end = Instant::now() + PATIENCE;
-    let mut turn = loop {
-        if let Some(turn) = publisher.turn().unwrap() {
-            break turn;
+    let mut snapshot = loop {
+        if let Some(snapshot) = publisher.begin_snapshot().unwrap() {
+            break snapshot;
         }
         assert!(Instant::now() < end, "the monitor does not read");
     };
     for row in rows {
-        turn.put(RowKind::Socket, row.socket, row);
+        snapshot.put(RowKind::Socket, row.socket, row);
     }
-    turn.end().unwrap();
+    snapshot.end().unwrap();
     while !publisher.flush().unwrap() {
         assert!(Instant::now() < end, "the monitor does not read");
         std::thread::sleep(Duration::from_millis(1));

@@ -24,24 +24,24 @@ pub enum ProgramError {
         program: String,
     },
     /// The program has failed.
-    #[error("{program} has failed ({status}): {said}")]
+    #[error("{program} has failed ({status}): {messages}")]
     Failed {
         /// The program.
         program: String,
         /// Exit status.
         status: ExitStatus,
         /// End of its messages.
-        said: String,
+        messages: String,
     },
     /// The program has not ended in time.
-    #[error("{program} has not ended within {limit:?}: {said}")]
+    #[error("{program} has not ended within {limit:?}: {messages}")]
     Late {
         /// The program.
         program: String,
         /// The time.
         limit: Duration,
         /// End of its messages.
-        said: String,
+        messages: String,
     },
     /// The program's output is not the expected one.
     #[error("{program} has written something else than expected: {what}")]
@@ -123,7 +123,7 @@ impl Child {
         if status.success() {
             return Ok(());
         }
-        Err(ProgramError::Failed { program: self.name.clone(), status, said: self.said() })
+        Err(ProgramError::Failed { program: self.name.clone(), status, messages: self.messages() })
     }
 
     /// Waits for its end, however it ends. One that takes longer is killed.
@@ -149,7 +149,7 @@ impl Child {
 
     /// The error of a program that has not ended in time.
     fn late(&self, limit: Duration) -> ProgramError {
-        ProgramError::Late { program: self.name.clone(), limit, said: self.said() }
+        ProgramError::Late { program: self.name.clone(), limit, messages: self.messages() }
     }
 
     /// Waits until its standard output has a word. It must not end before.
@@ -157,7 +157,11 @@ impl Child {
         let until = Instant::now() + limit;
         while !self.output()?.contains(word) {
             if let Some(status) = self.process.try_wait().map_err(of_file(Path::new(&self.name)))? {
-                return Err(ProgramError::Failed { program: self.name.clone(), status, said: self.said() });
+                return Err(ProgramError::Failed {
+                    program: self.name.clone(),
+                    status,
+                    messages: self.messages(),
+                });
             }
             if Instant::now() >= until {
                 return Err(self.late(limit));
@@ -178,7 +182,7 @@ impl Child {
     }
 
     /// Returns the end of its messages.
-    fn said(&self) -> String {
+    fn messages(&self) -> String {
         let all = self.errors().unwrap_or_default();
         let start = all.len().saturating_sub(TAIL);
         let start = (start..all.len()).find(|at| all.is_char_boundary(*at)).unwrap_or(0);

@@ -7,7 +7,7 @@ use crate::LabError;
 use crate::threads::joined_anywhere;
 use cutline_daemon::config::{InstallerKind, InterfaceSpec};
 use cutline_daemon::installer::TrafficControl;
-use cutline_daemon::{Daemon, DaemonConfig, Given, Installer};
+use cutline_daemon::{CustomInstallers, Daemon, DaemonConfig, Installer};
 use cutline_netlink::HtbShaper;
 use cutline_provision::Access;
 use cutline_rsvp::admission::ShareParams;
@@ -25,8 +25,8 @@ use tempfile::TempDir;
 pub type Shared = Arc<Mutex<HtbShaper>>;
 
 /// An agent's interface: its name, the rate of its link, and the shaper that is there.
-pub struct Place {
-    pub interface: String,
+pub struct AgentInterface {
+    pub name: String,
     pub rate: Rate,
     pub shaper: Shared,
 }
@@ -49,7 +49,7 @@ impl Agents {
     /// No agents yet.
     ///
     /// # Errors
-    /// When there is no place for their sockets.
+    /// When there is no folder for their sockets.
     pub fn new() -> Result<Self, LabError> {
         let failed = |source| LabError::File { path: std::env::temp_dir(), source };
         let folder = tempfile::Builder::new().prefix("cutline-").tempdir().map_err(failed)?;
@@ -65,12 +65,17 @@ impl Agents {
     ///
     /// # Errors
     /// When it cannot open its sockets.
-    pub fn start(&mut self, nodes: &Nodes, node: &str, places: &[Place]) -> Result<(), LabError> {
+    pub fn start(
+        &mut self,
+        nodes: &Nodes,
+        node: &str,
+        interfaces: &[AgentInterface],
+    ) -> Result<(), LabError> {
         let socket = self.access(node).socket;
-        let spec = |place: &Place| InterfaceSpec {
-            name: place.interface.clone(),
+        let spec = |interface: &AgentInterface| InterfaceSpec {
+            name: interface.name.clone(),
             version: IpVersion::V4,
-            rate: place.rate,
+            rate: interface.rate,
             share: share(),
             control: InstallerKind::TC,
             encapsulation: Encapsulation::Raw,
@@ -81,16 +86,18 @@ impl Agents {
             group: None,
             route_mark: 0,
             params: EngineParams::default(),
-            interfaces: places.iter().map(spec).collect(),
+            interfaces: interfaces.iter().map(spec).collect(),
             monitor: None,
             manager: None,
         };
         let stop = Arc::clone(&self.stop);
-        let classes =
-            |place: &Place| -> Box<dyn Installer> { Box::new(TrafficControl::of(Arc::clone(&place.shaper))) };
-        let given: Given = places.iter().map(|place| (place.interface.clone(), classes(place))).collect();
+        let classes = |interface: &AgentInterface| -> Box<dyn Installer> {
+            Box::new(TrafficControl::of(Arc::clone(&interface.shaper)))
+        };
+        let custom: CustomInstallers =
+            interfaces.iter().map(|interface| (interface.name.clone(), classes(interface))).collect();
         let start = || {
-            let mut agent = Daemon::open_with(config, given)
+            let mut agent = Daemon::open_with(config, custom)
                 .map_err(|error| LabError::Agent { error: error.to_string() })?;
             // The thread stays in this namespace.
             let thread = std::thread::spawn(move || {

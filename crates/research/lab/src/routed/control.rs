@@ -4,7 +4,7 @@
 //! that cases with and without differ in the reservations alone.
 
 use super::Signalling;
-use super::agents::{Agents, Place, Shared};
+use super::agents::{AgentInterface, Agents, Shared};
 use super::network::{Map, Nodes};
 use crate::LabError;
 use cutline_aqm::Limit;
@@ -15,10 +15,10 @@ use cutline_provision::Access;
 use cutline_scenario::spec::{GraphLinkSpec, GraphSpec};
 use cutline_sim::measure::QueueInterval;
 use cutline_sim::{BacklogOutcome, LinkCounts, LinkOutcome};
-use cutline_sys::now;
+use cutline_sys::{lock, now};
 use cutline_units::{Bytes, Duration, Instant, Rate};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 /// The shapers of all links, in the order of the scenario's.
 #[derive(Debug)]
@@ -55,13 +55,13 @@ impl LinkShapers {
                 || links.iter().map(|(_, link)| install(link)).collect::<Result<Vec<_>, LabError>>();
             let shapers = nodes.get(&node.name).within(install_all)??;
             if let Some(agents) = &mut agents {
-                let place = |((_, link), shaper): (&(usize, &GraphLinkSpec), &Shared)| Place {
-                    interface: Map::interface(&link.to),
+                let interface = |((_, link), shaper): (&(usize, &GraphLinkSpec), &Shared)| AgentInterface {
+                    name: Map::interface(&link.to),
                     rate: link.rate,
                     shaper: Arc::clone(shaper),
                 };
-                let places: Vec<Place> = links.iter().zip(&shapers).map(place).collect();
-                agents.start(nodes, &node.name, &places)?;
+                let interfaces: Vec<AgentInterface> = links.iter().zip(&shapers).map(interface).collect();
+                agents.start(nodes, &node.name, &interfaces)?;
             }
             ends.extend(links.iter().map(|(index, _)| *index).zip(shapers));
         }
@@ -122,10 +122,6 @@ fn install(link: &GraphLinkSpec) -> Result<Shared, LabError> {
     let interface = Interface::named(&Map::interface(&link.to))?;
     let options = ShaperOptions { best_effort_delay: queue_delay(link), ..ShaperOptions::default() };
     Ok(Arc::new(Mutex::new(HtbShaper::install(&interface, link.rate, options)?)))
-}
-
-fn lock(shaper: &Shared) -> MutexGuard<'_, HtbShaper> {
-    cutline_sys::lock(shaper)
 }
 
 /// Returns the waiting time of the last packet in a full queue.

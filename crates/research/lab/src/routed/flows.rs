@@ -58,7 +58,7 @@ pub struct Flows<'s> {
 }
 
 /// Reservation for the packets of a filter.
-pub struct Wanted {
+pub struct LinkReservation {
     /// The links, by their numbers.
     pub links: Vec<usize>,
     pub bucket: TrafficSpec,
@@ -160,7 +160,7 @@ impl<'s> Flows<'s> {
     ///
     /// # Errors
     /// When a specification cannot be translated.
-    pub fn reservations(&self, signalling: Signalling) -> Result<Vec<Wanted>, LabError> {
+    pub fn reservations(&self, signalling: Signalling) -> Result<Vec<LinkReservation>, LabError> {
         let mut all = Vec::new();
         if self.shares.is_some() {
             return Ok(all);
@@ -169,13 +169,18 @@ impl<'s> Flows<'s> {
             let group = &self.scenario.flows[flow.group.0 as usize];
             let asks = signalling == Signalling::Rsvp && self.applications.contains_key(&index);
             if let Some(qos) = group.qos.as_ref().filter(|_| !asks) {
-                all.extend(self.wanted(index, flow, qos)?);
+                all.extend(self.link_reservations(index, flow, qos)?);
             }
         }
         Ok(all)
     }
 
-    fn wanted(&self, index: usize, flow: &FlowSpec, qos: &QosSpec) -> Result<Vec<Wanted>, LabError> {
+    fn link_reservations(
+        &self,
+        index: usize,
+        flow: &FlowSpec,
+        qos: &QosSpec,
+    ) -> Result<Vec<LinkReservation>, LabError> {
         let is_stream = matches!(flow.transport, TransportParams::Tcp(_));
         let failed = |error: String| LabError::Untranslatable { flow: flow.name.clone(), error };
         let request = TranslationRequest {
@@ -189,17 +194,18 @@ impl<'s> Flows<'s> {
         let Ends { gateways, source, sink, .. } = &self.ends[index];
         let protocol = if is_stream { 6 } else { 17 };
         let port = |address: &SocketAddrV4| Some(address.port()).filter(|port| *port != 0);
-        let wanted = |route: Vec<LinkId>, bucket, from: &SocketAddrV4, to: &SocketAddrV4| Wanted {
-            links: route.iter().map(|link| link.0 as usize).collect(),
-            bucket,
-            filter: FlowSelector {
-                protocol: Some(protocol),
-                source: Some(IpAddr::V4(*from.ip())),
-                source_port: port(from),
-                destination_port: port(to),
-                ..FlowSelector::to(IpAddr::V4(*to.ip()))
-            },
-        };
+        let reservation_for =
+            |route: Vec<LinkId>, bucket, from: &SocketAddrV4, to: &SocketAddrV4| LinkReservation {
+                links: route.iter().map(|link| link.0 as usize).collect(),
+                bucket,
+                filter: FlowSelector {
+                    protocol: Some(protocol),
+                    source: Some(IpAddr::V4(*from.ip())),
+                    source_port: port(from),
+                    destination_port: port(to),
+                    ..FlowSelector::to(IpAddr::V4(*to.ip()))
+                },
+            };
         let route = |[from, to]: [&String; 2]| {
             let node = |name: &String| {
                 let links = self.network.links().iter().flat_map(|link| [link.from, link.to]);
@@ -211,9 +217,9 @@ impl<'s> Flows<'s> {
             self.network.route(node(from), node(to))
         };
         let [from, to] = gateways;
-        let mut all = vec![wanted(route([from, to])?, data, source, sink)];
+        let mut all = vec![reservation_for(route([from, to])?, data, source, sink)];
         if let (AckPath::Reserved, Some(acks)) = (qos.ack_path, reservation.receive) {
-            all.push(wanted(route([to, from])?, acks, sink, source));
+            all.push(reservation_for(route([to, from])?, acks, sink, source));
         }
         Ok(all)
     }

@@ -121,8 +121,8 @@ pub fn run(
     let given = (options.programs.as_ref(), options.shares);
     let mut flows = Flows::new(scenario, &network, &map, given, seed)?;
     flows.start_managers(&nodes)?;
-    for wanted in flows.reservations(options.signalling)? {
-        control.reserve(&wanted.links, &wanted.bucket, wanted.filter)?;
+    for reservation in flows.reservations(options.signalling)? {
+        control.reserve(&reservation.links, &reservation.bucket, reservation.filter)?;
     }
     let wires = nodes.wires(&map, &scenario.graph())?;
     let traffic = Traffic::prepare(&flows, &nodes, &settings, &control)?;

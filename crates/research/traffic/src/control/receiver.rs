@@ -85,7 +85,7 @@ impl Default for ReceiverParams {
 /// Serves senders, one at a time.
 #[derive(Debug)]
 pub struct Receiver {
-    door: SessionListener,
+    listener: SessionListener,
     params: ReceiverParams,
 }
 
@@ -121,8 +121,9 @@ impl Receiver {
             listen(address).map_err(TrafficError::system(format!("cannot listen on {address}")))
         };
         let listeners = addresses.iter().map(listen).collect::<Result<_, _>>()?;
-        let door = SessionListener::new(listeners, params.key, params.allow.clone(), params.most_connections);
-        Ok(Self { door, params })
+        let listener =
+            SessionListener::new(listeners, params.key, params.allow.clone(), params.most_connections);
+        Ok(Self { listener, params })
     }
 
     /// Returns the addresses and ports on which the receiver listens.
@@ -130,13 +131,14 @@ impl Receiver {
     /// # Errors
     /// Returns an error if the system does not report an address.
     pub fn addresses(&self) -> Result<Vec<SocketAddr>, TrafficError> {
-        let addresses: io::Result<_> = self.door.listeners().iter().map(TcpListener::local_addr).collect();
+        let addresses: io::Result<_> =
+            self.listener.listeners().iter().map(TcpListener::local_addr).collect();
         addresses.map_err(TrafficError::system("cannot read the address of the listening socket"))
     }
 
     /// Returns the number of connections that were refused so far.
     pub const fn refused(&self) -> u64 {
-        self.door.refused()
+        self.listener.refused()
     }
 
     /// Waits for the next sender and serves it to the end. Returns `None` if `stop` is set before a sender was let in.
@@ -145,8 +147,9 @@ impl Receiver {
     /// Returns an error if the receiver cannot accept connections. An error of a session is in the [`SenderSession`].
     pub fn session(&mut self, stop: &AtomicBool) -> Result<Option<SenderSession>, TrafficError> {
         while !stop.load(Ordering::Relaxed) {
-            self.door.wait(LONGEST_WAIT);
-            let entered = self.door.look(false).map_err(TrafficError::system("cannot listen for senders"))?;
+            self.listener.wait(LONGEST_WAIT);
+            let entered =
+                self.listener.look(false).map_err(TrafficError::system("cannot listen for senders"))?;
             if let Some(entered) = entered {
                 return Ok(Some(self.serve(entered, stop)));
             }
@@ -162,7 +165,7 @@ impl Receiver {
         let done = line.send(&ControlReply::Opened { boot_id: boot_id() }, MESSAGE).and_then(|()| {
             // A peer that vanishes must not be sent to for the rest of the run.
             detect_absence(line.stream()).map_err(ControlError::Broken)?;
-            let mut phase = Phase { line: &mut line, door: &mut self.door, stop };
+            let mut phase = Phase { line: &mut line, listener: &mut self.listener, stop };
             let Some(ControlRequest::Start(start)) = phase.answer(PREPARATION, LONGEST_START)? else {
                 return Err(ControlError::Unexpected("a message other than `clock` and `start`".to_owned()));
             };
@@ -290,7 +293,7 @@ fn gather(
 /// Connection of a session, and the work that must not wait meanwhile.
 struct Phase<'s> {
     line: &'s mut Line,
-    door: &'s mut SessionListener,
+    listener: &'s mut SessionListener,
     stop: &'s AtomicBool,
 }
 
@@ -326,7 +329,7 @@ impl Phase<'_> {
                         return Err(ControlError::Silent(silence));
                     }
                     // An error of the listening socket must not end a session. The next one reports it.
-                    let _later = self.door.look(true);
+                    let _later = self.listener.look(true);
                     continue;
                 }
                 Waited::End => return Err(gone()),
@@ -450,7 +453,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let mut line = Line::new(listener.accept().unwrap().0, None).unwrap();
-        let mut door = SessionListener::new(Vec::new(), None, Vec::new(), 60);
+        let mut listener = SessionListener::new(Vec::new(), None, Vec::new(), 60);
         let began = now();
         thread::scope(|scope| {
             scope.spawn(move || {
@@ -464,7 +467,7 @@ mod tests {
             });
             let patience = Duration::from_millis(300);
             let stop = AtomicBool::new(false);
-            let mut phase = Phase { line: &mut line, door: &mut door, stop: &stop };
+            let mut phase = Phase { line: &mut line, listener: &mut listener, stop: &stop };
             let ended = phase.answer(patience, LONGEST_REQUEST);
             assert!(matches!(ended, Err(ControlError::Unexpected(_))), "{ended:?}");
             drop(line);

@@ -12,7 +12,10 @@ fn messages_cross_and_both_ends_know_what_was_agreed_on() {
         let (asks, asked) = (QosOptions::sending(bulk()), QosOptions::receiving(bulk()));
         let (ours, theirs) = pair(address, &with_key(asks), &with_key(asked));
         assert!(ours.has_qos_peer() && theirs.has_qos_peer());
-        assert!(matches!((ours.event(), theirs.event()), (Some(Event::Agreed(_)), Some(Event::Agreed(_)))));
+        assert!(matches!(
+            (ours.event(), theirs.event()),
+            (Some(SessionEvent::Agreed(_)), Some(SessionEvent::Agreed(_)))
+        ));
         patient(&theirs);
         patient(&ours);
         let mut buffer = [0; 2000];
@@ -71,7 +74,7 @@ fn a_plain_peer_is_served_in_both_roles() {
     let to = server.local_addr().unwrap();
     let ours = QosUdpSocket::connect(to, &quick(QosOptions::sending(bulk()))).unwrap();
     assert!(!ours.has_qos_peer());
-    assert!(matches!(ours.event(), Some(Event::OneSided(_))));
+    assert!(matches!(ours.event(), Some(SessionEvent::OneSided(_))));
     ours.send(b"hello").unwrap();
     let mut buffer = [0; 100];
     let (length, from) = loop {
@@ -135,7 +138,7 @@ fn either_end_can_ask_for_something_else() {
     theirs.renegotiate(ConnectionSpecification { receive: small, ..ConnectionSpecification::default() });
     let wait = |socket: &QosUdpSocket| loop {
         let event = socket.wait_for_event(time::Duration::from_secs(60)).expect("an event in time");
-        if let Event::Agreed(agreed) = event
+        if let SessionEvent::Agreed(agreed) = event
             && agreed.send.effective.size.or(agreed.receive.effective.size) == Some(Bytes::new(300))
         {
             return;
@@ -157,7 +160,7 @@ fn a_silent_plain_server_is_recognised_within_the_time_of_detection() {
     assert!(!ours.has_qos_peer());
     assert!(matches!(
         ours.event(),
-        Some(Event::OneSided(cutline_signal::negotiation::OneSidedReason::NoAnswer))
+        Some(SessionEvent::OneSided(cutline_signal::negotiation::OneSidedReason::NoAnswer))
     ));
     // It asks three times, and never again.
     thread::sleep(time::Duration::from_millis(1200));

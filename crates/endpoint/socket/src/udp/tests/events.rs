@@ -22,7 +22,7 @@ fn a_handler_is_called_with_each_event_and_may_call_the_socket() {
     ask(300);
     soon("a second event, after a panic", || lock(&seen).len() == 2);
     for (event, name) in lock(&seen).iter() {
-        assert!(matches!(event, Event::Agreed(_)), "{event:?}");
+        assert!(matches!(event, SessionEvent::Agreed(_)), "{event:?}");
         assert_eq!(name.as_deref(), Some("cutline-qos"));
     }
     assert_eq!(ours.events().count(), 2, "they can be taken as well");
@@ -38,7 +38,7 @@ fn a_handler_is_called_with_each_event_and_may_call_the_socket() {
     ask(100);
     soon("a third event", || {
         ours.events().any(
-            |event| matches!(event, Event::Agreed(it) if it.send.effective.size == Some(Bytes::new(100))),
+            |event| matches!(event, SessionEvent::Agreed(it) if it.send.effective.size == Some(Bytes::new(100))),
         )
     });
     assert_eq!((*lock(&count), lock(&seen).len()), (1, 2));

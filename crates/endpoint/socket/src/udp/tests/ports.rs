@@ -56,13 +56,13 @@ fn the_port_of_a_closed_socket_is_free() {
     assert!(UdpSocket::bind(("127.0.0.1", port)).is_err(), "a clone keeps it open");
     drop(copy);
     at_port(port);
-    let entrance = Arc::clone(&listener.entrance);
+    let state = Arc::clone(&listener.state);
     drop((theirs, listener));
     at_port(to.port());
     // It meets no connection and no data.
     served.serve(now());
     served_there.serve(now());
-    drop(entrance);
+    drop(state);
 }
 
 /// Programs that run one after another often get the port of one before, whose connection the peer still has.

@@ -49,7 +49,7 @@ fn the_descriptor_shows_messages_that_nobody_has_received() {
     let begin = now();
     while theirs.mib().reports.used <= 3 {
         let waited = now().saturating_since(begin);
-        assert!(waited < Duration::from_secs(60), "the keeper takes reports: {:?}", theirs.mib());
+        assert!(waited < Duration::from_secs(60), "the service thread takes reports: {:?}", theirs.mib());
         thread::sleep(time::Duration::from_millis(10));
     }
     for message in [b"one", b"two"] {

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
 /// A connection that the service thread serves.
-pub trait KeptConnection: Send + Sync {
+pub trait ServedConnection: Send + Sync {
     /// Handles due deadlines, and returns the next one.
     fn serve(&self, now: Instant) -> Instant;
 
@@ -41,29 +41,29 @@ pub trait KeptConnection: Send + Sync {
 /// Connections by when they are due and by a number.
 #[derive(Default)]
 struct Agenda {
-    entries: BTreeMap<(Instant, u64), Weak<dyn KeptConnection>>,
+    entries: BTreeMap<(Instant, u64), Weak<dyn ServedConnection>>,
     /// Next deadline of each connection.
     due: BTreeMap<u64, Instant>,
     /// All connections, also the one that is being served.
-    kept: BTreeMap<u64, Weak<dyn KeptConnection>>,
+    kept: BTreeMap<u64, Weak<dyn ServedConnection>>,
     /// Earlier deadlines that were set while the connection was served.
     hastened: BTreeMap<u64, Instant>,
     /// The number of the next connection.
     next: u64,
     /// Connections whose handler is to be called.
-    calls: VecDeque<Weak<dyn KeptConnection>>,
+    calls: VecDeque<Weak<dyn ServedConnection>>,
 }
 
 /// Next task of the thread.
 enum Due {
     /// A connection's work, by its number.
-    Serve(u64, Weak<dyn KeptConnection>),
+    Serve(u64, Weak<dyn ServedConnection>),
     /// A call of a connection's handler.
-    Call(Weak<dyn KeptConnection>),
+    Call(Weak<dyn ServedConnection>),
 }
 
 #[derive(Default)]
-struct Keeper {
+struct ServiceThread {
     agenda: Mutex<Agenda>,
     earlier: Condvar,
     /// True if the thread was started.
@@ -78,60 +78,60 @@ const LEAST_REST: Duration = Duration::from_millis(1);
 
 /// A connection that is served, by its number.
 #[derive(Clone, Copy, Debug)]
-pub struct Kept(u64);
+pub struct AgendaEntry(u64);
 
-impl Kept {
+impl AgendaEntry {
     /// Serves the connection at `due` if it would be served later, or a millisecond from now.
     pub fn hasten(self, due: Instant) {
-        if keeper().lock().hasten(self.0, due.max(now().saturating_add(LEAST_REST))) {
-            keeper().earlier.notify_one();
+        if service_thread().lock().hasten(self.0, due.max(now().saturating_add(LEAST_REST))) {
+            service_thread().earlier.notify_one();
         }
     }
 }
 
-fn keeper() -> &'static Keeper {
-    static KEEPER: PerProcess<Keeper> = PerProcess::new();
-    KEEPER.get()
+fn service_thread() -> &'static ServiceThread {
+    static SERVICE_THREAD: PerProcess<ServiceThread> = PerProcess::new();
+    SERVICE_THREAD.get()
 }
 
 thread_local! {
-    static IS_KEEPER: Cell<bool> = const { Cell::new(false) };
+    static IS_SERVICE_THREAD: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Returns whether this is the thread that serves connections.
-pub fn is_keeper() -> bool {
-    IS_KEEPER.get()
+pub fn is_service_thread() -> bool {
+    IS_SERVICE_THREAD.get()
 }
 
 /// Wakes the thread, so that it follows the priority of protected threads.
 pub fn wake() {
-    keeper().earlier.notify_one();
+    service_thread().earlier.notify_one();
 }
 
 /// Wakes the thread to call the handler of a served connection.
-pub fn call_soon(service: Weak<dyn KeptConnection>) {
-    keeper().lock().calls.push_back(service);
-    keeper().earlier.notify_one();
+pub fn call_soon(service: Weak<dyn ServedConnection>) {
+    service_thread().lock().calls.push_back(service);
+    service_thread().earlier.notify_one();
 }
 
 /// Serves a connection from `due` on.
 ///
 /// # Errors
 /// When the thread cannot be started.
-pub fn keep(service: Weak<dyn KeptConnection>, due: Instant) -> std::io::Result<Kept> {
-    let keeper = started()?;
-    let mut agenda = keeper.lock();
+pub fn keep(service: Weak<dyn ServedConnection>, due: Instant) -> std::io::Result<AgendaEntry> {
+    let service_thread = started()?;
+    let mut agenda = service_thread.lock();
     let number = agenda.next;
     agenda.next += 1;
     agenda.kept.insert(number, Weak::clone(&service));
     agenda.insert(number, due, service);
-    keeper.earlier.notify_one();
-    Ok(Kept(number))
+    service_thread.earlier.notify_one();
+    Ok(AgendaEntry(number))
 }
 
 /// Returns the connections that are served, by their numbers.
-pub fn connections() -> Vec<(u64, Weak<dyn KeptConnection>)> {
-    keeper().lock().kept.iter().map(|(number, service)| (*number, Weak::clone(service))).collect()
+pub fn connections() -> Vec<(u64, Weak<dyn ServedConnection>)> {
+    service_thread().lock().kept.iter().map(|(number, service)| (*number, Weak::clone(service))).collect()
 }
 
 impl Agenda {
@@ -141,13 +141,13 @@ impl Agenda {
         self.hastened.remove(&number);
     }
 
-    fn insert(&mut self, number: u64, due: Instant, service: Weak<dyn KeptConnection>) {
+    fn insert(&mut self, number: u64, due: Instant, service: Weak<dyn ServedConnection>) {
         self.due.insert(number, due);
         self.entries.insert((due, number), service);
     }
 
     /// Takes the connection that is due first, and returns the time until another one is, if there is none yet.
-    fn take(&mut self, now: Instant) -> Result<(u64, Weak<dyn KeptConnection>), Duration> {
+    fn take(&mut self, now: Instant) -> Result<(u64, Weak<dyn ServedConnection>), Duration> {
         let Some(entry) = self.entries.first_entry() else { return Err(LONGEST_REST) };
         let (due, number) = *entry.key();
         if due > now {
@@ -159,7 +159,7 @@ impl Agenda {
     }
 
     /// Adds a connection that has been served.
-    fn put_back(&mut self, number: u64, due: Instant, service: Weak<dyn KeptConnection>) {
+    fn put_back(&mut self, number: u64, due: Instant, service: Weak<dyn ServedConnection>) {
         let hastened = self.hastened.remove(&number);
         self.insert(number, hastened.map_or(due, |hastened| hastened.min(due)), service);
     }
@@ -193,24 +193,24 @@ pub fn start() -> std::io::Result<()> {
     started().map(drop)
 }
 
-fn started() -> std::io::Result<&'static Keeper> {
-    let keeper = keeper();
-    let mut started = lock(&keeper.started);
+fn started() -> std::io::Result<&'static ServiceThread> {
+    let service_thread = service_thread();
+    let mut started = lock(&service_thread.started);
     if !*started {
-        std::thread::Builder::new().name("cutline-qos".to_owned()).spawn(|| keeper.run())?;
+        std::thread::Builder::new().name("cutline-qos".to_owned()).spawn(|| service_thread.run())?;
         *started = true;
     }
     drop(started);
-    Ok(keeper)
+    Ok(service_thread)
 }
 
-impl Keeper {
+impl ServiceThread {
     fn lock(&self) -> MutexGuard<'_, Agenda> {
         lock(&self.agenda)
     }
 
     fn run(&self) -> ! {
-        IS_KEEPER.set(true);
+        IS_SERVICE_THREAD.set(true);
         let (mut search, mut priority) = (Search::new(), ServicePriority::default());
         loop {
             // No thread waits for the agenda while a connection is served.
@@ -266,7 +266,7 @@ mod tests {
         told: Mutex<Sender<u64>>,
     }
 
-    impl KeptConnection for Counter {
+    impl ServedConnection for Counter {
         fn serve(&self, now: Instant) -> Instant {
             let served = self.served.fetch_add(1, Ordering::Relaxed) + 1;
             let _gone = self.told.lock().unwrap().send(served);
@@ -279,7 +279,7 @@ mod tests {
         let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
         let (told, _served) = channel();
         let counter = Arc::new(Counter { served: AtomicU64::new(0), told: Mutex::new(told) });
-        let weak = || Arc::downgrade(&counter) as Weak<dyn KeptConnection>;
+        let weak = || Arc::downgrade(&counter) as Weak<dyn ServedConnection>;
         let mut agenda = Agenda::default();
         agenda.insert(1, at(500), weak());
         agenda.insert(2, at(400), weak());
@@ -299,7 +299,7 @@ mod tests {
     fn a_connection_is_served_until_it_is_dropped() {
         let (told, served) = channel();
         let counter = Arc::new(Counter { served: AtomicU64::new(0), told: Mutex::new(told) });
-        let weak: Weak<dyn KeptConnection> = Arc::downgrade(&counter) as _;
+        let weak: Weak<dyn ServedConnection> = Arc::downgrade(&counter) as _;
         keep(weak, now()).unwrap();
         assert_eq!([served.recv(), served.recv(), served.recv()], [Ok(1), Ok(2), Ok(3)]);
         drop(counter);

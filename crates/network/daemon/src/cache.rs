@@ -1,4 +1,4 @@
-//! A value that takes long to get, and is got again only after ten times as long.
+//! A value that takes long to compute. It is computed again only after ten times as long.
 
 use cutline_sys::now;
 use cutline_units::Instant;
@@ -6,13 +6,13 @@ use cutline_units::Instant;
 /// Divisor of the share of time that may be spent on computing the value.
 const SHARE: u64 = 10;
 
-/// The value, and when it may be got again.
+/// A cached value, and the time until which it is kept.
 #[derive(Debug, Default)]
-pub struct Sparing<T> {
+pub struct ThrottledCache<T> {
     value: Option<(T, Instant)>,
 }
 
-impl<T> Sparing<T> {
+impl<T> ThrottledCache<T> {
     /// Returns the value, from `get` if the last one is old enough.
     pub fn get(&mut self, get: impl FnOnce() -> T) -> &T {
         let begun = now();
@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn a_value_that_took_long_is_kept_for_ten_times_as_long() {
-        let mut sparing = Sparing::default();
+        let mut cache = ThrottledCache::default();
         let slow = |value| {
             move || {
                 let end = now() + Duration::from_millis(50);
@@ -46,13 +46,13 @@ mod tests {
             }
         };
         let begun = now();
-        assert_eq!(*sparing.get(slow(1)), 1);
-        let again = *sparing.get(|| 2);
+        assert_eq!(*cache.get(slow(1)), 1);
+        let again = *cache.get(|| 2);
         // It is kept for half a second at least, and this machine may have taken longer.
         assert!(again == 1 || now() >= begun + Duration::from_millis(550));
-        while now() < begun + Duration::from_millis(550) || *sparing.get(|| 3) == 1 {
+        while now() < begun + Duration::from_millis(550) || *cache.get(|| 3) == 1 {
             std::thread::yield_now();
         }
-        assert_ne!(*sparing.get(|| 3), 1);
+        assert_ne!(*cache.get(|| 3), 1);
     }
 }

@@ -1,5 +1,5 @@
-//! Holder of the flows of a process: a thread that requests shares for them from the resource manager, renews their leases,
-//! and takes them over after a restart of the manager.
+//! Thread that requests shares for the flows of a process from the resource manager, renews their leases, and takes them
+//! over after a restart of the manager.
 //!
 //! There is one thread for each socket of a manager, from the first flow on. Without a manager, the thread tries to connect
 //! at least every two seconds, so that a manager that is started later serves the existing flows. While the manager is
@@ -20,9 +20,9 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 
-/// Holder of a flow: limits the flow to its granted rate, and measures its delivery.
-pub trait FlowHolder: Send + Sync {
-    /// Handles a notice. The thread of the holder calls this method, which must not wait.
+/// Handler of a flow: limits the flow to its granted rate, and measures its delivery.
+pub trait FlowHandler: Send + Sync {
+    /// Handles a notice. The thread of this crate calls this method, which must not wait.
     fn on_notice(&self, notice: FlowNotice);
 
     /// Returns the report of the last interval; `None` if nothing has been measured since the last call.
@@ -84,9 +84,9 @@ enum Command {
 
 struct Entry {
     need: FlowNeed,
-    holder: Weak<dyn FlowHolder>,
+    handler: Weak<dyn FlowHandler>,
     state: AllocationState,
-    /// The rate in the last notice to the holder.
+    /// The rate in the last notice to the handler.
     rate: Option<Rate>,
     /// Number of missed deadlines in the last report to the manager.
     missed: u64,
@@ -125,20 +125,20 @@ const EXPIRED_REST: Duration = Duration::from_millis(100);
 /// Times between attempts to connect: the first, and the longest.
 const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
-/// Holds a flow at the manager whose socket is at `path`, until the returned value is dropped. It does not wait for an
-/// answer: notices go to `holder`.
+/// Requests a share for a flow from the manager whose socket is at `path`. The share is released when the returned value is
+/// dropped. This call does not wait for an answer: notices go to `handler`.
 ///
 /// # Errors
 /// When the thread cannot be started.
-pub fn hold(path: &Path, need: FlowNeed, holder: Weak<dyn FlowHolder>) -> io::Result<AllocatedFlow> {
-    static HOLDERS: PerProcess<Mutex<BTreeMap<PathBuf, Arc<Shared>>>> = PerProcess::new();
+pub fn allocate(path: &Path, need: FlowNeed, handler: Weak<dyn FlowHandler>) -> io::Result<AllocatedFlow> {
+    static THREADS: PerProcess<Mutex<BTreeMap<PathBuf, Arc<Shared>>>> = PerProcess::new();
     let shared = {
-        let mut holders = lock(HOLDERS.get());
-        if let Some(shared) = holders.get(path) {
+        let mut threads = lock(THREADS.get());
+        if let Some(shared) = threads.get(path) {
             Arc::clone(shared)
         } else {
             let shared = start(path)?;
-            holders.insert(path.to_owned(), Arc::clone(&shared));
+            threads.insert(path.to_owned(), Arc::clone(&shared));
             shared
         }
     };
@@ -150,7 +150,7 @@ pub fn hold(path: &Path, need: FlowNeed, holder: Weak<dyn FlowHolder>) -> io::Re
             id,
             Entry {
                 need,
-                holder,
+                handler,
                 state: AllocationState::Pending,
                 rate: None,
                 missed: 0,
@@ -169,7 +169,7 @@ fn start(path: &Path) -> io::Result<Arc<Shared>> {
     wake.set_nonblocking(true)?;
     woken.set_nonblocking(true)?;
     let shared = Arc::new(Shared { path: path.to_owned(), state: Mutex::default(), wake });
-    let thread = HolderThread {
+    let thread = AllocationThread {
         shared: Arc::clone(&shared),
         woken,
         connection: None,
@@ -235,7 +235,7 @@ impl Shared {
     }
 }
 
-struct HolderThread {
+struct AllocationThread {
     shared: Arc<Shared>,
     woken: UnixStream,
     connection: Option<ManagerConnection>,
@@ -247,7 +247,7 @@ struct HolderThread {
     interval: Duration,
 }
 
-impl HolderThread {
+impl AllocationThread {
     fn run(mut self) -> ! {
         loop {
             if let Err(error) = self.turn() {
@@ -314,7 +314,7 @@ impl HolderThread {
                 requests.push(change(*id, &entry.need));
                 if entry.rate != Some(rate) {
                     let (before, cause) = (entry.rate.replace(rate), AllocationCause::Share);
-                    notices.push((entry.holder.clone(), FlowNotice::Rate { before, rate, cause }));
+                    notices.push((entry.handler.clone(), FlowNotice::Rate { before, rate, cause }));
                 }
             }
             let gone = held.keys().filter(|id| !state.flows.contains_key(id));
@@ -358,7 +358,7 @@ impl HolderThread {
         }
     }
 
-    fn take(&self, reply: AllocationReply) -> Option<(Weak<dyn FlowHolder>, FlowNotice)> {
+    fn take(&self, reply: AllocationReply) -> Option<(Weak<dyn FlowHandler>, FlowNotice)> {
         let mut state = lock(&self.shared.state);
         let (id, state_now, notice) = match reply {
             AllocationReply::Rate { id, rate_bps, cause, .. } => {
@@ -389,7 +389,7 @@ impl HolderThread {
             FlowNotice::Revoked(_) | FlowNotice::Refused(_) => now().saturating_add(REFUSED_REST),
         };
         entry.state = state_now;
-        (!is_known).then(|| (entry.holder.clone(), notice))
+        (!is_known).then(|| (entry.handler.clone(), notice))
     }
 
     /// Repeats the requests of flows that were refused or revoked.
@@ -407,19 +407,19 @@ impl HolderThread {
 
     /// Reports the delivery of flows, and renews all leases.
     fn report(&mut self) -> Result<(), JsonLineError> {
-        let holders: Vec<_> = {
+        let handlers: Vec<_> = {
             let state = lock(&self.shared.state);
             let granted =
                 state.flows.iter().filter(|(_, entry)| matches!(entry.state, AllocationState::Granted(_)));
-            granted.map(|(id, entry)| (*id, entry.missed, entry.holder.clone())).collect()
+            granted.map(|(id, entry)| (*id, entry.missed, entry.handler.clone())).collect()
         };
-        for (id, known, holder) in holders {
-            let Some(holder) = holder.upgrade() else { continue };
-            if let Some(report) = holder.report() {
+        for (id, known, handler) in handlers {
+            let Some(handler) = handler.upgrade() else { continue };
+            if let Some(report) = handler.report() {
                 let report = ReportLine::from(&report);
                 self.send(&AllocationRequest::Report { id, report })?;
             }
-            let missed = holder.missed();
+            let missed = handler.missed();
             if missed != known {
                 self.send(&AllocationRequest::Missed { id, missed })?;
                 if let Some(entry) = lock(&self.shared.state).flows.get_mut(&id) {
@@ -480,11 +480,11 @@ fn change(id: u64, need: &FlowNeed) -> AllocationRequest {
     }
 }
 
-/// Delivers notices to holders. The caller holds no lock.
-fn deliver(notices: impl IntoIterator<Item = (Weak<dyn FlowHolder>, FlowNotice)>) {
-    for (holder, notice) in notices {
-        if let Some(holder) = holder.upgrade() {
-            holder.on_notice(notice);
+/// Delivers notices to handlers. The caller holds no lock.
+fn deliver(notices: impl IntoIterator<Item = (Weak<dyn FlowHandler>, FlowNotice)>) {
+    for (handler, notice) in notices {
+        if let Some(handler) = handler.upgrade() {
+            handler.on_notice(notice);
         }
     }
 }
