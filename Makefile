@@ -184,7 +184,7 @@ bench: $(BIN) bench-router
 bench-router: setup
 	$(CARGO) bench --locked -p cutline-cli --bench router -- --json $(CURDIR)/bench-router.json
 
-validate: miri test-real-time check-systemd validate-recipes validate-traces validate-exec validate-page validate-explain validate-mib validate-programs validate-rsvp validate-ns2 validate-ns3 validate-linux-tcp validate-linux
+validate: miri test-real-time check-systemd validate-readme validate-recipes validate-traces validate-exec validate-page validate-explain validate-mib validate-programs validate-rsvp validate-ns2 validate-ns3 validate-linux-tcp validate-linux
 
 validate-ns2: $(BIN)
 	@tools/setup.sh ns2
@@ -208,6 +208,10 @@ validate-linux: $(BIN)
 validate-traces: setup
 	@tools/setup.sh traces
 	$(CARGO) test --locked -p cutline-trace --test all -- tools::
+
+# The README's figure and the numbers beside it, from its two commands.
+validate-readme: $(BIN)
+	python3 validate/readme.py --cutline $(BIN)
 
 # Programs that people use under `cutline exec`: marks as tshark sees them, rates as iperf3 measures them.
 validate-exec: setup

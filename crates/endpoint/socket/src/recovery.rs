@@ -54,7 +54,8 @@ pub trait Reconnect {
     /// Continues the attempt. Returns its result; `None` while it is under way.
     fn advance(&self, attempt: &mut Self::Attempt, options: &QosOptions) -> Option<Result<(), QosError>>;
 
-    /// Continues with the new connection, after so long without one. Returns it while a call looks whether there is one.
+    /// Continues with the new connection, after so long without one. Returns the attempt if a call is using the buffers:
+    /// then it is taken up later.
     fn take_up(&self, attempt: Self::Attempt, after: Duration) -> Result<(), Self::Attempt>;
 
     /// Queues an event for the application.

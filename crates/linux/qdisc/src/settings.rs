@@ -101,13 +101,13 @@ const MOST_OF_SIEVE: Rate = Rate::from_bps(100_000_000_000);
 /// Number of hint bits of the kernel's table of hints.
 const MOST_BITS: u64 = 4;
 
-/// Returns a number from 0 to 1 with [`PROBABILITY_BITS`] fractional bits.
-fn fixed(number: f64) -> u64 {
+/// Returns a number from 0 to 1 in fixed point, with [`PROBABILITY_BITS`] fractional bits.
+fn fixed_fraction(number: f64) -> u64 {
     (number * (1_u64 << PROBABILITY_BITS) as f64).round() as u64
 }
 
-/// Returns a number of packets with [`PACKET_BITS`] fractional bits.
-fn packets(number: f64) -> u64 {
+/// Returns a number of packets in fixed point, with [`PACKET_BITS`] fractional bits.
+fn fixed_packets(number: f64) -> u64 {
     (number * f64::from(1 << PACKET_BITS)) as u64
 }
 
@@ -293,9 +293,9 @@ fn account_sets(params: &SieveParams) -> u32 {
 
 fn pi_layout(params: &PiParams) -> PiLayout {
     PiLayout {
-        a: fixed(params.a),
-        b: fixed(params.b),
-        q_ref: packets(params.q_ref),
+        a: fixed_fraction(params.a),
+        b: fixed_fraction(params.b),
+        q_ref: fixed_packets(params.q_ref),
         period: Duration::from_secs_f64(1.0 / params.frequency).as_nanos(),
         mean_packet: params.mean_packet.unwrap_or_default() as u32,
         reserved: 0,
@@ -308,7 +308,7 @@ fn pi2_layout(params: &Pi2Params) -> Result<Pi2Layout, ParameterError> {
         return Err(ParameterError::new("estimate", estimate.name(), "link-rate in the kernel"));
     }
     // Gains are per second there, and per nanosecond here.
-    let gain = |per_second: f64| fixed(per_second * 1e-9);
+    let gain = |per_second: f64| fixed_fraction(per_second * 1e-9);
     Ok(Pi2Layout {
         alpha: gain(control.alpha),
         beta: gain(control.beta),
@@ -332,18 +332,18 @@ fn red_layout(params: &AredParams, rate: Rate) -> Result<Box<RedWorcesterLayout>
     }
     let Automatic { min_th, max_th, w_q } = red.automatic(rate);
     Ok(Box::new(RedWorcesterLayout {
-        min_th: packets(min_th),
-        max_th: packets(max_th),
-        max_p: fixed(red.max_p),
-        w_q: fixed(w_q),
-        ln_keep: fixed(-(-w_q).ln_1p()),
+        min_th: fixed_packets(min_th),
+        max_th: fixed_packets(max_th),
+        max_p: fixed_fraction(red.max_p),
+        w_q: fixed_fraction(w_q),
+        ln_keep: fixed_fraction(-(-w_q).ln_1p()),
         w_t: 0,
         interval: adaptation.interval.as_nanos(),
-        alpha: fixed(adaptation.alpha.unwrap_or_default()),
-        beta: fixed(adaptation.beta),
-        range: fixed(adaptation.range),
-        floor: fixed(adaptation.floor),
-        ceiling: fixed(adaptation.ceiling),
+        alpha: fixed_fraction(adaptation.alpha.unwrap_or_default()),
+        beta: fixed_fraction(adaptation.beta),
+        range: fixed_fraction(adaptation.range),
+        floor: fixed_fraction(adaptation.floor),
+        ceiling: fixed_fraction(adaptation.ceiling),
         mean_packet: red.mean_packet as u32,
         gentle: u32::from(red.gentle),
         delays: [0; LEVELS],
@@ -358,7 +358,7 @@ fn red_worcester_layout(
         return Err(ParameterError::new("largest-is-unmarked", true, "false in the kernel"));
     }
     let mut red = red_layout(&params.ared, rate)?;
-    red.w_t = fixed(params.w_t);
+    red.w_t = fixed_fraction(params.w_t);
     let delays = params.delays.unwrap_or_else(|| array::from_fn(|lane| params.step * (lane as u64 + 1)));
     red.delays = delays.map(Duration::as_nanos);
     Ok(red)
@@ -479,7 +479,7 @@ mod tests {
         let Some(LawLayout::RedWorcester(red)) = LawLayout::of(&found) else { panic!("{found:?}") };
         assert_eq!((red.min_th, red.max_th, red.gentle), (20 << 20, 80 << 20, 1));
         assert_eq!((red.delays[0], red.delays[15]), (5_000_000, 80_000_000));
-        assert_eq!(red.w_t, fixed(0.02));
+        assert_eq!(red.w_t, fixed_fraction(0.02));
         let found = config(&settings("ared", &[], Some(TsqParams::default()))).unwrap();
         let Some(LawLayout::RedWorcester(red)) = LawLayout::of(&found) else { panic!("{found:?}") };
         // 10 Mbit/s are 1250 packets of 1000 B a second, and half of 5 ms of them is less than 5 packets.

@@ -6,11 +6,13 @@
 //! sighup        SIGHUP as a flag
 //! regular_file  reading its file, if that is a regular file that is not too long
 //! output_queue  output that never blocks
-//! lines         lines over a local stream socket, found and exchanged
+//! lines         lines over a local stream socket: found in received bytes, and the client's end
+//! line_server   the clients of a service, whose requests and answers are lines
 //! json_lines    the client of a service whose lines are documents in JSON
 //! ```
 
 mod json_lines;
+mod line_server;
 mod lines;
 mod output_queue;
 pub mod regular_file;
@@ -19,7 +21,8 @@ mod sighup;
 mod socket_file;
 
 pub use json_lines::{JsonLineClient, JsonLineError, LocalService};
-pub use lines::{ExchangeError, LineBuffer, LineClient, LineTooLong, write_pending};
+pub use line_server::{ClientNumber, ClientProcess, LineServer, LineServerOptions};
+pub use lines::{ExchangeError, LineBuffer, LineClient, LineTooLong};
 pub use output_queue::{FlushResult, OutputQueue, OutputSender};
 pub use sd_notify::SdNotify;
 pub use sighup::SighupWatcher;

@@ -204,25 +204,6 @@ impl LineClient {
     }
 }
 
-/// Writes pending bytes to a non-blocking stream until the stream accepts no more, and removes the written bytes.
-///
-/// # Errors
-/// When the other end has closed the connection, or the stream has failed.
-pub fn write_pending(mut to: impl io::Write, pending: &mut Vec<u8>) -> io::Result<()> {
-    let mut written = 0;
-    while written < pending.len() {
-        match to.write(&pending[written..]) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(length) => written += length,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    pending.drain(..written);
-    Ok(())
-}
-
 impl AsFd for LineClient {
     /// The descriptor to wait for. It is not ready for lines that were received already: before waiting, take lines until
     /// there is none.
@@ -316,26 +297,6 @@ mod tests {
         assert_eq!(client.next(now() + Duration::from_millis(1)).unwrap(), None);
         drop(client);
         server.join().unwrap();
-    }
-
-    #[test]
-    fn pending_bytes_leave_as_far_as_the_stream_accepts_them() {
-        let (mut near, mut far) = UnixStream::pair().unwrap();
-        near.set_nonblocking(true).unwrap();
-        let mut pending: Vec<u8> = (0..4_000_000_u32).map(|number| number as u8).collect();
-        let all = pending.clone();
-        let mut received = Vec::new();
-        while !pending.is_empty() {
-            write_pending(&mut near, &mut pending).unwrap();
-            let left = all.len() - pending.len() - received.len();
-            assert!(left > 0, "an empty buffer accepts bytes");
-            let mut part = vec![0; left];
-            far.read_exact(&mut part).unwrap();
-            received.extend(part);
-        }
-        assert!(received == all);
-        drop(far);
-        assert!(write_pending(&mut near, &mut b"x".to_vec()).is_err());
     }
 
     /// A server that has sent its refusal and closed before the client has sent a word.

@@ -23,7 +23,7 @@
 //! interfaces the interfaces of the file, which come and go
 //! installer  installers of reservations: the kernel's traffic control, a userspace router, or elsewhere
 //! installers the installer of each interface
-//! clients    connections of applications
+//! clients    connected applications: their state, requests and replies
 //! convert    values of the engine and of clients
 //! cache      a value that takes long to compute
 //! error      errors on which it cannot start, or has ended

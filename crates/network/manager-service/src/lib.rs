@@ -12,7 +12,7 @@
 //!
 //! config          the table [manager] of the file of cutlined
 //! access          users who may use it, and their policies
-//! clients         connections: lines in, lines out
+//! clients         connections and their sessions
 //! host            the manager with its sessions and flows
 //! paths           authenticated datagrams
 //! kernel_classes  classes of the kernel's traffic control for the flows of an interface

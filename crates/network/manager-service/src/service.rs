@@ -168,8 +168,8 @@ impl Service {
                 match number {
                     LISTENER => {
                         let access = self.host.access();
-                        let admit = |user, groups: &[u32]| access.policy(user, groups);
-                        self.connections.accept(self.socket.listener(), &reactor, admit);
+                        let policy = |user, groups: &[u32]| access.policy(user, groups);
+                        self.connections.accept(self.socket.listener(), &reactor, policy);
                     }
                     SUMMARIES => self.host.receive_summaries(now()),
                     _ => {
@@ -185,7 +185,7 @@ impl Service {
             self.host.handle_deadline(at);
             if at >= self.next_second {
                 self.next_second = at + SECOND;
-                self.connections.renew_budgets();
+                self.connections.begin_second();
             }
             self.settle(at);
             for gone in self.connections.flush(&reactor) {
@@ -259,7 +259,7 @@ impl Service {
         }
         let mut status = self.host.status(now(), self.started, viewer);
         status.clients = self.connections.len() as u64;
-        status.refused_clients = self.connections.refused;
+        status.refused_clients = self.connections.refused();
         self.connections.send_status(id, &AllocationReply::Status { status: Box::new(status) });
     }
 

@@ -5,7 +5,7 @@ use crate::kernel_queues::KernelQueueReader;
 use crate::registry::{Process, PublicationLimits, PublishedLine, PublisherId, Viewer, of_all_users};
 use crate::shared::SharedDocuments;
 use cutline_publish::LONGEST_LINE;
-use cutline_service::{LineBuffer, SocketFile};
+use cutline_service::{ClientNumber, LineBuffer, LineServer, LineServerOptions, SocketFile};
 use cutline_sys::reactor::{EventFlags, Reactor};
 use cutline_sys::{SysError, now};
 use cutline_text::Printable;
@@ -13,9 +13,9 @@ use cutline_units::Duration;
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::{PidfdFlags, pidfd_open};
 use serde_json::json;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::DirBuilder;
-use std::io::{self, Write as _};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -58,8 +58,7 @@ pub struct Collector {
     readers_see_all: bool,
     kernel_queues: KernelQueueReader,
     publishers: BTreeMap<PublisherId, Publisher>,
-    clients: BTreeMap<u32, Client>,
-    next_client: u32,
+    readers: LineServer<Reader>,
     documents: SharedDocuments,
 }
 
@@ -84,35 +83,38 @@ enum Ending {
     Malformed,
 }
 
-/// A reader.
+/// State of a reader.
 #[derive(Debug)]
-struct Client {
-    stream: UnixStream,
-    lines: LineBuffer,
+struct Reader {
     uid: u32,
     viewer: Viewer,
-    outgoing: Arc<[u8]>,
-    sent: usize,
 }
 
-/// The numbers of descriptors: the two listeners, clients from here on, publishers from there on: two numbers each.
+/// The numbers of descriptors: the two listeners, publishers from here on, readers from there on: two numbers each.
 const PUBLISH: u32 = 0;
 const QUERY: u32 = 1;
-const CLIENTS: u32 = 2;
-const PUBLISHERS: u32 = 1 << 20;
+const PUBLISHERS: u32 = 2;
+const READERS: u32 = 3 << 30;
 
-/// The most readers at a time. A quarter of the places is for root.
-const MOST_CLIENTS: usize = 256;
-/// The most readers of a user other than root.
-const MOST_CLIENTS_OF_USER: usize = 32;
 /// The most bytes of answers that wait for readers of root, and for all other ones. A further request is refused.
 const MOST_WAITING: usize = 256 << 20;
 /// The most bytes of answers that wait for readers of a user other than root, before one more.
 const MOST_WAITING_OF_USER: usize = 64 << 20;
+/// The most readers at a time. A quarter of the places is for root.
+const MOST_READERS: usize = 256;
+/// Limits of the readers.
+const READER_LIMITS: LineServerOptions = LineServerOptions {
+    clients: MOST_READERS,
+    clients_of_users: of_all_users(MOST_READERS),
+    clients_of_user: 32,
+    longest_line: 1024,
+    lines_of_user: u32::MAX,
+    waiting: 1 << 20,
+    waiting_of_all: 16 << 20,
+    ends_with_process: false,
+};
 /// The most connections that are accepted before anything else is done.
 const MOST_ACCEPTED: usize = 64;
-/// The longest request, bytes.
-const LONGEST_REQUEST: usize = 1024;
 /// Number of reads of a publisher before it is another one's turn.
 const READS: usize = 16;
 /// The most bytes of a publisher in a second. It is not read for the rest of that second.
@@ -141,8 +143,7 @@ impl Collector {
             readers_see_all: options.readers_see_all,
             kernel_queues: options.kernel_queues.clone(),
             publishers: BTreeMap::new(),
-            clients: BTreeMap::new(),
-            next_client: 0,
+            readers: LineServer::new(READERS, READER_LIMITS, refusal),
             documents: SharedDocuments::default(),
         })
     }
@@ -163,14 +164,23 @@ impl Collector {
         reactor.add(self.query.listener(), QUERY, EventFlags::IN).map_err(failed)?;
         let mut second = now();
         while !stops.iter().any(|stop| stop.load(Ordering::Relaxed)) {
-            let ready: Vec<u32> = reactor.wait(second).map_err(failed)?.map(|(number, _)| number).collect();
-            for number in ready {
+            let deadline = if self.readers.has_work() { now() } else { second };
+            let ready: Vec<(u32, EventFlags)> = reactor.wait(deadline).map_err(failed)?.collect();
+            for (number, flags) in ready {
                 match number {
                     PUBLISH => self.accept_publishers(&reactor),
-                    QUERY => self.accept_clients(&reactor),
-                    PUBLISHERS.. => self.publisher_ready(number - PUBLISHERS, &reactor),
-                    _ => self.client_ready(number - CLIENTS, &reactor),
+                    QUERY => self.accept_readers(&reactor),
+                    READERS.. => {
+                        if let Some(gone) = self.readers.ready(number, flags) {
+                            self.readers.remove(gone);
+                        }
+                    }
+                    _ => self.publisher_ready(number - PUBLISHERS, &reactor),
                 }
+            }
+            self.serve_readers();
+            for gone in self.readers.flush(&reactor) {
+                self.readers.remove(gone);
             }
             let at = now();
             if at >= second {
@@ -237,88 +247,45 @@ impl Collector {
         }
     }
 
-    fn accept_clients(&mut self, reactor: &Reactor) {
-        for stream in accepted(self.query.listener()) {
-            let Some(process) = peer(&stream) else { continue };
-            let viewer = if self.readers_see_all { Viewer::All } else { Viewer::of_user(process.uid) };
-            let of_user = self.clients.values().filter(|client| client.uid == process.uid).count();
-            let of_users = self.clients.values().filter(|client| client.uid != 0).count();
-            let is_full = self.clients.len() >= MOST_CLIENTS
-                || process.uid != 0
-                    && (of_user >= MOST_CLIENTS_OF_USER || of_users >= of_all_users(MOST_CLIENTS));
-            if is_full {
-                let _gone = (&stream).write_all(refusal("too many readers: try again later").as_bytes());
-                continue;
-            }
-            while self.clients.contains_key(&self.next_client) {
-                self.next_client = (self.next_client + 1) % (PUBLISHERS - CLIENTS);
-            }
-            if reactor.add(&stream, CLIENTS + self.next_client, EventFlags::IN).is_ok() {
-                let lines = LineBuffer::new(LONGEST_REQUEST);
-                let client =
-                    Client { stream, lines, uid: process.uid, viewer, outgoing: Arc::default(), sent: 0 };
-                self.clients.insert(self.next_client, client);
-            }
-        }
+    fn accept_readers(&mut self, reactor: &Reactor) {
+        let viewer = |uid| if self.readers_see_all { Viewer::All } else { Viewer::of_user(uid) };
+        self.readers.accept(self.query.listener(), reactor, |process| {
+            Ok(Reader { uid: process.user, viewer: viewer(process.user) })
+        });
     }
 
-    fn client_ready(&mut self, id: u32, reactor: &Reactor) {
-        let Some(mut client) = self.clients.remove(&id) else { return };
-        if self.serve(&mut client).is_err() {
-            return;
-        }
-        // It is read again when it has read its answer.
-        let waits = if client.outgoing.is_empty() { EventFlags::IN } else { EventFlags::OUT };
-        if reactor.change(&client.stream, CLIENTS + id, waits).is_ok() {
-            self.clients.insert(id, client);
+    /// Answers a request of each reader that has one.
+    fn serve_readers(&mut self) {
+        for _ in 0..MOST_READERS {
+            let Some(number) = self.readers.next_client() else { return };
+            if let Some(line) = self.readers.request(number, |line, _| Ok(line.to_vec())) {
+                self.answer(number, &line);
+            }
         }
     }
 
     /// Answers a reader's request.
-    ///
-    /// # Errors
-    /// When it has gone.
-    fn serve(&mut self, client: &mut Client) -> io::Result<()> {
-        if !client.flush()? {
-            return Ok(());
-        }
-        match client.lines.read_from(&client.stream) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(_) => {}
-            Err(error) if is_later(&error) => return Ok(()),
-            Err(error) => return Err(error),
-        }
-        while client.outgoing.is_empty() {
-            let line = client.lines.take().map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
-            let Some(line) = line else { break };
-            let answer = match line {
-                b"host" if self.is_too_much_waiting(client.uid) => {
-                    refusal("too much waits for readers that do not read: try again later")
-                        .into_bytes()
-                        .into()
-                }
-                b"host" => self.documents.get(client.viewer, now, || document(&self.host, client.viewer)),
-                _ => refusal("a request is `host`").into_bytes().into(),
-            };
-            client.outgoing = answer;
-            client.flush()?;
-        }
-        Ok(())
+    fn answer(&mut self, number: ClientNumber, request: &[u8]) {
+        let Some(Reader { uid, viewer }) = self.readers.client(number) else { return };
+        let (uid, viewer) = (*uid, *viewer);
+        let refused = match request {
+            b"host" if self.is_too_much_waiting(uid) => {
+                "too much waits for readers that do not read: try again later"
+            }
+            b"host" => {
+                let document = self.documents.get(viewer, now, || document(&self.host, viewer));
+                return self.readers.send_shared(number, document);
+            }
+            _ => "a request is `host`",
+        };
+        self.readers.send(number, &refusal(refused.to_owned()));
     }
 
     /// Returns whether no further answer may wait for readers of a user.
     fn is_too_much_waiting(&self, uid: u32) -> bool {
         let is_root = uid == 0;
-        self.waiting(|of| (of == 0) == is_root) > MOST_WAITING
-            || !is_root && self.waiting(|of| of == uid) > MOST_WAITING_OF_USER
-    }
-
-    /// Returns the bytes that wait for readers of these users. An answer that several wait for counts once.
-    fn waiting(&self, is_one: impl Fn(u32) -> bool) -> usize {
-        let those = self.clients.values().filter(|client| is_one(client.uid));
-        let answers: BTreeSet<(*const u8, usize)> =
-            those.map(|client| (client.outgoing.as_ptr(), client.outgoing.len())).collect();
-        answers.into_iter().map(|(_, length)| length).sum()
+        self.readers.shared_waiting(|of| (of == 0) == is_root) > MOST_WAITING
+            || !is_root && self.readers.shared_waiting(|of| of == uid) > MOST_WAITING_OF_USER
     }
 }
 
@@ -341,7 +308,8 @@ fn make_folder(path: &Path) -> Result<(), SysError> {
     DirBuilder::new().mode(0o755).create(folder).map_err(failed)
 }
 
-fn refusal(why: &str) -> String {
+/// Returns the line of an error.
+fn refusal(why: String) -> String {
     format!("{}\n", json!({ "event": "error", "error": why }))
 }
 
@@ -380,24 +348,5 @@ impl Publisher {
             }
         }
         Ok(())
-    }
-}
-
-impl Client {
-    /// Sends pending data without waiting. Returns whether all was sent.
-    ///
-    /// # Errors
-    /// When the reader has gone.
-    fn flush(&mut self) -> io::Result<bool> {
-        while self.sent < self.outgoing.len() {
-            match self.stream.write(&self.outgoing[self.sent..]) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(length) => self.sent += length,
-                Err(error) if is_later(&error) => return Ok(false),
-                Err(error) => return Err(error),
-            }
-        }
-        (self.outgoing, self.sent) = (Arc::default(), 0);
-        Ok(true)
     }
 }

@@ -40,10 +40,10 @@ impl Applications {
         }
     }
 
-    /// Reads and writes as a client's descriptor is ready for.
-    pub fn ready(&mut self, client: ClientId, flags: EventFlags) {
-        if !self.clients.ready(client, flags) {
-            self.leave(client);
+    /// Reads as the descriptor with this number of the reactor is ready for.
+    pub fn ready(&mut self, number: u32, flags: EventFlags) {
+        if let Some(gone) = self.clients.ready(number, flags) {
+            self.leave(gone);
         }
     }
 
@@ -62,7 +62,11 @@ impl Applications {
     /// Handles a request, except for those that request a status.
     pub fn handle(&mut self, node: &mut Node, client: ClientId, request: Request) {
         let (id, outcome) = match request {
-            Request::Hello { .. } | Request::Status {} => return,
+            Request::Status {} => return,
+            Request::Hello { version } => {
+                self.clients.send(client, &Reply::Welcome { version });
+                return;
+            }
             Request::Withdraw { id } => {
                 self.withdraw(node, (client, id));
                 self.clients.send(client, &Reply::Withdrawn { id });

@@ -148,7 +148,7 @@ impl Daemon {
                     LISTENER => self.applications.clients.accept(self.socket.listener(), &reactor),
                     ROUTES => self.handle_changes(),
                     TRAFFIC => self.node.update_traffic_control(),
-                    CLIENTS.. => self.applications.ready(number - CLIENTS, flags),
+                    CLIENTS.. => self.applications.ready(number, flags),
                     _ => self.receive((number - SOCKETS) as usize),
                 }
             }

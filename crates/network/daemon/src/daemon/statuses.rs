@@ -105,7 +105,7 @@ impl Daemon {
             sessions: Vec::new(),
             local: Vec::new(),
             clients: self.applications.clients.len() as u64,
-            refused_clients: self.applications.clients.refused,
+            refused_clients: self.applications.clients.refused(),
             dropped_output: self.log.as_ref().map_or(0, OutputSender::dropped),
             counters: self.node.counters(),
         }

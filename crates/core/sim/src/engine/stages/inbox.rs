@@ -186,7 +186,7 @@ pub(super) struct Timers {
 }
 
 impl Timers {
-    /// Creates no timers, with `windows` windows in the ring, a power of two.
+    /// Creates an empty set of timers, with `windows` windows in the ring, a power of two.
     pub(super) fn new(shift: u32, windows: usize) -> Self {
         assert!(windows.is_power_of_two(), "the place of a window is found by a mask");
         Self {

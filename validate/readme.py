@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""The README's figure and the numbers beside it, from the simulations that it names: `make validate-readme`."""
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SCENARIO, FIGURE = "examples/call.toml", "docs/figures/call.svg"
+
+
+def series(cutline: str, results: Path, measure: str) -> dict[tuple[str, str], dict[int, float]]:
+    """Means of a measure in the unit of its figure, by queue and flow, each by the number of transfers."""
+    command = [cutline, "plot", str(results), "--kind", "sweep", "--by", "flow.transfer.count", "--measure", measure, "--json"]
+    figure = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    found = {}
+    for line in figure["panels"][0]["series"]:
+        aqm, flow = re.fullmatch(r"aqm ([\w-]+), (\w+)", line["name"]).groups()
+        found[aqm, flow] = {round(point["x"]): point["y"] for point in line["points"]}
+    return found
+
+
+def sentences(waits: dict, losses: dict, goodput: dict) -> list[str]:
+    """The README's sentences that state numbers, with the measured ones."""
+
+    def wait(aqm: str, count: int) -> str:
+        return f"{waits[aqm, 'transfer'][count]:.0f}"
+
+    def loss(aqm: str) -> str:
+        return f"{losses[aqm, 'transfer'][100]:.0f}"
+
+    def rate(aqm: str) -> str:
+        return f"{goodput[aqm, 'transfer'][1]:.1f}"
+
+    return [
+        f"{wait('sieve', 1)} ms for one transfer and {wait('sieve', 100)} ms for 100, with FQ-CoDel {wait('fq-codel', 1)} "
+        f"and {wait('fq-codel', 100)} ms, with CAKE {wait('cake', 1)} and {wait('cake', 100)} ms",
+        f"{loss('sieve')} % beside 99 others instead of {loss('fq-codel')} and {loss('cake')} %",
+        f"a single transfer gets {rate('sieve')} Mbit/s instead of {rate('fq-codel')}",
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cutline", default="target/release/cutline", help="the command to run")
+    cutline = str(Path(parser.parse_args().cutline).resolve())
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    with tempfile.TemporaryDirectory() as folder:
+        results, picture = Path(folder) / "call", Path(folder) / "call.svg"
+        subprocess.run([cutline, "run", ROOT / SCENARIO, "--results", folder], check=True, stdout=subprocess.DEVNULL)
+        measures = ("queuing_p99_ms", "loss_ratio", "goodput_bps")
+        wanted = sentences(*(series(cutline, results, measure) for measure in measures))
+        plot = [cutline, "plot", results, "--kind", "sweep", "--by", "flow.transfer.count", "--measure", "queuing_p99_ms"]
+        subprocess.run([*plot, "-o", picture], check=True, stdout=subprocess.DEVNULL)
+        problems = [f"README.md lacks: {sentence}" for sentence in wanted if sentence not in readme]
+        if picture.read_bytes() != (ROOT / FIGURE).read_bytes():
+            problems.append(f"{FIGURE} differs from the one that the README's commands draw")
+    print("\n".join(problems or ["the README states what its commands measure"]))
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
