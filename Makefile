@@ -32,7 +32,7 @@ NETWORK := sys netlink direct socket tokio ffi gateway traffic daemon manager-se
 LABORATORIES := cli lab baseline-runner
 NET := $(foreach name,$(NETWORK) $(LABORATORIES),-p cutline-$(name))
 
-.PHONY: help setup trial demo check bpf test test-vm test-net test-real-time attack properties bless python-bless fuzz fuzz-corpus lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-linux-tcp validate-traces validate-exec validate-page validate-explain validate-mib validate-programs validate-rsvp validate-recipes install install-command install-library install-service deb check-deb check-systemd package wheel check-wheel python-reference bench-python python-tree test-python test-python-quick test-python-full clean service
+.PHONY: help setup trial demo check bpf test test-vm test-net test-real-time attack properties bless python-bless fuzz fuzz-corpus lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-linux-tcp validate-traces validate-exec validate-page validate-explain validate-mib validate-programs validate-rsvp validate-readme validate-recipes install install-command install-library install-service deb check-deb check-systemd package wheel check-wheel python-reference bench-python python-tree test-python test-python-quick test-python-full clean service
 
 help:
 	@echo "make demo      build, run the whole TSQ evaluation, write the report ($(RESULTS)/tsq/report.html)"
@@ -56,6 +56,7 @@ help:
 	@echo "make validate-linux  against the kernel's own queues in a virtual machine, which writes docs/validation/linux.md (five runs a mix: four to five hours on one core; downloads a kernel)"
 	@echo "make validate  that; against ns-2 (ten minutes on one core), ns-3 (fifteen) and Linux's TCP (half an hour in real time), which writes docs/validation; traces and RSVP's messages read by tshark and flent; cutline exec with a browser and"
 	@echo "               iperf3; gateways with ffmpeg and omniORB (installs them; root); the recipes of docs/internals"
+	@echo "make validate-readme  compares the numbers and the figure of the README with the ones that its commands measure"
 	@echo "make validate-recipes  follows the recipes for an AQM, a transport, a traffic source, a congestion control and a column in a copy of the repository"
 	@echo "make install   the command, cutlined and the library of cutline exec into $(PREFIX), with manuals; the library for C, its header, its manual and its file of pkg-config"
 	@echo "make install-command, make install-library  only one of them"
