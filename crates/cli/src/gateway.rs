@@ -369,7 +369,7 @@ fn link(text: &str) -> Result<Ends, String> {
     address::check(to, None).map_err(|error| format!("{to}: {error}"))?;
     let local = |port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
     let port = listen.parse::<u16>().map(local).ok();
-    let listen = port.map_or_else(|| address::listening(listen), Ok).map_err(|error| match error {
+    let listen = port.map_or_else(|| address::parse_listen_address(listen), Ok).map_err(|error| match error {
         AddressError::Malformed => format!(
             "{listen}: expected 8080, 192.0.2.7:8080, 0.0.0.0:8080 for all IPv4 addresses, [2001:db8::7]:8080 or [fe80::7%eth0]:8080"
         ),

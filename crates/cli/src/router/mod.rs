@@ -19,7 +19,7 @@ use cutline_router_service::{
     DirectionSpec, ProcessSpec, Restored, Router, RouterSpec, Schedule, ServiceError, StartRequirements,
     configuration, summary, warnings,
 };
-use cutline_sys::address::listening;
+use cutline_sys::address::parse_listen_address;
 use cutline_units::{Bytes, Duration, Rate};
 use cutline_wire::FlowKeys;
 use listener::Printer;
@@ -134,7 +134,7 @@ struct ProcessArgs {
     #[arg(long, value_name = "PATH", conflicts_with = "config")]
     socket: Option<PathBuf>,
     /// Address at which Prometheus scrapes the statistics, such as 127.0.0.1:9105; its path is /metrics
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = listening, conflicts_with = "config")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_listen_address, conflicts_with = "config")]
     metrics: Option<SocketAddr>,
     /// Largest memory for waiting frames; each direction has half of it [default: 67 MB]
     #[arg(long, value_name = "SIZE", value_parser = memory, conflicts_with = "config")]

@@ -88,7 +88,7 @@ fn check(target: &Target, input: &[u8], current: &Mutex<Current>) -> bool {
 /// Ends the process when an input hangs: a thread cannot be ended.
 fn watch(target: &Target, current: &Weak<Mutex<Current>>) {
     while let Some(current) = current.upgrade() {
-        let current = lock(current);
+        let current = lock(&current);
         if current.since.elapsed() > HANGS {
             eprintln!("{} hangs: {HANGS:?} with one input", target.name);
             tell(target, &current.input);

@@ -6,8 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// Names of public types that several crates have, with these crates, by the reason.
-const SHARED: [(&str, &[(&str, &[&str])]); 3] = [
+/// Names of types, each with the crates that have it.
+type SharedNames = &'static [(&'static str, &'static [&'static str])];
+
+/// Names of public types that several crates have, by the reason.
+const SHARED: [(&str, SharedNames); 3] = [
     (
         "tokio's face of the same socket",
         &[

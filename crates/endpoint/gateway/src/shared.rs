@@ -80,7 +80,7 @@ impl Shared {
         let route = self.book.route(route);
         match self.notified_strangers.fetch_add(1, Ordering::Relaxed) {
             notified if notified < MOST_STRANGERS_NOTIFIED => {
-                (self.notify)(&format!("{route}: {peer}: {why}"))
+                (self.notify)(&format!("{route}: {peer}: {why}"));
             }
             MOST_STRANGERS_NOTIFIED => (self.notify)("further unknown peers are counted, but not printed"),
             _ => {}

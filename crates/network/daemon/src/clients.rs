@@ -58,7 +58,7 @@ pub struct Clients(LineServer<Client>);
 impl Clients {
     /// Creates an empty set of clients. A reactor has them under their numbers, counted from `base`.
     pub fn new(base: u32) -> Self {
-        Self(LineServer::new(base, LIMITS, |message| Reply::Error { message }.line()))
+        Self(LineServer::new(base, LIMITS, |message| Reply::Error { message: message.to_owned() }.line()))
     }
 
     /// Accepts the clients that have connected.

@@ -61,7 +61,7 @@ pub struct LocalRequest {
 /// All requests.
 #[derive(Debug, Default)]
 pub struct Requests {
-    requests: BTreeMap<RequestId, ApplicationRequest>,
+    all: BTreeMap<RequestId, ApplicationRequest>,
     /// Number of requests of each client.
     counts: BTreeMap<ClientId, usize>,
     announcers: BTreeMap<(Session, Sender), RequestId>,
@@ -71,7 +71,7 @@ pub struct Requests {
 
 impl Requests {
     pub fn get_mut(&mut self, id: RequestId) -> Option<&mut ApplicationRequest> {
-        self.requests.get_mut(&id)
+        self.all.get_mut(&id)
     }
 
     /// Adds a request.
@@ -80,7 +80,7 @@ impl Requests {
     /// When the number is in use, or another request is for the same packets and does not go with it.
     pub fn add(&mut self, id: RequestId, request: ApplicationRequest) -> Result<(), Refusal> {
         let refused = |reason| Err(Refusal::new(reason));
-        if self.requests.contains_key(&id) {
+        if self.all.contains_key(&id) {
             return refused(RefusalReason::Invalid(format!(
                 "id = {}: allowed is one that is not in use",
                 id.1
@@ -112,14 +112,14 @@ impl Requests {
                 self.reservers.entry(receiver.session).or_default().insert(id);
             }
         }
-        self.requests.insert(id, request);
+        self.all.insert(id, request);
         *self.counts.entry(id.0).or_default() += 1;
         Ok(())
     }
 
     /// Removes a request.
     pub fn remove(&mut self, id: RequestId) -> Option<ApplicationRequest> {
-        let request = self.requests.remove(&id)?;
+        let request = self.all.remove(&id)?;
         if let Some(count) = self.counts.get_mut(&id.0) {
             *count -= 1;
             if *count == 0 {
@@ -147,7 +147,7 @@ impl Requests {
 
     /// Returns the requests of a client.
     pub fn of(&self, client: ClientId) -> impl Iterator<Item = RequestId> + '_ {
-        self.requests.range((client, 0)..=(client, u64::MAX)).map(|(id, _)| *id)
+        self.all.range((client, 0)..=(client, u64::MAX)).map(|(id, _)| *id)
     }
 
     /// Returns the clients that have requests.
@@ -162,7 +162,7 @@ impl Requests {
 
     /// Returns the requests for flows that are shaped here.
     pub fn shaped(&self) -> impl Iterator<Item = (RequestId, &LocalRequest)> {
-        self.shapers.values().filter_map(|id| match self.requests.get(id) {
+        self.shapers.values().filter_map(|id| match self.all.get(id) {
             Some(ApplicationRequest::Shape(shaped)) => Some((*id, shaped)),
             _ => None,
         })
@@ -174,7 +174,7 @@ impl Requests {
         request: Option<RequestId>,
     ) -> impl Iterator<Item = (RequestId, &LocalRequest)> {
         let first = request.map_or(Bound::Unbounded, Bound::Excluded);
-        self.requests.range((first, Bound::Unbounded)).filter_map(|(id, request)| match request {
+        self.all.range((first, Bound::Unbounded)).filter_map(|(id, request)| match request {
             ApplicationRequest::Shape(shaped) => Some((*id, shaped)),
             _ => None,
         })
@@ -193,7 +193,7 @@ impl Requests {
     /// Returns the requests for these senders; all of the session if there are none.
     pub fn reservers(&self, session: Session, senders: &[Sender]) -> Vec<RequestId> {
         let ids = self.reservers.get(&session).into_iter().flatten();
-        let is_for = |id: &&RequestId| match self.requests.get(id) {
+        let is_for = |id: &&RequestId| match self.all.get(id) {
             Some(ApplicationRequest::Reserve(receiver)) => {
                 senders.is_empty()
                     || receiver.senders.is_empty()
@@ -206,7 +206,7 @@ impl Requests {
 
     fn others(&self, session: Session) -> impl Iterator<Item = &ReceiverRequest> {
         let ids = self.reservers.get(&session).into_iter().flatten();
-        ids.filter_map(|id| match self.requests.get(id) {
+        ids.filter_map(|id| match self.all.get(id) {
             Some(ApplicationRequest::Reserve(receiver)) => Some(receiver),
             _ => None,
         })

@@ -274,11 +274,11 @@ fn a_flow_whose_rate_is_reserved_is_not_charged_again() {
         minimum_bps: 4_000_000,
         ..need(SchedulingClass::RealTime, 4)
     };
-    let (own, _handler) = hold(of_reservation);
+    let (own, _handler) = share(of_reservation);
     eventually("there is no room for it beside the reservation", || granted(&own, 4_000_000));
     assert_eq!(interface().promised, 0);
     let other_port = |port| SocketAddr::new(packets.destination.ip(), port);
-    let (other, _handler) = hold(FlowNeed {
+    let (other, _handler) = share(FlowNeed {
         destination: other_port(5001),
         ..FlowNeed { minimum_bps: 1_000_000, ..of_reservation }
     });

@@ -54,7 +54,7 @@ pub struct Connections {
 impl Connections {
     /// Creates an empty set. A reactor has the connections under their numbers, counted from `base`.
     pub fn new(base: u32) -> Self {
-        let refusal = |message| AllocationReply::Error { message }.line();
+        let refusal = |message: &str| AllocationReply::Error { message: message.to_owned() }.line();
         Self { server: LineServer::new(base, LIMITS, refusal), sessions: BTreeMap::new() }
     }
 
@@ -145,7 +145,7 @@ impl Connections {
     }
 
     /// Sends an error to a client, and disconnects it when it has read that.
-    pub fn fail(&mut self, id: ConnectionId, message: String) {
+    pub fn fail(&mut self, id: ConnectionId, message: &str) {
         self.server.fail(id, message);
     }
 

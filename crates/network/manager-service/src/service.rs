@@ -217,11 +217,11 @@ impl Service {
                     }
                     (AllocationRequest::Hello { version, .. }, _) => {
                         let why = if version == VERSION { "only once" } else { "1" };
-                        self.connections.fail(id, format!("hello: version = {version}: allowed is {why}"));
+                        self.connections.fail(id, &format!("hello: version = {version}: allowed is {why}"));
                         break;
                     }
                     (_, None) => {
-                        self.connections.fail(id, "the first request must be hello".to_owned());
+                        self.connections.fail(id, "the first request must be hello");
                         break;
                     }
                     (AllocationRequest::Status {}, Some(_)) => self.send_status(id),
@@ -245,7 +245,7 @@ impl Service {
                 Some(key)
             }
             Err(error) => {
-                self.connections.fail(id, error.to_string());
+                self.connections.fail(id, &error.to_string());
                 None
             }
         }
@@ -254,7 +254,7 @@ impl Service {
     fn send_status(&mut self, id: ConnectionId) {
         let Some(viewer) = self.connections.process(id).map(|process| process.user) else { return };
         if !self.connections.has_room_for_status() {
-            let message = "too much waits for clients that do not read: try again later".to_owned();
+            let message = "too much waits for clients that do not read: try again later";
             return self.connections.fail(id, message);
         }
         let mut status = self.host.status(now(), self.started, viewer);

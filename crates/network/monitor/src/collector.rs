@@ -278,7 +278,7 @@ impl Collector {
             }
             _ => "a request is `host`",
         };
-        self.readers.send(number, &refusal(refused.to_owned()));
+        self.readers.send(number, &refusal(refused));
     }
 
     /// Returns whether no further answer may wait for readers of a user.
@@ -309,7 +309,7 @@ fn make_folder(path: &Path) -> Result<(), SysError> {
 }
 
 /// Returns the line of an error.
-fn refusal(why: String) -> String {
+fn refusal(why: &str) -> String {
     format!("{}\n", json!({ "event": "error", "error": why }))
 }
 

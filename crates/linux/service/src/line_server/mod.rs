@@ -73,7 +73,7 @@ pub struct ClientProcess {
 pub struct LineServer<C> {
     options: LineServerOptions,
     /// Returns the line for a client that is refused, or has sent a malformed request, from the reason.
-    refusal: fn(String) -> String,
+    refusal: fn(&str) -> String,
     clients: BTreeMap<ClientNumber, Client<C>>,
     /// Clients with a request that is not handled yet.
     queue: VecDeque<ClientNumber>,
@@ -118,7 +118,7 @@ const NUMBERS: ClientNumber = 1 << 29;
 impl<C> LineServer<C> {
     /// Creates a server without clients. A reactor has them under their numbers, counted from `base`, which is at most
     /// 3 * 2^30. `refusal` makes a line of an error, its end included.
-    pub fn new(base: u32, options: LineServerOptions, refusal: fn(String) -> String) -> Self {
+    pub fn new(base: u32, options: LineServerOptions, refusal: fn(&str) -> String) -> Self {
         Self {
             options,
             refusal,
@@ -153,7 +153,7 @@ impl<C> LineServer<C> {
             match limit.and_then(|()| admit(&process)) {
                 Ok(state) => self.connect(stream, &process, state, reactor),
                 Err(reason) => {
-                    let _gone = (&stream).write_all((self.refusal)(reason).as_bytes());
+                    let _gone = (&stream).write_all((self.refusal)(&reason).as_bytes());
                     self.refused += 1;
                 }
             }
@@ -297,7 +297,7 @@ impl<C> LineServer<C> {
             Err(LineTooLong { longest }) => Err(format!("a line is longer than {longest} B")),
         };
         *lines += 1;
-        parsed.map_err(|reason| self.fail(number, reason)).ok()
+        parsed.map_err(|reason| self.fail(number, &reason)).ok()
     }
 
     /// Begins a second: all users may send requests again.
@@ -321,7 +321,7 @@ impl<C> LineServer<C> {
     }
 
     /// Sends an error to a client, and disconnects it when it has read that.
-    pub fn fail(&mut self, number: ClientNumber, reason: String) {
+    pub fn fail(&mut self, number: ClientNumber, reason: &str) {
         let line = (self.refusal)(reason);
         self.send(number, &line);
         if let Some(client) = self.clients.get_mut(&number) {
