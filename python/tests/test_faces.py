@@ -220,15 +220,31 @@ def run(program, *words, prefix=(), **options):
 
 class Zones(unittest.TestCase):
     PROGRAM = """
+        import socket as plain
         import threading
+        import time
         from cutline import socket
+
+        def is_reached():
+            # The kernel makes the local route of an address in a work queue, a little after the address.
+            with plain.socket(plain.AF_INET6, plain.SOCK_DGRAM) as own:
+                try:
+                    own.bind(("fe80::1", 0, 0, 1))
+                    own.settimeout(0.01)
+                    own.sendto(b"reached", own.getsockname())
+                    return own.recv(10) == b"reached"
+                except OSError:
+                    return False
+
+        while not is_reached():
+            time.sleep(0.005)
         for given in (("fe80::1%lo", 0), ("fe80::1", 0, 0, 1)):
             for type in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
                 with socket.create_server(given, type=type) as server:
                     host, port, flow, zone = server.getsockname()
                     assert (host, zone) == ("fe80::1", 1), server.getsockname()
                     accepted = []
-                    thread = threading.Thread(target=lambda: accepted.append(server.accept()))
+                    thread = threading.Thread(target=lambda: accepted.append(server.accept()), daemon=True)
                     thread.start()
                     with socket.create_connection(server.getsockname(), type=type) as client:
                         client.send(b"hello")

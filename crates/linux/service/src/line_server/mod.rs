@@ -239,7 +239,7 @@ impl<C> LineServer<C> {
         let (number, has_ended) = ((of_reactor - self.base) / 2, !(of_reactor - self.base).is_multiple_of(2));
         let client = self.clients.get_mut(&number)?;
         self.touched.insert(number);
-        // What it has requested ends with it, so its unread lines are dropped.
+        // Its requests end with its connection, so its unread lines are dropped.
         let has_gone = has_ended
             || flags.intersects(EventFlags::HUP | EventFlags::ERR)
             || flags.contains(EventFlags::IN) && client.is_read() && !client.read();

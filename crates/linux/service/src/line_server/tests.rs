@@ -43,7 +43,7 @@ impl Bench {
         client
     }
 
-    /// Handles what is ready now, and returns the requests.
+    /// Handles the descriptors that are ready now, and returns the requests.
     fn turn(&mut self) -> Vec<(ClientNumber, String)> {
         let ready: Vec<(u32, EventFlags)> = self.reactor.wait(now()).unwrap().collect();
         for (number, flags) in ready {
