@@ -26,11 +26,13 @@ const ENUMS: [&str; 4] = [
 ];
 
 /// Types with another name in C than in Rust, where a name without its subject would be that of several things.
-const C_NAMES: [(&str, &str); 4] = [
+const C_NAMES: [(&str, &str); 6] = [
     ("ConnectionReservation", "reservation"),
     ("DirectionMib", "direction"),
     ("GrantState", "standing"),
     ("RefusalReason", "reason"),
+    ("SessionEvent", "event"),
+    ("TrafficDirection", "side"),
 ];
 
 /// Head of the header file, above the declarations.
