@@ -20,7 +20,7 @@ const LIMITS: LineServerOptions = LineServerOptions {
     clients_of_users: 4096,
     clients_of_user: 512,
     longest_line: LONGEST_LINE,
-    lines_of_user: u32::MAX,
+    lines_of_user: None,
     waiting: 8 << 20,
     waiting_of_all: 64 << 20,
     ends_with_process: false,

@@ -24,7 +24,7 @@ const LIMITS: LineServerOptions = LineServerOptions {
     clients_of_users: 4096,
     clients_of_user: 512,
     longest_line: LONGEST_LINE,
-    lines_of_user: 20_000,
+    lines_of_user: Some(20_000),
     waiting: 1 << 20,
     waiting_of_all: 64 << 20,
     ends_with_process: true,

@@ -108,7 +108,7 @@ const READER_LIMITS: LineServerOptions = LineServerOptions {
     clients_of_users: of_all_users(MOST_READERS),
     clients_of_user: 32,
     longest_line: 1024,
-    lines_of_user: u32::MAX,
+    lines_of_user: None,
     waiting: 1 << 20,
     waiting_of_all: 16 << 20,
     ends_with_process: false,

@@ -47,8 +47,9 @@ pub struct LineServerOptions {
     pub clients_of_user: usize,
     /// The longest request, bytes.
     pub longest_line: usize,
-    /// The most requests of a user in a second. Of a user that sends more, no client is read for the rest of the second.
-    pub lines_of_user: u32,
+    /// The most requests of a user in a second; `None` for any number. Of a user that sends more, no client is read for the
+    /// rest of the second.
+    pub lines_of_user: Option<u32>,
     /// The most bytes that wait for a client that does not read.
     pub waiting: usize,
     /// The most bytes that wait for all clients together.
@@ -252,11 +253,12 @@ impl<C> LineServer<C> {
 
     /// Queues a client if it has a request, and may have one handled.
     fn enqueue(&mut self, number: ClientNumber) {
-        let (lines, most) = (&self.lines, self.options.lines_of_user);
+        let is_paused =
+            |user| self.lines.get(&user).is_some_and(|lines| Some(*lines) == self.options.lines_of_user);
         if let Some(client) = self.clients.get_mut(&number)
             && !client.is_queued
             && client.takes_requests()
-            && lines.get(&client.user).is_none_or(|lines| *lines < most)
+            && !is_paused(client.user)
             && client.incoming.has_line() != Ok(false)
         {
             client.is_queued = true;
@@ -288,7 +290,7 @@ impl<C> LineServer<C> {
     ) -> Option<T> {
         let client = self.clients.get_mut(&number)?;
         let lines = self.lines.entry(client.user).or_default();
-        if client.is_leaving || client.later.is_some() || *lines >= self.options.lines_of_user {
+        if client.is_leaving || client.later.is_some() || Some(*lines) == self.options.lines_of_user {
             return None;
         }
         let parsed = match client.incoming.take() {
@@ -296,16 +298,15 @@ impl<C> LineServer<C> {
             Ok(Some(line)) => parse(line, &mut client.state),
             Err(LineTooLong { longest }) => Err(format!("a line is longer than {longest} B")),
         };
-        *lines += 1;
+        *lines = lines.saturating_add(1);
         parsed.map_err(|reason| self.fail(number, &reason)).ok()
     }
 
     /// Begins a second: all users may send requests again.
     pub fn begin_second(&mut self) {
-        let most = self.options.lines_of_user;
-        let lines = std::mem::take(&mut self.lines);
-        let paused =
-            self.clients.iter().filter(|(_, its)| lines.get(&its.user).is_some_and(|lines| *lines >= most));
+        let (most, lines) = (self.options.lines_of_user, std::mem::take(&mut self.lines));
+        let is_paused = |user| lines.get(&user).is_some_and(|lines| Some(*lines) == most);
+        let paused = self.clients.iter().filter(|(_, its)| is_paused(its.user));
         self.touched.extend(paused.map(|(number, _)| *number));
     }
 

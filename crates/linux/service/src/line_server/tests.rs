@@ -9,7 +9,7 @@ const OPTIONS: LineServerOptions = LineServerOptions {
     clients_of_users: 200,
     clients_of_user: 200,
     longest_line: 1000,
-    lines_of_user: u32::MAX,
+    lines_of_user: None,
     waiting: 1 << 20,
     waiting_of_all: 64 << 20,
     ends_with_process: false,
@@ -158,7 +158,7 @@ fn a_request_that_is_malformed_or_too_long_ends_the_connection_after_the_reason(
 /// A user's requests above the limit wait for the next second, and the client is not read meanwhile.
 #[test]
 fn requests_of_a_user_in_a_second_are_limited() {
-    let mut bench = Bench::new(LineServerOptions { lines_of_user: 3, ..OPTIONS });
+    let mut bench = Bench::new(LineServerOptions { lines_of_user: Some(3), ..OPTIONS });
     let mut clients = [bench.connect(), bench.connect()];
     clients[0].write_all(b"1\n2\n3\n4\n5\n").unwrap();
     let texts = |requests: Vec<(ClientNumber, String)>| {
