@@ -96,7 +96,7 @@ const EXAMPLES: &str = "Examples, for a web server on port 80 of the far host, a
   far$  cutline gateway far --udp 192.0.2.7:6001=127.0.0.1:5000 --record far.jsonl --json
   near$ cutline gateway near --tcp 2809=192.0.2.7:6002 --set send.min-rate=1 --set send.size=60KB
 
-Exit codes: 0 success; 1 a failure; 2 invalid arguments. Connections that fail are told and counted.";
+Exit codes: 0 success; 1 a failure; 2 invalid arguments. Connections that fail are reported and counted.";
 
 #[derive(Clone, Copy, ValueEnum)]
 enum SideName {

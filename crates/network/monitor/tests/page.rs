@@ -306,7 +306,7 @@ fn the_fair_share_is_said_of_a_queue_that_has_one_alone() {
             router as fn(u64) -> Statistics,
             [
                 "Packets of flows above the fair share wait, 99 of 100",
-                "more than the fair share are told to slow down",
+                "more than the fair share loses packets",
             ],
             8,
         ),

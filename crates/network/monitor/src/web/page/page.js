@@ -264,7 +264,7 @@ async function loadHistory() {
 // --- links ------------------------------------------------------------------------------------------------------------------
 
 const REASONS = {
-  early: "dropped early by the queue, before it was full. Their senders are told to slow down, so that the queue stays short",
+  early: "dropped early by the queue, before it was full: a loss slows its sender down, so that the queue stays short",
   overflow: "dropped because the queue was full. More arrives than the link can carry, or the limit of the queue is low",
   oversize: "dropped because they are longer than the outgoing interface takes",
   runt: "dropped because they are too short to be a frame",
@@ -274,7 +274,7 @@ const REASONS = {
 // Sieve alone knows the fair share of a flow.
 const REASONS_OF_SIEVE = {
   ...REASONS,
-  early: "dropped early by the queue. Flows that send more than the fair share are told to slow down, so that the queue stays short",
+  early: "dropped early by the queue. A flow that sends more than the fair share loses packets, so that it slows down and the queue stays short",
 };
 
 let shown = "";
