@@ -10,17 +10,20 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+RATES = {"Gbit/s": 1e3, "Mbit/s": 1, "kbit/s": 1e-3}
+"""Units of a figure's axis, in Mbit/s."""
 SCENARIO, FIGURE = "examples/call.toml", "docs/figures/call.svg"
 
 
 def series(cutline: str, results: Path, measure: str) -> dict[tuple[str, str], dict[int, float]]:
-    """Means of a measure in the unit of its figure, by queue and flow, each by the number of transfers."""
+    """Means of a measure (ms, % or Mbit/s), by queue and flow, each by the number of transfers."""
     command = [cutline, "plot", str(results), "--kind", "sweep", "--by", "flow.transfer.count", "--measure", measure, "--json"]
-    figure = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    panel = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["panels"][0]
+    unit = RATES.get(panel["y"], 1)
     found = {}
-    for line in figure["panels"][0]["series"]:
+    for line in panel["series"]:
         aqm, flow = re.fullmatch(r"aqm ([\w-]+), (\w+)", line["name"]).groups()
-        found[aqm, flow] = {round(point["x"]): point["y"] for point in line["points"]}
+        found[aqm, flow] = {round(point["x"]): unit * point["y"] for point in line["points"]}
     return found
 
 
