@@ -1,7 +1,5 @@
 //! `cutline baseline`: measures the performance of this host and a path, as a table for `cutline translate`.
 
-#[cfg(feature = "charts")]
-mod picture;
 mod tables;
 
 use crate::arguments::{duration, rate};
@@ -124,7 +122,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
             existing.ok_or_else(|| Failure::Failed(format!("there is no table {}", shown(&args.output))))?;
         #[cfg(feature = "charts")]
         if let Some(picture) = PictureFile::create(args.plot.as_deref(), args.force)? {
-            picture.draw("baseline", &picture::figure(&document))?;
+            picture.draw("baseline", &cutline_baseline_runner::picture::baseline(&document))?;
         }
         return print(args, &document);
     }
@@ -165,7 +163,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     }
     #[cfg(feature = "charts")]
     if let Some(picture) = picture {
-        picture.draw("baseline", &picture::figure(document))?;
+        picture.draw("baseline", &cutline_baseline_runner::picture::baseline(document))?;
     }
     print(args, document)
 }

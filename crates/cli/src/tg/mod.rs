@@ -3,8 +3,6 @@
 mod flent;
 mod flows;
 mod options;
-#[cfg(feature = "charts")]
-mod picture;
 mod receive;
 mod rrul;
 mod send;

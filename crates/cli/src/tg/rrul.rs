@@ -115,7 +115,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     }
     #[cfg(feature = "charts")]
     if let Some(picture) = picture {
-        picture.draw("rrul", &super::picture::figure(&document))?;
+        picture.draw("rrul", &cutline_traffic::picture::delay_under_load(&document))?;
     }
     if let Some(target) = flent {
         flent::write(&target, &found, &found.flow_totals())?;

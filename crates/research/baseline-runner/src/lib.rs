@@ -7,6 +7,7 @@
 //! receiver    the other end: a host, or a receiver in this process
 //! measurement one measurement: its flows, and its row
 //! run         all measurements, one after the other, each stored when it is complete
+//! picture     a table as charts (feature `charts`)
 //! error       reasons why measurements end early
 //! ```
 //!
@@ -16,6 +17,8 @@
 mod error;
 mod headers;
 mod measurement;
+#[cfg(feature = "charts")]
+pub mod picture;
 mod plan;
 mod receiver;
 mod run;

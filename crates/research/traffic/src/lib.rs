@@ -17,6 +17,7 @@
 //! sent       serialization of other crates' types
 //! summary    the sums over a group of flows
 //! results    the reports of both ends joined, by flow and by group
+//! picture    delay under load as charts (feature `charts`)
 //! document   the measurements as documents: every counter with its name, unit and meaning
 //! trace      a recorded trace as text
 //! agenda     the deadlines of the flows
@@ -37,6 +38,8 @@ pub mod header;
 mod histogram;
 mod host;
 mod meter;
+#[cfg(feature = "charts")]
+pub mod picture;
 mod plan;
 mod rendezvous;
 mod report;

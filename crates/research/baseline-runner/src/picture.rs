@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 type Named = (String, f64, f64);
 
 /// Returns a panel for each measure that the table has.
-pub fn figure(document: &BaselineDocument) -> Figure {
+pub fn baseline(document: &BaselineDocument) -> Figure {
     let blocks =
         || Axis::log("Block, bytes", 2).ticks(document.plan.blocks.iter().map(|block| *block as f64));
     let load = || Axis::log("Load, Mbit/s", 10);
@@ -88,5 +88,42 @@ fn at_margin(y: fn(&BaselineRow) -> Option<f64>) -> impl Fn(&BaselineRow) -> Opt
         let (percent, load) = row.requested_percent.zip(row.load_bps)?;
         let name = format!("{}, {}", protocol(row), cutline_units::Rate::from_bps(load));
         Some((name, f64::from(percent), y(row)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cutline_report::chart::Theme;
+
+    #[test]
+    fn only_measures_of_the_table_have_panels() {
+        let row = |protocol: &str, queue, load_bps, requested_percent| BaselineRow {
+            protocol: protocol.to_owned(),
+            queue,
+            block: 1024,
+            load_bps,
+            requested_percent,
+            throughput_bps: 2e6,
+            loss_ratio: (protocol == "udp").then_some(0.01),
+            rtt_ms: Some(0.0),
+            ..BaselineRow::default()
+        };
+        let mut document = BaselineDocument::default();
+        document.plan.blocks = vec![1024, 8192];
+        document.rows = vec![row("tcp", QueueSize::Default, None, None)];
+        let svg = |document: &BaselineDocument| baseline(document).svg("baseline", Theme::Paper);
+        // TCP has no loss.
+        let found = svg(&document);
+        assert!(found.contains("Throughput without a limit") && !found.contains("Loss"), "{found}");
+        document.rows.push(row("udp", QueueSize::Large, None, None));
+        document.rows.push(row("udp", QueueSize::Default, Some(1_000_000), None));
+        document.rows.push(row("udp", QueueSize::Default, Some(1_000_000), Some(110)));
+        let found = svg(&document);
+        for expected in ["Loss without a limit", "UDP, larger buffers", "Loss of UDP at a load", "Loss by requested"] {
+            assert!(found.contains(expected), "{expected} is in {found}");
+        }
+        // A round-trip time of 0 has no place on a logarithmic axis.
+        assert!(!found.contains("Round-trip time at a load"), "{found}");
     }
 }
