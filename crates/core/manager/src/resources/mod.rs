@@ -33,11 +33,15 @@
 //! revoked only where minima exceed the whole capacity, in the same order. When there is room again, flows are raised
 //! in the reverse order.
 
+mod accounts;
+mod admission;
 mod capacity;
 mod degrade;
 mod events;
 mod fill;
+mod flow;
 mod ledger;
+mod notices;
 mod params;
 mod request;
 mod sharing;
@@ -57,9 +61,8 @@ pub use snapshot::{AllocationRecord, RESOURCE_SNAPSHOT_VERSION, ResourceSnapshot
 
 use cutline_params::{ParameterError, Parameters as _};
 use cutline_units::{Instant, Rate};
-use fill::CPU;
-use ledger::{Ledger, Places, add, subtract};
-use sharing::SharePosition;
+use flow::{Flow, Notice, User};
+use ledger::Ledger;
 use slab::Slab;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -96,81 +99,6 @@ pub struct FlowAllocation {
     pub limited_by: Option<ResourceKind>,
     /// End of its lease, if it is not renewed.
     pub lease: Instant,
-}
-
-/// Event that a flow is to be notified by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Notice {
-    None,
-    Fall,
-    Rise,
-}
-
-/// A flow that was admitted.
-#[derive(Clone, Debug)]
-struct Flow {
-    id: FlowId,
-    request: FlowRequest,
-    places: Places,
-    /// Promise, bit/s: the rate of a real-time flow, the minimum of a time-shared one.
-    committed: u64,
-    /// Limit of the path's feedback, bit/s.
-    limit: u64,
-    /// Rate that it may use, bit/s.
-    granted: u64,
-    /// Rate that it was notified of.
-    reported: Option<u64>,
-    notice: Notice,
-    cause: AllocationCause,
-    /// Cause of the next change of its share, if it is not that of all shares.
-    own_cause: Option<AllocationCause>,
-    /// The resource that limits its share.
-    limited_by: Option<usize>,
-    lease: Instant,
-}
-
-impl Flow {
-    /// The most that it may use, bit/s.
-    fn most(&self) -> u64 {
-        self.limited(self.request.desired.as_bps())
-    }
-
-    /// A rate within the limit. A limit below the minimum counts as the minimum.
-    fn limited(&self, bps: u64) -> u64 {
-        bps.min(self.limit.max(self.minimum()))
-    }
-
-    fn minimum(&self) -> u64 {
-        self.request.minimum.as_bps()
-    }
-
-    fn is_real_time(&self) -> bool {
-        self.request.class == SchedulingClass::RealTime
-    }
-
-    fn charges(&self, bps: u64) -> impl Iterator<Item = (usize, u64)> + use<> {
-        self.places.charges(&self.request, bps)
-    }
-
-    /// The charge at a place.
-    fn charge(&self, place: usize, bps: u64) -> u64 {
-        self.charges(bps).find(|(used, _)| *used == place).map_or(0, |(_, amount)| amount)
-    }
-
-    /// The highest rate with this charge at a place, at most the desired one.
-    fn bps_with(&self, place: usize, amount: u64) -> u64 {
-        if place == CPU { self.request.bps_with(amount) } else { amount.min(self.request.desired.as_bps()) }
-    }
-}
-
-/// A user with flows.
-#[derive(Clone, Debug, Default)]
-struct User {
-    flows: u32,
-    /// Promises by place.
-    committed: Vec<u64>,
-    /// Time-shared flows, in the order in which their demands are met.
-    sharers: BTreeSet<SharePosition>,
 }
 
 /// Resource manager of a host. After each call its owner takes events with [`ResourceManager::poll`] until there are none.
@@ -538,230 +466,9 @@ impl ResourceManager {
         (self.flows[slot].request.client == client).then_some(slot)
     }
 
-    fn check(&self, request: &FlowRequest) -> Result<Places, ParameterError> {
-        request.validate()?;
-        let index = request.interface.filter(|index| !self.capacities.interfaces.contains_key(index));
-        if let Some(index) = index {
-            let known: Vec<_> = self.capacities.interfaces.keys().map(ToString::to_string).collect();
-            let known = if known.is_empty() {
-                "off: no interface is managed".to_owned()
-            } else {
-                format!("one of {}", known.join(", "))
-            };
-            return Err(ParameterError::new("interface", index, known));
-        }
-        Ok(self.ledger.places(request).expect("the interface has a place"))
-    }
-
-    fn flow_budget(&self, user: UserId) -> Option<Shortage> {
-        let (all, own) = (self.by_id.len() as u64, self.users.get(&user).map_or(0, |user| user.flows));
-        let shortage = |scope| Shortage { resource: ResourceKind::Flows, scope, needed: 1, left: 0 };
-        if all >= u64::from(self.params.most_flows) {
-            return Some(shortage(ShortageScope::Host));
-        }
-        (own >= self.params.most_flows_per_user).then(|| shortage(ShortageScope::User))
-    }
-
-    /// The part of a resource that a user may hold for certain; `None` is everything.
-    fn user_bound(&self, user: UserId, place: usize) -> Option<u64> {
-        let share = self.policy(user).share.unwrap_or(self.params.user_share);
-        self.ledger.bounds[place].committable.map(|committable| (committable as f64 * share) as u64)
-    }
-
-    /// The amount of a resource that can still be promised to a user, and the party that limits it; `None` is everything.
-    fn uncommitted(&self, user: UserId, place: usize) -> Option<(u64, ShortageScope)> {
-        let host = self.ledger.bounds[place].committable?.saturating_sub(self.ledger.committed[place]);
-        let held = self.users.get(&user).and_then(|user| user.committed.get(place)).copied().unwrap_or(0);
-        let own = self.user_bound(user, place)?.saturating_sub(held);
-        Some(if own < host { (own, ShortageScope::User) } else { (host, ShortageScope::Host) })
-    }
-
-    /// The promise that can be made to a flow, which holds none now: its desired rate, or less with the reason. An
-    /// error gives the shortage for its minimum.
-    fn fit(&self, flow: &Flow) -> Result<(u64, Option<Shortage>), Shortage> {
-        let wanted = if flow.is_real_time() { flow.request.desired.as_bps() } else { flow.minimum() };
-        let mut fit = wanted;
-        let mut limit = None;
-        for (place, _) in flow.charges(wanted) {
-            let Some((left, scope)) = self.uncommitted(flow.request.user, place) else { continue };
-            let most = flow.bps_with(place, left);
-            if most < fit {
-                (fit, limit) = (most, Some((place, scope, left)));
-            }
-        }
-        let Some((place, scope, left)) = limit else { return Ok((fit, None)) };
-        let resource = self.ledger.kind(place);
-        let shortage = |bps| Shortage { resource, scope, needed: flow.charge(place, bps), left };
-        if fit < flow.minimum() { Err(shortage(flow.minimum())) } else { Ok((fit, Some(shortage(wanted)))) }
-    }
-
-    fn insert(&mut self, flow: Flow, committed: u64) -> usize {
-        let (id, user, client, lease) = (flow.id, flow.request.user, flow.request.client, flow.lease);
-        let slot = self.flows.insert(flow);
-        self.by_id.insert(id, slot);
-        self.users.entry(user).or_default().flows += 1;
-        self.clients.entry(client).or_default().insert(id);
-        self.leases.insert((lease, id));
-        self.count(slot, committed);
-        self.set_real_time(slot, AllocationCause::Request);
-        self.note(slot);
-        self.share_anew(AllocationCause::Share);
-        slot
-    }
-
-    /// Adds a flow to the accounts, with a promise.
-    fn count(&mut self, slot: usize, committed: u64) {
-        let flow = &mut self.flows[slot];
-        flow.committed = committed;
-        let flow = &self.flows[slot];
-        let user = self.users.get_mut(&flow.request.user).expect("a flow's user is there");
-        user.committed.resize(self.ledger.bounds.len(), 0);
-        add(&mut self.ledger.committed, flow.charges(committed));
-        add(&mut user.committed, flow.charges(committed));
-        if flow.is_real_time() {
-            add(&mut self.ledger.real_time, flow.charges(flow.limited(committed)));
-            if committed < flow.request.desired.as_bps() {
-                self.below.insert(self.lowering_key(flow));
-            }
-        } else {
-            add(&mut self.ledger.minima, flow.charges(flow.minimum()));
-            add(&mut self.ledger.wanted, flow.charges(flow.most()));
-            user.sharers.insert(SharePosition::new(flow, slot));
-        }
-    }
-
-    /// Takes a flow out of the accounts.
-    fn uncount(&mut self, slot: usize) {
-        let flow = &self.flows[slot];
-        let user = self.users.get_mut(&flow.request.user).expect("a flow's user is there");
-        subtract(&mut self.ledger.committed, flow.charges(flow.committed));
-        subtract(&mut user.committed, flow.charges(flow.committed));
-        if flow.is_real_time() {
-            subtract(&mut self.ledger.real_time, flow.charges(flow.limited(flow.committed)));
-            let key = self.lowering_key(flow);
-            self.below.remove(&key);
-        } else {
-            subtract(&mut self.ledger.minima, flow.charges(flow.minimum()));
-            subtract(&mut self.ledger.wanted, flow.charges(flow.most()));
-            user.sharers.remove(&SharePosition::new(flow, slot));
-        }
-    }
-
-    /// Recounts all flows for other capacities.
-    fn recount(&mut self) {
-        let used = self.flows.iter().filter_map(|(_, flow)| flow.request.interface).collect();
-        self.ledger = Ledger::new(&self.params, &self.capacities, &used);
-        self.below.clear();
-        for user in self.users.values_mut() {
-            user.committed.clear();
-            user.sharers.clear();
-        }
-        for slot in self.by_id.values().copied().collect::<Vec<_>>() {
-            let flow = &mut self.flows[slot];
-            flow.places = self.ledger.places(&flow.request).expect("every interface in use has a place");
-            // The places of the old accounts mean other resources.
-            flow.limited_by = None;
-            let committed = flow.committed;
-            self.count(slot, committed);
-        }
-    }
-
-    /// Takes a flow away.
-    fn remove(&mut self, slot: usize) -> Flow {
-        self.uncount(slot);
-        let flow = self.flows.remove(slot);
-        let (id, FlowRequest { user, client, .. }) = (flow.id, flow.request);
-        self.by_id.remove(&id);
-        self.leases.remove(&(flow.lease, id));
-        self.forget_notice(id, flow.notice);
-        if let Some(flows) = self.clients.get_mut(&client) {
-            flows.remove(&id);
-            if flows.is_empty() {
-                self.clients.remove(&client);
-            }
-        }
-        let owner = self.users.get_mut(&user).expect("a flow's user is there");
-        owner.flows -= 1;
-        if owner.flows == 0 {
-            self.users.remove(&user);
-        }
-        self.share_anew(AllocationCause::Share);
-        flow
-    }
-
-    fn revoke(&mut self, slot: usize, cause: AllocationCause) {
-        let flow = self.remove(slot);
-        self.revoked.push_back(AllocationEvent::Revoked {
-            flow: flow.id,
-            client: flow.request.client,
-            cause,
-        });
-    }
-
-    /// Lets a real-time flow use its promise, up to its limit.
-    fn set_real_time(&mut self, slot: usize, cause: AllocationCause) {
-        let flow = &self.flows[slot];
-        if flow.is_real_time() {
-            self.grant(slot, flow.limited(flow.committed), cause);
-        }
-    }
-
-    fn grant(&mut self, slot: usize, bps: u64, cause: AllocationCause) {
-        let flow = &mut self.flows[slot];
-        if flow.granted != bps {
-            (flow.granted, flow.cause) = (bps, cause);
-            self.note(slot);
-        }
-    }
-
-    /// Notes whether there is something to notify a flow of.
-    fn note(&mut self, slot: usize) {
-        let Flow { id, granted, reported, notice: before, .. } = self.flows[slot];
-        let notice = match reported {
-            Some(reported) if granted < reported => Notice::Fall,
-            Some(reported) if granted == reported => Notice::None,
-            _ => Notice::Rise,
-        };
-        if notice == before {
-            return;
-        }
-        self.forget_notice(id, before);
-        match notice {
-            Notice::Fall => self.falls.insert(id),
-            Notice::Rise => self.rises.insert(id),
-            Notice::None => false,
-        };
-        self.flows[slot].notice = notice;
-    }
-
-    fn forget_notice(&mut self, id: FlowId, notice: Notice) {
-        match notice {
-            Notice::Fall => self.falls.remove(&id),
-            Notice::Rise => self.rises.remove(&id),
-            Notice::None => false,
-        };
-    }
-
     fn share_anew(&mut self, cause: AllocationCause) {
         if self.stale != Some(AllocationCause::Capacity) {
             self.stale = Some(cause);
-        }
-    }
-
-    /// Answers a request that has been admitted.
-    fn answer(&mut self, slot: usize, shortage: Option<Shortage>) -> AdmissionAnswer {
-        self.settle_for(slot);
-        let flow = &self.flows[slot];
-        let (id, rate, desired) = (flow.id, Rate::from_bps(flow.granted), flow.request.desired);
-        let shared = || {
-            let place = flow.limited_by?;
-            let (needed, left) = (flow.charge(place, desired.as_bps()), flow.charge(place, flow.granted));
-            Some(Shortage { resource: self.ledger.kind(place), scope: ShortageScope::Host, needed, left })
-        };
-        let shortage = if flow.is_real_time() { shortage } else { shared() };
-        match shortage {
-            Some(shortage) => AdmissionAnswer::Reduced { flow: id, rate, shortage },
-            None => AdmissionAnswer::Admitted { flow: id },
         }
     }
 }

@@ -2,9 +2,11 @@
 
 use super::capacity::{Capacities, CarrierKind, CpuShare, InterfaceCapacity, InterfaceIndex};
 use super::events::{AllocationCause, AllocationEvent};
+use super::flow::{Flow, Notice};
+use super::ledger::{Places, add};
 use super::params::ResourceParams;
 use super::request::{ClientKey, FlowId, FlowRequest, SchedulingClass, UserId, UserPolicy};
-use super::{Flow, Notice, ResourceManager, ResourceStats, add};
+use super::{ResourceManager, ResourceStats};
 use cutline_params::ParameterError;
 use cutline_units::{Duration, Instant, Rate};
 use serde::{Deserialize, Serialize};
@@ -322,7 +324,7 @@ impl ResourceManager {
             let range = format!("a number below {} that no other flow has", self.next);
             return Err(ParameterError::new("id", state.id, range));
         }
-        let places = super::Places { carrier: 0, interface: None };
+        let places = Places { carrier: 0, interface: None };
         let flow = Flow {
             id: state.id,
             request,
