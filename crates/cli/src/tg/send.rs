@@ -7,6 +7,7 @@ use crate::arguments::duration;
 use crate::exit::Failure;
 use crate::output_file::OutputFile;
 use crate::{interrupt, message, output};
+use cutline_lab::groups;
 use cutline_scenario::FlowsFile;
 use cutline_sys::address::{self, ZonedIp};
 use cutline_text::Printable;
@@ -90,7 +91,8 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     let receiver = receivers[0];
     let streams = Streams::new(seed);
     let flows = match &file {
-        Some(file) => flows::from_file(file, streams, from, receiver)?,
+        Some(file) => groups::from_file(file, streams, from, receiver)
+            .map_err(|error| Failure::Usage(error.to_string()))?,
         None => flows::from_options(&args.flows, from, receiver)?,
     };
     for plan in &flows.plans {

@@ -72,7 +72,7 @@ pub use fifo_link::LinkCounts;
 pub use id::{GroupId, LinkId, NodeId};
 pub use impairment::ImpairmentParams;
 pub use measure::Window;
-pub use network::{AgentEntry, Distributions, FlowSpec, LinkSpec, Network, NetworkError};
+pub use network::{AgentEntry, Distributions, FlowSpec, LinkSpec, Network, NetworkError, draw_start};
 pub use outcome::{BacklogOutcome, FlowOutcome, LinkOutcome, SimulationOutcome, Work};
 pub use paths::{EqualCostPaths, PathCount};
 pub use watch::{Observation, QueueEvent, SeenHeader, SeenPacket};

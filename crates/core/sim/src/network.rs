@@ -218,12 +218,16 @@ pub enum NetworkError {
     },
 }
 
+/// Returns the start time of a flow between the first and the last one, in the run with these random streams.
+pub fn draw_start(flow: &str, (first, last): (Instant, Instant), streams: Streams) -> Instant {
+    let share = if first == last { 0.0 } else { streams.stream(flow, "start").uniform() };
+    first + last.saturating_since(first).mul_f64(share)
+}
+
 impl FlowSpec {
     /// Returns the flow's start time in the run with these random streams.
     pub fn start_with(&self, streams: Streams) -> Instant {
-        let (first, last) = self.start;
-        let share = if first == last { 0.0 } else { streams.stream(&self.name, "start").uniform() };
-        first + last.saturating_since(first).mul_f64(share)
+        draw_start(&self.name, self.start, streams)
     }
 
     fn check(&self) -> Result<(), NetworkError> {

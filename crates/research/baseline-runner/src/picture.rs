@@ -120,7 +120,9 @@ mod tests {
         document.rows.push(row("udp", QueueSize::Default, Some(1_000_000), None));
         document.rows.push(row("udp", QueueSize::Default, Some(1_000_000), Some(110)));
         let found = svg(&document);
-        for expected in ["Loss without a limit", "UDP, larger buffers", "Loss of UDP at a load", "Loss by requested"] {
+        for expected in
+            ["Loss without a limit", "UDP, larger buffers", "Loss of UDP at a load", "Loss by requested"]
+        {
             assert!(found.contains(expected), "{expected} is in {found}");
         }
         // A round-trip time of 0 has no place on a logarithmic axis.

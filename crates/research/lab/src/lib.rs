@@ -16,6 +16,7 @@
 //!   external_programs programs of the user's in the place of flows
 //! shell        a program of the user's in the network, beside its flows
 //! routed       a network of nodes whose routers, queues and links are the kernel's, with reservations
+//! groups       groups of flows for the traffic generator without a network: from a file, or with the same parameters
 //! loaded       a receiver whose processor other work loads
 //! programs     real applications: NetVideo with ffmpeg, DIRM with a CORBA ORB
 //! ```
@@ -32,6 +33,7 @@ mod connections;
 mod error;
 mod external_programs;
 mod frames;
+pub mod groups;
 mod hosts;
 mod links;
 pub mod loaded;

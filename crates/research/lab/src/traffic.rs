@@ -50,7 +50,8 @@ pub fn plan(
     }
 }
 
-fn options(params: &tcp::Params, spec: &TransportSpec) -> TcpOptions {
+/// Returns the options of the kernel's TCP for a scenario's TCP, without the time stamp option.
+pub fn options(params: &tcp::Params, spec: &TransportSpec) -> TcpOptions {
     TcpOptions {
         congestion_control: spec.linux_congestion_control().map(str::to_owned),
         max_segment: Some(params.mss),

@@ -2,7 +2,7 @@
 
 use crate::spec::{
     ClassSpec, DistributionsOf, DumbbellSpec, FlowGroupSpec, FlowInstance, GraphSpec, RateChange, Scenario,
-    StartSpec, Topology,
+    Topology,
 };
 use cutline_aqm::{AqmSpec, QueueSpec};
 use cutline_quality::Class;
@@ -225,6 +225,7 @@ impl ClassSpec {
 
 fn template(spec: &FlowGroupSpec, group: GroupId, host: Option<u32>) -> cutline_sim::FlowSpec {
     let at = |t| Instant::ZERO + t;
+    let (first, last) = spec.start.bounds();
     cutline_sim::FlowSpec {
         name: String::new(),
         group,
@@ -235,10 +236,7 @@ fn template(spec: &FlowGroupSpec, group: GroupId, host: Option<u32>) -> cutline_
         adaptive: adaptive(spec),
         transport: spec.transport(),
         app: spec.app.clone(),
-        start: match spec.start {
-            StartSpec::At(start) => (at(start), at(start)),
-            StartSpec::Uniform { from, to } => (at(from), at(to)),
-        },
+        start: (at(first), at(last)),
         stop: spec.stop.map_or(Instant::FAR_FUTURE, at),
         series: spec.series,
         distributions: match spec.distributions {

@@ -27,9 +27,8 @@ pub fn delay_under_load(document: &ResponsivenessDocument) -> Figure {
     );
     let figure = figure.note(probes);
     match (&document.grade, document.added_ms) {
-        (Some(grade), Some(added)) => {
-            figure.subtitle(format!("Grade {grade}: load adds up to {} ms to a round trip", significant(added, 4)))
-        }
+        (Some(grade), Some(added)) => figure
+            .subtitle(format!("Grade {grade}: load adds up to {} ms to a round trip", significant(added, 4))),
         _ => figure,
     }
 }

@@ -105,6 +105,16 @@ pub enum StartSpec {
     },
 }
 
+impl StartSpec {
+    /// Returns the earliest and the latest start.
+    pub const fn bounds(self) -> (Duration, Duration) {
+        match self {
+            Self::At(at) => (at, at),
+            Self::Uniform { from, to } => (from, to),
+        }
+    }
+}
+
 /// Scope of the stored distributions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DistributionsOf {

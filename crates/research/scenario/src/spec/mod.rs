@@ -223,9 +223,14 @@ fn instances(
 impl FlowGroupSpec {
     /// Returns the names of the group's flows. The random numbers of a flow depend on its name.
     pub fn member_names(&self) -> impl Iterator<Item = String> + '_ {
-        (1..=self.count)
-            .map(|i| if self.count == 1 { self.name.clone() } else { format!("{}.{i}", self.name) })
+        member_names(&self.name, self.count)
     }
+}
+
+/// Returns the names of the flows of a group with this name and number of flows: the group's name, with `.1`, `.2`, ... if it has more than
+/// one flow.
+pub fn member_names(group: &str, count: u64) -> impl Iterator<Item = String> + '_ {
+    (1..=count).map(move |i| if count == 1 { group.to_owned() } else { format!("{group}.{i}") })
 }
 
 impl DumbbellSpec {
