@@ -2,12 +2,12 @@
 
 use crate::exit::Failure;
 use crate::output;
-use crate::table::Table;
+use crate::table::{Table, rate};
 use cutline_allocation::status::{
     CapacityStatus, FlowStatus, InterfaceClassesStatus, ManagerStatus, PathStatus,
 };
 use cutline_allocation::{DEFAULT_SOCKET, ManagerConnection};
-use cutline_units::{Duration, Rate};
+use cutline_units::Duration;
 use std::path::PathBuf;
 
 /// Print the capacities, users and flows of this host's resource manager
@@ -165,8 +165,4 @@ const PER_CENT: f64 = 1e4;
 
 fn amount(capacity: &CapacityStatus, value: u64) -> String {
     if capacity.unit == "bit/s" { rate(value) } else { format!("{:.1} %", value as f64 / PER_CENT) }
-}
-
-fn rate(bps: u64) -> String {
-    Rate::from_bps(bps).to_string()
 }

@@ -2,11 +2,11 @@
 
 use crate::exit::Failure;
 use crate::output;
-use crate::table::Table;
+use crate::table::{Table, rate};
 use cutline_provision::status::{InterfaceStatus, ReservationStatus, SenderStatus, Status};
 use cutline_provision::{DEFAULT_SOCKET, DaemonClient};
 use cutline_text::Printable;
-use cutline_units::{Duration, Rate};
+use cutline_units::Duration;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -134,10 +134,6 @@ fn interfaces(status: &Status) -> String {
 
 fn is_for(reservation: &ReservationStatus, sender: &SenderStatus) -> bool {
     reservation.senders.is_empty() || reservation.senders.contains(&sender.source)
-}
-
-fn rate(bps: u64) -> String {
-    Rate::from_bps(bps).to_string()
 }
 
 fn protocol(number: u8) -> String {

@@ -142,6 +142,12 @@ pub fn number(value: f64) -> String {
     significant(value, 4)
 }
 
+/// Returns a rate of a document with its unit.
+#[cfg(feature = "machine")]
+pub fn rate(bps: u64) -> String {
+    cutline_units::Rate::from_bps(bps).to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,9 @@
 //! The picture of `cutline top`.
 
-use super::rows::{Row, Tab, digits, rate};
+use super::numbers::{digits, rate};
+use super::rows::Row;
 use super::state::{State, View};
+use super::tab::Tab;
 use cutline_text::Printable;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};

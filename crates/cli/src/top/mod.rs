@@ -1,25 +1,29 @@
 //! `cutline top`: links, queues, sockets and programs of this host, live in the terminal.
 //!
 //! ```text
+//! tab     the tables: titles, columns, advice and notes
 //! rows    rows of the tables: values of a document and of the one before it
+//! numbers numbers in cells, facts and charts
 //! state   the shown view, the selection, and actions of keys; no IO
 //! draw    the picture
 //! ```
 
 mod draw;
+mod numbers;
 mod rows;
 mod state;
+mod tab;
 
 use crate::exit::Failure;
 use crate::output;
 use crate::table::Table;
 use cutline_monitor::{DEFAULT_QUERY_SOCKET, HostDocument, MonitorClient, MonitorClientError};
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
-use rows::Tab;
 use state::{Action, State};
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use tab::Tab;
 
 /// Show links, queues, QoS sockets and programs of this host, live
 ///

@@ -1,6 +1,7 @@
 //! State of the picture: the table, the selection, the history, and the effect of keys. No IO.
 
-use super::rows::{Row, Tab, rows};
+use super::rows::{Row, rows};
+use super::tab::Tab;
 use cutline_monitor::HostDocument;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::widgets::TableState;
