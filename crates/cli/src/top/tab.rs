@@ -1,4 +1,4 @@
-//! The tables: their titles, columns and charts, advice where they have no rows, and what they lack.
+//! The tables: their titles, columns and charts, advice where they have no rows, and notes on missing rows.
 
 use cutline_monitor::HostDocument;
 
