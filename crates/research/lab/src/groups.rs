@@ -186,8 +186,9 @@ mod tests {
 
     #[test]
     fn a_key_that_the_kernel_has_no_option_for_is_refused() {
-        let error = of("transport = { protocol = 'tcp', initial-window = 4 }\napp = { kind = 'bulk' }\n")
-            .unwrap_err();
+        let error =
+            of("transport = { protocol = 'tcp', initial-window = '4 packets' }\napp = { kind = 'bulk' }\n")
+                .unwrap_err();
         assert_eq!(
             error.to_string(),
             "flow \"f\": key \"transport.initial-window\": it cannot be set for the kernel's TCP: remove it"
