@@ -314,7 +314,7 @@ fn the_fair_share_is_said_of_a_queue_that_has_one_alone() {
             router_without_sieve,
             [
                 "9.60 Mbit/s of 10.0 Mbit/s. Packets wait, 99 of 100",
-                "dropped early by the queue, before it was full.",
+                "dropped early by the queue, before it was full:",
             ],
             6,
         ),
