@@ -7,10 +7,12 @@
 //! regular_file  reading its file, if that is a regular file that is not too long
 //! output_queue  output that never blocks
 //! lines         lines over a local stream socket: found in received bytes, and the client's end
+//! accepter      connections of a listener, also when no descriptor is left
 //! line_server   the clients of a service, whose requests and answers are lines
 //! json_lines    the client of a service whose lines are documents in JSON
 //! ```
 
+mod accepter;
 mod json_lines;
 mod line_server;
 mod lines;
@@ -20,6 +22,7 @@ mod sd_notify;
 mod sighup;
 mod socket_file;
 
+pub use accepter::{AcceptedStream, Accepter};
 pub use json_lines::{JsonLineClient, JsonLineError, LocalService};
 pub use line_server::{ClientNumber, ClientProcess, LineServer, LineServerOptions};
 pub use lines::{ExchangeError, LineBuffer, LineClient, LineTooLong};

@@ -6,6 +6,7 @@ use cutline_daemon::{
     start_manager,
 };
 use cutline_service::{OutputQueue, SighupWatcher};
+use cutline_sys::resources::allow_most_descriptors;
 use cutline_sys::{SysError, signal};
 use cutline_text::{Printable, Screen};
 use cutline_units::Duration;
@@ -49,6 +50,7 @@ const PANIC_PATIENCE: Duration = Duration::from_millis(500);
 
 fn main() -> ExitCode {
     let args = Args::parse();
+    allow_most_descriptors();
     // There is no wait for its reader.
     let log = log();
     let (code, last) = match serve(&args, &log) {

@@ -6,7 +6,7 @@ use crate::common::{A, B, Net, announce, bucket, eventually, flow, hear, reserve
 use cutline_provision::protocol::{Reply, Request, Senders};
 use cutline_provision::{DaemonClient, Flow, RefusalReason, TransportProtocol};
 use cutline_units::Duration;
-use rustix::process::Uid;
+use rustix::process::{Resource, Rlimit, Uid, prlimit};
 use rustix::thread::set_thread_res_uid;
 use std::io::{BufRead as _, BufReader, ErrorKind, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -231,4 +231,34 @@ fn a_user_has_a_part_of_the_connections() {
     drop(greedy);
     eventually("they are gone", || net.status("a").clients <= 3);
     assert_eq!(connect(65_534, 1).len(), 1);
+}
+
+/// Without a free descriptor, a further client is refused with the reason, and the others are served.
+#[test]
+fn a_client_for_whom_no_descriptor_is_left_is_refused() {
+    const CLIENTS: usize = 60;
+    let Some(mut net) = Net::new("cln", COMMAND) else { return };
+    net.start("a");
+    let mut before = net.client("a");
+    let agent = net.process("a");
+    let open = std::fs::read_dir(format!("/proc/{}/fd", agent.as_raw_pid())).unwrap().count() as u64;
+    let limit = Some(open + 20);
+    prlimit(Some(agent), Resource::Nofile, Rlimit { current: limit, maximum: limit }).unwrap();
+    let mut clients: Vec<UnixStream> =
+        (0..CLIENTS).map(|_| UnixStream::connect(net.socket("a")).unwrap()).collect();
+    let mut refused = 0;
+    for client in &mut clients {
+        let _refused = client.write_all(Request::Hello { version: 1 }.line().as_bytes());
+        client.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut line = String::new();
+        BufReader::new(&*client).read_line(&mut line).unwrap();
+        let is_refused = line.contains("no file descriptor is left");
+        assert!(is_refused || line.contains("welcome"), "{line}");
+        refused += u64::from(is_refused);
+    }
+    assert!(refused > 0 && refused < CLIENTS as u64, "{refused}");
+    assert_eq!(before.status(Duration::from_secs(90)).unwrap().refused_clients, refused);
+    // Those that leave make room.
+    drop(clients);
+    eventually("a client is served", || DaemonClient::connect(&net.socket("a")).is_ok());
 }

@@ -5,7 +5,9 @@ use crate::kernel_queues::KernelQueueReader;
 use crate::registry::{Process, PublicationLimits, PublishedLine, PublisherId, Viewer, of_all_users};
 use crate::shared::SharedDocuments;
 use cutline_publish::LONGEST_LINE;
-use cutline_service::{ClientNumber, LineBuffer, LineServer, LineServerOptions, SocketFile};
+use cutline_service::{
+    AcceptedStream, Accepter, ClientNumber, LineBuffer, LineServer, LineServerOptions, SocketFile,
+};
 use cutline_sys::reactor::{EventFlags, Reactor};
 use cutline_sys::{SysError, now};
 use cutline_text::Printable;
@@ -18,7 +20,7 @@ use std::fs::DirBuilder;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt as _;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -58,6 +60,7 @@ pub struct Collector {
     readers_see_all: bool,
     kernel_queues: KernelQueueReader,
     publishers: BTreeMap<PublisherId, Publisher>,
+    accepter: Accepter,
     readers: LineServer<Reader>,
     documents: SharedDocuments,
 }
@@ -143,6 +146,7 @@ impl Collector {
             readers_see_all: options.readers_see_all,
             kernel_queues: options.kernel_queues.clone(),
             publishers: BTreeMap::new(),
+            accepter: Accepter::default(),
             readers: LineServer::new(READERS, READER_LIMITS, refusal),
             documents: SharedDocuments::default(),
         })
@@ -197,7 +201,13 @@ impl Collector {
     }
 
     fn accept_publishers(&mut self, reactor: &Reactor) {
-        for stream in accepted(self.publish.listener()) {
+        for _ in 0..MOST_ACCEPTED {
+            // A publisher without a descriptor tries again by itself.
+            let stream = match self.accepter.accept(self.publish.listener()) {
+                None => return,
+                Some(AcceptedStream::Stream(stream)) if stream.set_nonblocking(true).is_ok() => stream,
+                Some(AcceptedStream::Stream(_) | AcceptedStream::Excess(_)) => continue,
+            };
             let Some(process) = peer(&stream) else { continue };
             let Ok(id) = self.host.registry().open(process) else { continue };
             let pid = rustix::process::Pid::from_raw(process.pid.cast_signed());
@@ -311,12 +321,6 @@ fn make_folder(path: &Path) -> Result<(), SysError> {
 /// Returns the line of an error.
 fn refusal(why: &str) -> String {
     format!("{}\n", json!({ "event": "error", "error": why }))
-}
-
-/// Returns the connections that have come.
-fn accepted(listener: &UnixListener) -> Vec<UnixStream> {
-    let streams = std::iter::from_fn(|| listener.accept().ok().map(|(stream, _)| stream));
-    streams.take(MOST_ACCEPTED).filter(|stream| stream.set_nonblocking(true).is_ok()).collect()
 }
 
 /// Returns the process at the other end of a connection, as the kernel states it.

@@ -21,6 +21,7 @@ mod output;
 #[cfg(test)]
 mod tests;
 
+use crate::accepter::{AcceptedStream, Accepter};
 use crate::lines::{LineBuffer, LineTooLong};
 use cutline_sys::peer_groups;
 use cutline_sys::reactor::{EventFlags, Reactor};
@@ -73,6 +74,7 @@ pub struct ClientProcess {
 #[derive(Debug)]
 pub struct LineServer<C> {
     options: LineServerOptions,
+    accepter: Accepter,
     /// Returns the line for a client that is refused, or has sent a malformed request, from the reason.
     refusal: fn(&str) -> String,
     clients: BTreeMap<ClientNumber, Client<C>>,
@@ -122,6 +124,7 @@ impl<C> LineServer<C> {
     pub fn new(base: u32, options: LineServerOptions, refusal: fn(&str) -> String) -> Self {
         Self {
             options,
+            accepter: Accepter::default(),
             refusal,
             clients: BTreeMap::new(),
             queue: VecDeque::new(),
@@ -143,7 +146,14 @@ impl<C> LineServer<C> {
         mut admit: impl FnMut(&ClientProcess) -> Result<C, String>,
     ) {
         for _ in 0..MOST_ACCEPTED {
-            let Ok((stream, _)) = listener.accept() else { return };
+            let stream = match self.accepter.accept(listener) {
+                None => return,
+                Some(AcceptedStream::Stream(stream)) => stream,
+                Some(AcceptedStream::Excess(stream)) => {
+                    self.refuse(&stream, "no file descriptor is left (ulimit -n): try again later");
+                    continue;
+                }
+            };
             let (Ok(peer), Ok(())) = (socket_peercred(&stream), stream.set_nonblocking(true)) else {
                 continue;
             };
@@ -153,12 +163,16 @@ impl<C> LineServer<C> {
             let limit = self.limit_reached(process.user).map_or(Ok(()), Err);
             match limit.and_then(|()| admit(&process)) {
                 Ok(state) => self.connect(stream, &process, state, reactor),
-                Err(reason) => {
-                    let _gone = (&stream).write_all((self.refusal)(&reason).as_bytes());
-                    self.refused += 1;
-                }
+                Err(reason) => self.refuse(&stream, &reason),
             }
         }
+    }
+
+    /// Sends a client the reason why it is not served. The part that it does not read at once is lost.
+    fn refuse(&mut self, mut stream: &UnixStream, reason: &str) {
+        let _would_wait = stream.set_nonblocking(true);
+        let _gone = stream.write_all((self.refusal)(reason).as_bytes());
+        self.refused += 1;
     }
 
     /// Returns the limit that a further client of a user would exceed, in words.
@@ -229,7 +243,7 @@ impl<C> LineServer<C> {
         self.clients.get(&number).map(|client| &client.state)
     }
 
-    /// As [`LineServer::client`], to change it.
+    /// Returns what the service knows about a client, if that is connected, for a change of it.
     pub fn client_mut(&mut self, number: ClientNumber) -> Option<&mut C> {
         self.clients.get_mut(&number).map(|client| &mut client.state)
     }
@@ -237,7 +251,8 @@ impl<C> LineServer<C> {
     /// Reads as the descriptor with this number of the reactor is ready for. Returns the client if it has gone; the
     /// service removes it.
     pub fn ready(&mut self, of_reactor: u32, flags: EventFlags) -> Option<ClientNumber> {
-        let (number, has_ended) = ((of_reactor - self.base) / 2, !(of_reactor - self.base).is_multiple_of(2));
+        let offset = of_reactor - self.base;
+        let (number, has_ended) = (offset / 2, offset % 2 == 1);
         let client = self.clients.get_mut(&number)?;
         self.touched.insert(number);
         // Its requests end with its connection, so its unread lines are dropped.

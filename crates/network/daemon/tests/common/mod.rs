@@ -170,6 +170,11 @@ impl Net {
         child.wait().unwrap();
     }
 
+    /// Returns the process of a node's agent.
+    pub fn process(&self, node: &str) -> Pid {
+        Pid::from_child(self.agents[Self::at(node)].as_ref().expect("it runs"))
+    }
+
     pub fn client(&self, node: &str) -> DaemonClient {
         DaemonClient::connect(&self.socket(node)).unwrap()
     }

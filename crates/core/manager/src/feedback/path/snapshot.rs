@@ -102,7 +102,7 @@ impl PathFeedback {
     }
 
     /// Feedback that continues from a snapshot, with the same limits. `number` is one above those of all summaries that
-    /// this host has sent since, such as the time in nanoseconds since 1970. An output [`PathOutput::Limit`] says each
+    /// this host has sent since, such as the time in nanoseconds since 1970. An output [`PathOutput::Limit`](super::PathOutput::Limit) says each
     /// limit again.
     ///
     /// # Errors
