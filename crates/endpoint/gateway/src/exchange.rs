@@ -577,7 +577,7 @@ impl Server {
     }
 
     /// Turns to the next address of a server that has refused and has never answered, and repeats the last datagram there. Returns
-    /// whether there is one.
+    /// false if no address is left.
     fn try_another(&mut self) -> bool {
         while let Some(address) = self.others.pop_front() {
             let any = match address {

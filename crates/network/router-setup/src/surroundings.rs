@@ -11,7 +11,7 @@ use cutline_text::Printable;
 use std::net::{IpAddr, Ipv4Addr};
 
 /// The address of the TUN interfaces: the kernel accepts packets from any source only at an interface that has one. It is the
-/// dummy address of RFC 7600, which no packet has for its destination.
+/// dummy address of RFC 7600, which is never the destination of a packet.
 pub const DUMMY: Ipv4Addr = Ipv4Addr::new(192, 0, 0, 8);
 
 /// Checks that the host routes by the interfaces that a setup names, and not by others that they are below or in.
