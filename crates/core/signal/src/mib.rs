@@ -84,9 +84,9 @@ pub struct ReceiveMib {
     /// Traffic received in the last interval.
     pub last: Option<Delivery>,
     /// The one-way delays since the beginning; `None` before the first interval with any.
-    pub delay: Option<Distribution>,
+    pub delay: Option<HistogramSummary>,
     /// The jitters since the beginning; `None` before the first interval with any.
-    pub jitter: Option<Distribution>,
+    pub jitter: Option<HistogramSummary>,
     /// The measures beside their limits.
     pub conformance: Conformance,
 }
@@ -114,7 +114,7 @@ pub struct Conformance {
 
 /// The summary of a histogram.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Distribution {
+pub struct HistogramSummary {
     /// Number of values.
     pub count: u64,
     /// The mean.
@@ -177,7 +177,7 @@ pub struct TcpFigures {
     pub pacing_rate: Rate,
 }
 
-impl Distribution {
+impl HistogramSummary {
     /// The summary of a histogram; `None` if it is empty.
     pub fn new(of: &Histogram) -> Option<Self> {
         let (mean, max) = (of.mean()?, of.max()?);
@@ -271,8 +271,8 @@ impl ReceiveMib {
             sent: reports.last().map(|report| report.sent).unwrap_or_default(),
             received: arrivals.total(),
             last: arrivals.last().copied(),
-            delay: Distribution::new(arrivals.delays()),
-            jitter: Distribution::new(arrivals.jitters()),
+            delay: HistogramSummary::new(arrivals.delays()),
+            jitter: HistogramSummary::new(arrivals.jitters()),
             conformance: Conformance::new(watch),
         }
     }
@@ -324,7 +324,7 @@ mod tests {
             within(delay.p50, ms(50)) && within(delay.p90, ms(90)) && within(delay.p99, ms(99)),
             "{delay:?}"
         );
-        assert_eq!(Distribution::new(&Histogram::default()), None);
+        assert_eq!(HistogramSummary::new(&Histogram::default()), None);
     }
 
     #[test]

@@ -27,8 +27,8 @@ const SHARED: [(&str, SharedNames); 3] = [
         &[
             ("Axis", &["bindings", "quality", "report"]),
             ("ConnectionReservation", &["bindings", "socket"]),
-            ("Distribution", &["bindings", "signal", "traffic", "units"]),
             ("GrantState", &["bindings", "provision"]),
+            ("HistogramSummary", &["bindings", "signal"]),
             ("Interval", &["bindings", "quality"]),
             ("Mib", &["bindings", "signal", "socket"]),
             ("Negotiation", &["bindings", "signal"]),

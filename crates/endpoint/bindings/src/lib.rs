@@ -27,7 +27,7 @@ pub use any_socket::{
 pub use errno::errno_of;
 pub use event::{EventKind, EventOrigin, SessionEvent, TrafficDirection};
 pub use mib::{
-    Axis, Details, DirectionMib, Distribution, Interval, MEASURES, Mib, Negotiation, Requirements,
+    Axis, Details, DirectionMib, HistogramSummary, Interval, MEASURES, Mib, Negotiation, Requirements,
     SchedulingStats, SentInterval, Tcp, Tfrc, Totals,
 };
 pub use names::{NameTable, measure_names, parameter_names};

@@ -106,7 +106,7 @@ pub struct Interval {
 /// The summary of many times. Without any, count is 0 and the times are -1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
-pub struct Distribution {
+pub struct HistogramSummary {
     /// Number of values.
     pub count: i64,
     /// The mean, ns.
@@ -292,9 +292,9 @@ pub struct Mib {
     /// Direction in which this end receives.
     pub receive: DirectionMib,
     /// The one-way delays received since the beginning.
-    pub delay: Distribution,
+    pub delay: HistogramSummary,
     /// The jitters received since the beginning.
-    pub jitter: Distribution,
+    pub jitter: HistogramSummary,
     /// The rate at which the application should send, messages/s; NaN if nothing requests one.
     pub target_rate: f64,
     /// The delay hint of the packets that this end sends, 1 to 16; -1 if they have none.
@@ -425,8 +425,8 @@ impl From<Option<&Delivery>> for Interval {
     }
 }
 
-impl From<Option<mib::Distribution>> for Distribution {
-    fn from(it: Option<mib::Distribution>) -> Self {
+impl From<Option<mib::HistogramSummary>> for HistogramSummary {
+    fn from(it: Option<mib::HistogramSummary>) -> Self {
         Self {
             count: it.map_or(0, |it| count(it.count)),
             mean_ns: nanos_or_unknown(it.map(|it| it.mean)),

@@ -4,7 +4,7 @@
 use crate::c;
 
 use cutline_bindings::{
-    Axis, ConnectionReservation, Details, DirectionMib, DirectionReservation, Distribution, Interval,
+    Axis, ConnectionReservation, Details, DirectionMib, DirectionReservation, HistogramSummary, Interval,
     MEASURES, Mib, NAME, Negotiation, Refusal, Requirements, ReservationEvent, SchedulingStats, SentInterval,
     SessionEvent, TEXT, Tcp, Tfrc, TokenBucket, Totals,
 };
@@ -26,10 +26,11 @@ const ENUMS: [&str; 4] = [
 ];
 
 /// Types with another name in C than in Rust, where a name without its subject would be that of several things.
-const C_NAMES: [(&str, &str); 6] = [
+const C_NAMES: [(&str, &str); 7] = [
     ("ConnectionReservation", "reservation"),
     ("DirectionMib", "direction"),
     ("GrantState", "standing"),
+    ("HistogramSummary", "distribution"),
     ("RefusalReason", "reason"),
     ("SessionEvent", "event"),
     ("TrafficDirection", "side"),
@@ -275,7 +276,7 @@ fn c_lays_structs_out_as_rust_does_and_finds_every_function() {
         "requirements" Requirements: min_rate size jitter_ns loss recovery_ns reordering;
         "totals" Totals: messages duplicated;
         "interval" Interval: length_ns rate throughput_bps gap_ns;
-        "distribution" Distribution: count max_ns;
+        "distribution" HistogramSummary: count max_ns;
         "direction" DirectionMib: effective agreed received last violated violations;
         "tcp" Tcp: rtt_ns pacing_rate_bps;
         "tfrc" Tfrc: rate_bps rtt_ns loss_event_rate refused;

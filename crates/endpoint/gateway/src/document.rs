@@ -3,7 +3,7 @@
 use crate::plan::{GatewayRoute, GatewaySide};
 use cutline_provision::{Direction, GrantState};
 use cutline_records::record;
-use cutline_signal::mib::Distribution;
+use cutline_signal::mib::HistogramSummary;
 use cutline_signal::monitor::{Received, Sent};
 use cutline_socket::{ConnectionReservation, Mib, ReservationEvent};
 use cutline_units::Duration;
@@ -186,11 +186,11 @@ impl DeliveredDocument {
     fn new(
         sent: &Sent,
         received: &Received,
-        (delay, jitter): (Option<Distribution>, Option<Distribution>),
+        (delay, jitter): (Option<HistogramSummary>, Option<HistogramSummary>),
         elapsed: Duration,
         violations: u64,
     ) -> Self {
-        let ms = |of: Option<Distribution>, value: fn(&Distribution) -> Duration| {
+        let ms = |of: Option<HistogramSummary>, value: fn(&HistogramSummary) -> Duration| {
             of.as_ref().map(|of| value(of).as_millis_f64())
         };
         let mean = |of: &Received| {

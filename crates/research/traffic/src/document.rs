@@ -116,11 +116,11 @@ record! {
         retransmissions: u64, counter("packets"), "Segments that TCP retransmitted.", shown("resent");
         refused_bytes: u64, counter("B"), "Bytes of the applications dropped because the queue of TFRC, NADA or TCP was full.", shown("refused KB", 1e-3);
         unsent: u64, counter("packets"), "Datagrams that the sender's kernel refused.";
-        delay_ms: Option<Distribution>, gauge("ms"), "One-way delays; null if empty.";
-        ipdv_ms: Option<Distribution>, gauge("ms"), "Changes of the one-way delay between packets received one after the other (RFC 3393), absolute; null if empty.";
-        response_ms: Option<Distribution>, gauge("ms"), "Response times of files and pages; null if empty.";
-        lateness_ms: Option<Distribution>, gauge("ms"), "Lateness of the generator: from the time at which an application was due to its call; null if empty.";
-        buffer_wait_ms: Option<Distribution>, gauge("ms"), "For TCP, waits of messages in the sender's own buffers, of the process and of the kernel, until their last byte was sent; null if empty.";
+        delay_ms: Option<DistributionDocument>, gauge("ms"), "One-way delays; null if empty.";
+        ipdv_ms: Option<DistributionDocument>, gauge("ms"), "Changes of the one-way delay between packets received one after the other (RFC 3393), absolute; null if empty.";
+        response_ms: Option<DistributionDocument>, gauge("ms"), "Response times of files and pages; null if empty.";
+        lateness_ms: Option<DistributionDocument>, gauge("ms"), "Lateness of the generator: from the time at which an application was due to its call; null if empty.";
+        buffer_wait_ms: Option<DistributionDocument>, gauge("ms"), "For TCP, waits of messages in the sender's own buffers, of the process and of the kernel, until their last byte was sent; null if empty.";
         network_mean_ms: Option<f64>, gauge("ms"), "Mean one-way delay without the waits in the sender's own buffers, at least 0; null without delays.";
         intervals: Option<Vec<IntervalDocument>>, part, "The measurements of each interval; null if none were requested.";
     }
@@ -135,9 +135,9 @@ record! {
         added_bytes: u64, counter("B"), "Bytes added to datagrams whose random size was below the header.";
         retransmissions: u64, counter("packets"), "Segments that TCP retransmitted.";
         timeouts: Option<u64>, counter("timeouts"), "Timeouts of TCP's retransmission timer, where the kernel counts them, or of TFRC's or NADA's reports; null otherwise.";
-        response_ms: Option<Distribution>, gauge("ms"), "Response times of files and pages; null if empty.";
-        lateness_ms: Option<Distribution>, gauge("ms"), "Lateness of the generator: from the time at which the application was due to its call; null if empty.";
-        buffer_wait_ms: Option<Distribution>, gauge("ms"), "For TCP, waits of messages in the buffers of the process and of the kernel until their last byte was sent; null if empty.";
+        response_ms: Option<DistributionDocument>, gauge("ms"), "Response times of files and pages; null if empty.";
+        lateness_ms: Option<DistributionDocument>, gauge("ms"), "Lateness of the generator: from the time at which the application was due to its call; null if empty.";
+        buffer_wait_ms: Option<DistributionDocument>, gauge("ms"), "For TCP, waits of messages in the buffers of the process and of the kernel until their last byte was sent; null if empty.";
         tcp: Option<TcpDocument>, part, "The kernel's data about the connection at the end (`TCP_INFO`); null without TCP.";
         tfrc_rtt_ms: Option<f64>, gauge("ms"), "Average round-trip time of TFRC or NADA at the end; null with other transports.";
         error: Option<String>, label, "The error that ended the flow early; null if there was none.";
@@ -156,8 +156,8 @@ record! {
         last_s: Option<f64>, gauge("s"), "Arrival time of the last byte since the run's start; null if none arrived.";
         traffic_class: Option<u8>, gauge("-"), "The traffic class of the last packet; null for TCP, or if the kernel did not report it.";
         loss_event_rate: Option<f64>, gauge("0..1"), "TFRC's loss event rate at the end; null without TFRC.";
-        delay_ms: Option<Distribution>, gauge("ms"), "One-way delays; null if empty.";
-        ipdv_ms: Option<Distribution>, gauge("ms"), "Changes of the one-way delay between packets received one after the other (RFC 3393), absolute; null if empty.";
+        delay_ms: Option<DistributionDocument>, gauge("ms"), "One-way delays; null if empty.";
+        ipdv_ms: Option<DistributionDocument>, gauge("ms"), "Changes of the one-way delay between packets received one after the other (RFC 3393), absolute; null if empty.";
         intervals: Option<Vec<IntervalDocument>>, part, "The measurements of each interval; null if none were requested.";
         error: Option<String>, label, "The error that ended the flow early; null if there was none.";
     }
@@ -175,7 +175,7 @@ record! {
     }
 
     /// A distribution of times, all but `count` in ms.
-    pub struct Distribution {
+    pub struct DistributionDocument {
         count: u64, counter("-"), "The number of values.", shown("number");
         min: Option<f64>, gauge("ms"), "The least.", shown("least");
         mean: Option<f64>, gauge("ms"), "The mean.", shown("mean");
@@ -241,11 +241,11 @@ impl Totals {
             retransmissions: of.retransmissions,
             refused_bytes: of.refused_bytes,
             unsent: of.unsent,
-            delay_ms: Distribution::new(&of.delay),
-            ipdv_ms: Distribution::new(&of.ipdv),
-            response_ms: Distribution::new(&of.responses),
-            lateness_ms: Distribution::new(&of.lateness),
-            buffer_wait_ms: Distribution::new(&of.buffer_wait),
+            delay_ms: DistributionDocument::new(&of.delay),
+            ipdv_ms: DistributionDocument::new(&of.ipdv),
+            response_ms: DistributionDocument::new(&of.responses),
+            lateness_ms: DistributionDocument::new(&of.lateness),
+            buffer_wait_ms: DistributionDocument::new(&of.buffer_wait),
             network_mean_ms: of.network_delay().map(Duration::as_millis_f64),
             intervals: series(&of.intervals, interval),
         }
@@ -302,9 +302,9 @@ impl From<&SenderReport> for SenderDocument {
             added_bytes: report.added_bytes,
             retransmissions: report.retransmissions,
             timeouts: report.timeouts,
-            response_ms: Distribution::new(&report.responses),
-            lateness_ms: Distribution::new(&report.lateness),
-            buffer_wait_ms: Distribution::new(&report.buffer_wait),
+            response_ms: DistributionDocument::new(&report.responses),
+            lateness_ms: DistributionDocument::new(&report.lateness),
+            buffer_wait_ms: DistributionDocument::new(&report.buffer_wait),
             tcp: report.tcp.as_ref().map(TcpDocument::from),
             tfrc_rtt_ms: report.tfrc_rtt.map(Duration::as_millis_f64),
             error: report.error.clone(),
@@ -326,15 +326,15 @@ impl ReceiverDocument {
             last_s: report.last.map(Duration::as_secs_f64),
             traffic_class: report.traffic_class,
             loss_event_rate: report.loss_event_rate,
-            delay_ms: Distribution::new(&report.delay),
-            ipdv_ms: Distribution::new(&report.ipdv),
+            delay_ms: DistributionDocument::new(&report.delay),
+            ipdv_ms: DistributionDocument::new(&report.ipdv),
             intervals: series(&report.intervals, interval),
             error: report.error.clone(),
         }
     }
 }
 
-impl Distribution {
+impl DistributionDocument {
     /// Returns the document of a distribution; `None` if it is empty.
     pub(crate) fn new(of: &Histogram) -> Option<Self> {
         let ms = |time: Option<Duration>| time.map(Duration::as_millis_f64);

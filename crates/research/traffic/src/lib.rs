@@ -53,7 +53,7 @@ mod trace;
 
 pub use cutline_signal::clock::ClockOffset;
 pub use document::{
-    Clock, Distribution, FlowDocument, GroupTotals, IntervalDocument, ReceiveDocument, ReceiverDocument,
+    Clock, DistributionDocument, FlowDocument, GroupTotals, IntervalDocument, ReceiveDocument, ReceiverDocument,
     SendDocument, SenderDocument, SentDocument, TcpDocument, Totals,
 };
 pub use generator::Generator;

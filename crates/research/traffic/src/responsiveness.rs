@@ -27,7 +27,7 @@
 //! differ.
 
 use crate::control::BothReports;
-use crate::document::{Clock, Distribution, rate_bps};
+use crate::document::{Clock, DistributionDocument, rate_bps};
 use crate::plan::{FlowPlan, FlowTransport, PlanDirection, TcpOptions};
 use crate::report::{MeterReport, ReceivedInterval, ReceiverReport, SenderReport};
 use cutline_transport::app::{CbrParams, Params};
@@ -125,9 +125,9 @@ pub struct ClassDocument {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct LoadedDirection {
     /// One-way delays of the probes when idle, ms; null if none arrived.
-    pub idle_ms: Option<Distribution>,
+    pub idle_ms: Option<DistributionDocument>,
     /// One-way delays of the probes under load, ms; null if none arrived.
-    pub loaded_ms: Option<Distribution>,
+    pub loaded_ms: Option<DistributionDocument>,
     /// Added delay, ms: the 95th percentile under load minus the median when idle, at least 0; null if no probe arrived.
     pub added_ms: Option<f64>,
     /// Share of the probes under load that were lost, 0..1; null if none was sent.
@@ -246,7 +246,7 @@ impl Flows<'_> {
     fn class(&self, class: usize, width: Duration) -> ClassDocument {
         let [forward, reverse] = DIRECTIONS.map(|direction| self.direction(class, direction));
         let both = |of: fn(&LoadedDirection) -> Option<f64>| Some(of(&forward)? + of(&reverse)?);
-        let mean = |distribution: &Option<Distribution>| distribution.as_ref().and_then(|it| it.mean);
+        let mean = |distribution: &Option<DistributionDocument>| distribution.as_ref().and_then(|it| it.mean);
         let idle_round_trip_ms = mean(&forward.idle_ms).zip(mean(&reverse.idle_ms)).map(|(a, b)| a + b);
         let loaded_round_trip_ms = mean(&forward.loaded_ms).zip(mean(&reverse.loaded_ms)).map(|(a, b)| a + b);
         let RrulClass { name, dscp } = &self.of.classes[class];
@@ -273,8 +273,8 @@ impl Flows<'_> {
         let sent = self.sent.get(loaded).map_or(0, |report| report.packets);
         let arrived = self.received(loaded).map_or(0, |report| report.packets);
         LoadedDirection {
-            idle_ms: delay(idle).and_then(Distribution::new),
-            loaded_ms: delay(loaded).and_then(Distribution::new),
+            idle_ms: delay(idle).and_then(DistributionDocument::new),
+            loaded_ms: delay(loaded).and_then(DistributionDocument::new),
             added_ms: added.map(|(loaded, idle)| (loaded - idle).max(0.0)),
             loss_ratio: (sent > 0).then(|| sent.saturating_sub(arrived) as f64 / sent as f64),
             goodput_bps: rate_bps(bytes.fold(0, u64::saturating_add), self.of.loaded),

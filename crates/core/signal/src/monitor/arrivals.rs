@@ -172,8 +172,8 @@ pub struct Arrivals {
     latest: Instant,
     /// The longest gap that ended in the interval under way.
     gap: Duration,
-    delays: Distribution,
-    jitters: Distribution,
+    delays: IntervalHistograms,
+    jitters: IntervalHistograms,
     sent_before: u64,
     waiting: VecDeque<Delivery>,
     last: Option<Delivery>,
@@ -184,12 +184,12 @@ pub struct Arrivals {
 
 /// Values of the interval under way, and of all those before it.
 #[derive(Clone, Debug, Default)]
-struct Distribution {
+struct IntervalHistograms {
     now: Histogram,
     all: Histogram,
 }
 
-impl Distribution {
+impl IntervalHistograms {
     fn record(&mut self, value: Duration) {
         self.now.record(value.min(LONGEST_DELAY));
     }
@@ -208,7 +208,7 @@ impl Distribution {
 }
 
 impl Arrivals {
-    /// Nothing has been received yet. The first interval begins now.
+    /// Returns a monitor that has received nothing. Its first interval begins now.
     ///
     /// # Errors
     /// When a parameter is not allowed.
@@ -224,8 +224,8 @@ impl Arrivals {
             transit: None,
             latest: now,
             gap: Duration::ZERO,
-            delays: Distribution::default(),
-            jitters: Distribution::default(),
+            delays: IntervalHistograms::default(),
+            jitters: IntervalHistograms::default(),
             sent_before: 0,
             waiting: VecDeque::new(),
             last: None,
@@ -235,7 +235,7 @@ impl Arrivals {
     }
 
     /// Takes a message that arrived at a time of our clock, and was sent at a time of the sender's clock. `offset` is the
-    /// sender's clock minus ours; while it is unknown, delays are not measured. `bytes` is its length without the overhead of the
+    /// sender's clock minus ours; while it is unknown, delays are not measured. `bytes` is its length without the overhead that the
     /// connection adds.
     ///
     /// Messages are to be given in the order of their arrival, and all that have arrived before

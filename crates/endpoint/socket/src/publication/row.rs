@@ -7,7 +7,7 @@ use crate::reservation::ConnectionReservation;
 use cutline_provision::GrantState;
 use cutline_publish::{DELAY_BOUNDS_MS, DirectionRow, LimitRow, SocketRow, SpreadRow, ViolationRow};
 use cutline_records::BucketCounts;
-use cutline_signal::mib::{Conformance, Distribution};
+use cutline_signal::mib::{Conformance, HistogramSummary};
 use cutline_signal::monitor::{Delivery, Received, Sent, Spread};
 use cutline_signal::session::Participation;
 use cutline_units::{Duration, Histogram, Instant};
@@ -158,7 +158,7 @@ fn spread(of: &Spread) -> SpreadRow {
     SpreadRow { mean_ms: ms(of.mean), p99_ms: ms(of.quantile), max_ms: ms(of.worst), ..SpreadRow::default() }
 }
 
-fn spread_of_all(of: &Distribution) -> SpreadRow {
+fn spread_of_all(of: &HistogramSummary) -> SpreadRow {
     SpreadRow {
         mean_ms: ms(of.mean),
         p50_ms: Some(ms(of.p50)),
