@@ -270,6 +270,7 @@ fn read(root: &TableReader<'_>) -> Option<DaemonConfig> {
     let monitor = monitor.as_ref().map(MonitorSpec::read);
     let has_manager = manager.is_some();
     let manager = manager.as_ref().and_then(ManagerSpec::read);
+    let manager = manager.map(|manager| ManagerSpec { route_mark, ..manager });
     let is_read = manager.is_some() == has_manager;
     let mut interfaces: Vec<InterfaceSpec> = Vec::new();
     let mut is_whole = true;
@@ -560,6 +561,7 @@ mod tests {
         assert_eq!(policy(1000, &[44]).map(|policy| policy.priority_limit), Some(7));
         assert_eq!(policy(1000, &[]), None);
         assert_eq!(spec.paths[0].peers.len(), 1);
+        assert_eq!((spec.route_mark, read(&format!("route-mark = 7\n{all}")).unwrap().route_mark), (0, 7));
         for (from, to, says) in [
             ("'900 Mbit/s'", "'0 bit/s'", "above 0"),
             ("'1 Gbit/s'", "'10 kbit/s'", "at least 64 kbit/s"),

@@ -63,6 +63,8 @@ pub struct ManagerSpec {
     pub keys: Option<PathBuf>,
     /// Paths.
     pub paths: Vec<ManagedPath>,
+    /// Mark of packets when they are routed; 0 for none. The file has it beside the table.
+    pub route_mark: u32,
     /// Settings that are allowed and probably not meant, a sentence each.
     pub warnings: Vec<String>,
 }
@@ -136,6 +138,7 @@ impl Default for ManagerSpec {
             listen: None,
             keys: None,
             paths: Vec::new(),
+            route_mark: 0,
             warnings: Vec::new(),
         }
     }
@@ -199,6 +202,7 @@ impl ManagerSpec {
             listen,
             keys,
             paths: paths?,
+            route_mark: 0,
             warnings,
         };
         if let Err(error) = this.capacities.validate() {

@@ -422,6 +422,9 @@ impl ManagedHost {
                 format!("id = {id}: allowed is a number that no flow of the client has"),
             );
         }
+        if let Some(why) = self.foreign_source(need) {
+            return self.refuse(key, id, why);
+        }
         let interface = self.interface_of(need);
         let (desired, minimum) = self.rates(need.carrier, interface, (need.desired_bps, need.minimum_bps));
         let is_reserved = interface.is_some_and(|index| self.is_held(index, need, desired));
@@ -556,6 +559,16 @@ impl ManagedHost {
         CpuShare::from_millionths(u64::try_from(millionths).unwrap_or(u64::MAX)).min(MOST_CPU)
     }
 
+    /// Returns why a flow is refused whose packets are not those of this host: classes of the kernel would serve packets that this host forwards
+    /// for another one.
+    fn foreign_source(&mut self, need: &FlowNeed) -> Option<String> {
+        let source = need.source.ip().to_canonical();
+        let has_classes = self.spec.interfaces.iter().any(|interface| interface.has_classes);
+        let routes = self.routes.as_mut().filter(|_| has_classes && !source.is_unspecified())?;
+        let is_local = matches!(routes.route(Question::from(source)), Ok(KernelRoute::Local));
+        (!is_local).then(|| format!("source = {}: allowed is an address of this host", need.source))
+    }
+
     /// The managed interface by which the kernel's route leads now.
     fn interface_of(&mut self, need: &FlowNeed) -> Option<InterfaceIndex> {
         let routes = self.routes.as_mut().filter(|_| !self.interfaces.is_empty())?;
@@ -563,7 +576,8 @@ impl ManagedHost {
         let source =
             (!source.is_unspecified() && source.is_ipv4() == destination.is_ipv4()).then_some(source);
         let transport = Some((protocol(need.carrier), (need.source.port(), need.destination.port())));
-        let question = Question { source, transport, ..Question::from(destination) };
+        let mark = self.spec.route_mark;
+        let question = Question { source, transport, mark, ..Question::from(destination) };
         let Ok(KernelRoute::Leaves(hop)) = routes.route(question) else { return None };
         let index = InterfaceIndex(hop.interface);
         self.interfaces.contains_key(&index).then_some(index)
@@ -659,21 +673,27 @@ impl ManagedHost {
     }
 
     /// Returns the classes of the kernel as the flows need them: a real-time flow counts with its rate, a time-shared one with its promise,
-    /// because the rest of its rate is not promised.
+    /// because the rest of its rate is not promised. Packets have one class: a flow that names those of another flow adds nothing, and
+    /// real-time flows come first.
     fn wanted_classes(&mut self) -> WantedClasses {
-        let mut wanted = WantedClasses::new();
+        let mut flows = Vec::with_capacity(self.places.len());
         for (flow, place) in &self.places {
             let Some(found) = self.manager.allocation(*flow) else { continue };
-            let Some(name) = found.request.interface.and_then(|index| self.interfaces.get(&index)) else {
-                continue;
-            };
+            let Some(index) = found.request.interface else { continue };
             let packets = selector(found.request.carrier, place.source, place.destination);
-            let (class, rate) = match found.request.class {
-                SchedulingClass::RealTime => (0, found.granted),
-                SchedulingClass::TimeShared => (1, found.promised),
-            };
-            let class = &mut wanted.entry(name.clone()).or_default()[class];
-            if packets.check().is_ok() && class.packets.insert(packets) {
+            flows.push(match found.request.class {
+                SchedulingClass::RealTime => (0, index, packets, found.granted),
+                SchedulingClass::TimeShared => (1, index, packets, found.promised),
+            });
+        }
+        // Within a class they stay in the order of their admission.
+        flows.sort_by_key(|(class, ..)| *class);
+        let (mut wanted, mut seen) = (WantedClasses::new(), BTreeSet::new());
+        for (class, index, packets, rate) in flows {
+            let Some(name) = self.interfaces.get(&index) else { continue };
+            if packets.check().is_ok() && seen.insert((index, packets)) {
+                let class = &mut wanted.entry(name.clone()).or_default()[class];
+                class.packets.insert(packets);
                 class.rate = Rate::from_bps(class.rate.as_bps() + rate.as_bps());
             }
         }

@@ -25,10 +25,10 @@ const TURN: Duration = Duration::from_millis(20);
 const CHECK: Duration = Duration::from_secs(1);
 /// Interval of attempts while the classes cannot be installed.
 const RETRY: Duration = Duration::from_secs(10);
-/// Traffic that a class may send at once: that of this time, and at least [`LEAST_BUCKET`].
+/// Traffic that a class may send at once: that of this time, and at least [`LEAST_PACKETS`].
 const BURST: Duration = Duration::from_millis(10);
-/// Two of the largest packets of Ethernet, so that one may arrive while another waits.
-const LEAST_BUCKET: Bytes = Bytes::new(3000);
+/// Two of the interface's largest packets, so that one may arrive while another waits.
+const LEAST_PACKETS: u64 = 2;
 /// Packets for which the rate of a class includes the headers of the link: those of a call. Rates of flows do not include them.
 const SMALL_PACKET: Bytes = Bytes::new(200);
 
@@ -274,7 +274,10 @@ impl InterfaceClasses {
             (self.index, self.is_new) = (Some(interface.index), true);
             self.shaper.insert(HtbShaper::install(&interface, self.rate, ShaperOptions::default())?)
         };
-        let specs = specs(wanted, shaper.reservable());
+        let specs = specs(wanted, shaper.reservable(), shaper.largest_packet());
+        for (class, wanted) in self.classes.iter_mut().zip(wanted) {
+            release(shaper, class, &wanted.packets)?;
+        }
         // What shrinks makes room for what grows.
         let mut order = [0, 1];
         let grows = |class: &usize| match (&self.classes[*class], &specs[*class]) {
@@ -319,6 +322,22 @@ impl InterfaceClasses {
     }
 }
 
+/// Removes the filters of packets that a class is no longer for. They may be those of another class now.
+fn release(
+    shaper: &mut HtbShaper,
+    class: &mut Option<InstalledClass>,
+    packets: &BTreeSet<FlowSelector>,
+) -> Result<(), Error> {
+    // A class without packets is removed as a whole.
+    let Some(installed) = class.as_mut().filter(|_| !packets.is_empty()) else { return Ok(()) };
+    let gone: Vec<FlowSelector> = installed.packets.difference(packets).copied().collect();
+    for filter in gone {
+        shaper.remove_filter(installed.id, &filter)?;
+        installed.packets.remove(&filter);
+    }
+    Ok(())
+}
+
 /// Makes a class as wanted: its rate, and the filters of its packets, as far as it goes until `until`. A class without packets is removed.
 /// Returns true if that is all.
 fn make(
@@ -340,11 +359,6 @@ fn make(
         shaper.change(installed.id, &spec)?;
         installed.spec = spec;
     }
-    let gone: Vec<FlowSelector> = installed.packets.difference(packets).copied().collect();
-    for filter in gone {
-        shaper.remove_filter(installed.id, &filter)?;
-        installed.packets.remove(&filter);
-    }
     let new: Vec<FlowSelector> = packets.difference(&installed.packets).copied().collect();
     for filter in new {
         if now() >= until {
@@ -356,23 +370,25 @@ fn make(
     Ok(true)
 }
 
-/// Returns the token buckets of classes; `None` for one without packets. Rates that do not fit, because of the headers of the link, shrink
-/// by the same factor.
-fn specs(wanted: &[WantedClass; 2], reservable: Rate) -> [Option<TrafficSpec>; 2] {
+/// Returns the token buckets of classes on an interface whose packets have up to `largest` bytes; `None` for one without packets. Rates that do
+/// not fit, because of the headers of the link, shrink by the same factor.
+fn specs(wanted: &[WantedClass; 2], reservable: Rate, largest: Bytes) -> [Option<TrafficSpec>; 2] {
     /// A rate with the headers of Ethernet, 14 B for each small packet, may not exceed what can be reserved.
     const HEADERS: f64 = 1.0 + 14.0 / SMALL_PACKET.get() as f64;
     let all: u64 = wanted.iter().map(|class| class.rate.as_bps()).sum();
     let most = reservable.as_bps().saturating_sub(2 * LEAST_RATE.as_bps()) as f64 / HEADERS;
     let factor = if all as f64 > most { most / all as f64 } else { 1.0 };
+    let max_packet = largest.min(TrafficSpec::MAX_PACKET);
+    let least_bucket = Bytes::new(LEAST_PACKETS * max_packet.get());
     [0, 1].map(|place| {
         let WantedClass { rate, packets } = &wanted[place];
         let rate = Rate::from_bps((rate.as_bps() as f64 * factor) as u64).max(LEAST_RATE);
         (!packets.is_empty()).then_some(TrafficSpec {
             rate,
-            bucket: rate.bytes_in(BURST).max(LEAST_BUCKET),
+            bucket: rate.bytes_in(BURST).max(least_bucket),
             peak: TrafficSpec::UNKNOWN_PEAK,
-            min_policed: SMALL_PACKET,
-            max_packet: Bytes::new(1500),
+            min_policed: SMALL_PACKET.min(max_packet),
+            max_packet,
         })
     })
 }

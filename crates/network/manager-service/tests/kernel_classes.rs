@@ -105,6 +105,97 @@ fn flows_have_the_class_of_their_requests_and_other_traffic_has_another() {
         .unwrap();
 }
 
+/// Clients that name the same packets, in one class or in two, take the classes from nobody: the packets have one class, and it passes to the other
+/// flow when the first one ends. No client names packets of another host, which this one may forward.
+#[test]
+fn the_same_packets_have_one_class_and_no_other_host_has_any() {
+    let Some([sender, _receiver]) = hosts("kd") else { return };
+    let place = place(2);
+    sender
+        .within(|| {
+            let _service = place.start();
+            let (mut client, mut other) = (place.client(), place.client());
+            client.admit(1, flow(SchedulingClass::RealTime, [4000, 5000], 4)).unwrap();
+            let has = |class: &str, flows, rate_bps| {
+                let found = self::class(&place, class);
+                (found.flows, found.rate_bps) == (flows, rate_bps)
+            };
+            assert!(eventually(PATIENCE, || has("real-time", 1, 400_000)));
+            other.admit(1, flow(SchedulingClass::TimeShared, [4000, 5000], 3)).unwrap();
+            other.admit(2, flow(SchedulingClass::RealTime, [4000, 5000], 2)).unwrap();
+            other.admit(3, flow(SchedulingClass::TimeShared, [4001, 5001], 3)).unwrap();
+            let is_shared = || has("real-time", 1, 400_000) && has("time-shared", 1, 300_000);
+            assert!(eventually(PATIENCE, is_shared), "{:?}", classes(&place));
+            other.send(&AllocationRequest::Release { id: 2 });
+            client.send(&AllocationRequest::Release { id: 1 });
+            let has_passed = || has("real-time", 0, 0) && has("time-shared", 2, 600_000);
+            assert!(eventually(PATIENCE, has_passed), "{:?}", classes(&place));
+            let said = place.said.lock().unwrap().clone();
+            assert!(!said.iter().any(|line| line.starts_with("classes of")), "{said:?}");
+            let source = SocketAddr::from(([10, 0, 0, 9], 4000));
+            let foreign = FlowNeed { source, ..flow(SchedulingClass::RealTime, [4000, 5000], 1) };
+            let refused = client.admit(4, foreign).unwrap_err();
+            assert_eq!(refused, "source = 10.0.0.9:4000: allowed is an address of this host");
+        })
+        .unwrap();
+}
+
+/// Jumbo frames: the queue of a class holds ten of them, as that of an ordinary interface holds ten of its own.
+#[test]
+fn a_class_has_room_for_the_largest_packets_of_its_interface() {
+    let Some([sender, receiver]) = hosts("kj") else { return };
+    for (host, interface) in [(&sender, "east"), (&receiver, "west")] {
+        host.ip(&["link", "set", interface, "mtu", "9000"]).unwrap();
+    }
+    let place = place(2);
+    sender
+        .within(|| {
+            let _service = place.start();
+            let mut client = place.client();
+            client.admit(1, flow(SchedulingClass::RealTime, [4000, 5000], 4)).unwrap();
+            assert!(eventually(PATIENCE, || class(&place, "real-time").flows == 1), "{:?}", place.status());
+            let sink = receiver.within(|| UdpSocket::bind("10.0.0.2:5000").unwrap()).unwrap();
+            let socket = UdpSocket::bind("10.0.0.1:4000").unwrap();
+            for _ in 0..8 {
+                assert_eq!(socket.send_to(&[0; 8900], "10.0.0.2:5000").unwrap(), 8900);
+            }
+            sink.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+            let mut buffer = [0; 9000];
+            for _ in 0..8 {
+                assert_eq!(sink.recv(&mut buffer).unwrap(), 8900);
+            }
+            assert_eq!(class(&place, "real-time").dropped_packets, 0);
+        })
+        .unwrap();
+}
+
+/// Rules may lead marked packets elsewhere: a flow counts at the interface by which its packets leave.
+#[test]
+fn a_flow_is_at_the_interface_to_which_rules_lead_its_mark() {
+    let Some([sender, _receiver]) = hosts("km") else { return };
+    sender
+        .ip_batch(
+            "link add north type dummy\nlink set north up\n\
+             route add 10.0.0.2 dev north table 88\nrule add fwmark 7 lookup 88",
+        )
+        .unwrap();
+    for (route_mark, interface) in [(0, "east"), (7, "north")] {
+        let mut place = place(2);
+        let (name, rate) = ("north".to_owned(), Rate::from_mbps(2));
+        place.spec.interfaces.push(ManagedInterface { name, rate, has_classes: false });
+        place.spec.route_mark = route_mark;
+        sender
+            .within(|| {
+                let _service = place.start();
+                let mut client = place.client();
+                client.admit(1, flow(SchedulingClass::RealTime, [4000, 5000], 4)).unwrap();
+                let found = client.status().flows.remove(0).interface;
+                assert_eq!(found.as_deref(), Some(interface), "mark {route_mark}");
+            })
+            .unwrap();
+    }
+}
+
 /// More filters than a turn of the manager has time for.
 #[test]
 fn hundreds_of_flows_have_their_class_in_turns() {

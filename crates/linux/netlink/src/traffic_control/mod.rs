@@ -322,6 +322,12 @@ impl HtbShaper {
         Rate::from_bps(self.rate.as_bps() - 2 * self.kept().as_bps())
     }
 
+    /// Returns the length of the longest IP packet of the interface.
+    pub fn largest_packet(&self) -> Bytes {
+        let header = self.overhead.get() - u64::from(self.options.overhead);
+        Bytes::new(self.frame.get() - header)
+    }
+
     /// Returns how much is reserved, on the wire.
     pub const fn reserved(&self) -> Rate {
         Rate::from_bps(self.reserved_bps)
