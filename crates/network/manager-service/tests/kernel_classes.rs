@@ -105,8 +105,8 @@ fn flows_have_the_class_of_their_requests_and_other_traffic_has_another() {
         .unwrap();
 }
 
-/// Clients that name the same packets, in one class or in two, take the classes from nobody: the packets have one class, and it passes to the other
-/// flow when the first one ends. No client names packets of another host, which this one may forward.
+/// Clients that state the same packets, in one class or in two, do not disturb the classes of others: the packets have one class, and it passes to
+/// the other flow when the first one ends. Packets of another host, which this host may forward, have none.
 #[test]
 fn the_same_packets_have_one_class_and_no_other_host_has_any() {
     let Some([sender, _receiver]) = hosts("kd") else { return };
@@ -175,7 +175,7 @@ fn a_flow_is_at_the_interface_to_which_rules_lead_its_mark() {
     let Some([sender, _receiver]) = hosts("km") else { return };
     sender
         .ip_batch(
-            "link add north type dummy\nlink set north up\n\
+            "link add north type veth peer name south\nlink set north up\nlink set south up\n\
              route add 10.0.0.2 dev north table 88\nrule add fwmark 7 lookup 88",
         )
         .unwrap();
