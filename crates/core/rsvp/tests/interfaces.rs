@@ -15,7 +15,7 @@ use crate::common::bed::{ALL_BUT_M, Bed, H1, H2, M, MakeBody, NONE, R, RATE, key
 use crate::common::{SECOND, session};
 use cutline_rsvp::engine::{Datagram, InterfaceId, RsvpEvent};
 use cutline_rsvp::integrity::sign;
-use cutline_rsvp::message::{Body, Descriptor, Message, MessageType, ResvErr};
+use cutline_rsvp::message::{Body, Descriptor, Message, MessageType, ResvConf, ResvErr};
 use cutline_rsvp::object::{Acknowledgement, Challenge, Hop, IdList, Ids, MessageId, Sender, Style};
 use cutline_units::Duration;
 
@@ -91,6 +91,42 @@ fn an_error_concerns_the_senders_behind_the_node_that_says_it() {
     };
     let heard: Vec<_> = bed.world.events.iter().filter_map(|(_, _, event)| of(event)).collect();
     assert_eq!(heard, [vec![sender]]);
+}
+
+/// A confirmation of a previous hop concerns the senders behind it alone.
+#[test]
+fn a_confirmation_concerns_the_senders_behind_the_node_that_says_it() {
+    let mut bed = Bed::new(NONE);
+    let sender = Sender::new(bed.address(M), 6000);
+    bed.says(3, bed.address(M), bed.path(bed.session, sender, M));
+    bed.world.reserve(H2, bed.session, Style::FixedFilter, &[bed.sender, sender], RATE);
+    bed.world.run(SECOND * 2);
+    let Body::ResvConf(confirmation) = bed.confirmation() else { unreachable!() };
+    for (filters, is_believed) in
+        [(vec![bed.sender], false), (vec![sender, bed.sender], false), (vec![sender], true)]
+    {
+        let (misplaced, confirmed) = (bed.stats().misplaced, bed.world.confirmations(H2));
+        let flows = vec![Descriptor { flowspec: Some(common::load(RATE)), filters: filters.clone() }];
+        bed.says(3, bed.address(M), Body::ResvConf(ResvConf { flows, ..confirmation.clone() }));
+        bed.world.run(SECOND);
+        assert_eq!(bed.world.confirmations(H2), confirmed + usize::from(is_believed), "{filters:?}");
+        assert_eq!(bed.stats().misplaced, misplaced + u64::from(!is_believed), "{filters:?}");
+    }
+}
+
+/// A confirmation about a session without a path here is passed on, but a node does not sign what a host without a key says.
+#[test]
+fn an_unproven_confirmation_is_not_signed() {
+    for (keys, is_passed_on) in [(NONE, true), (ALL_BUT_M, false)] {
+        let mut bed = Bed::new(keys);
+        let Body::ResvConf(confirmation) = bed.confirmation() else { unreachable!() };
+        let unknown = session(bed.address(H2), 7000);
+        let (sent, misplaced) = (bed.sent_to(H2, MessageType::ResvConf), bed.stats().misplaced);
+        bed.says(3, bed.address(M), Body::ResvConf(ResvConf { session: unknown, ..confirmation }));
+        bed.world.run(SECOND);
+        assert_eq!(bed.sent_to(H2, MessageType::ResvConf), sent + usize::from(is_passed_on));
+        assert_eq!(bed.stats().misplaced, misplaced + u64::from(!is_passed_on));
+    }
 }
 
 /// A reservation with the handle of another interface takes nothing of its share.

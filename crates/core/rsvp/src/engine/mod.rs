@@ -147,7 +147,15 @@ struct RouteEntry {
     route: Option<Route>,
     sessions: BTreeSet<SessionId>,
     /// Confirmations that wait for it.
-    waiting: Vec<Message>,
+    waiting: Vec<WaitingConfirmation>,
+}
+
+/// A confirmation that is passed on as soon as the route is known.
+#[derive(Debug)]
+struct WaitingConfirmation {
+    message: Message,
+    /// True if it was authenticated, or its session has a path here.
+    is_proven: bool,
 }
 
 /// A node's RSVP.

@@ -491,8 +491,8 @@ impl Engine {
         entry.route = Some(route.clone());
         let sessions: BTreeSet<_> = entry.sessions.clone();
         let waiting = std::mem::take(&mut entry.waiting);
-        for message in waiting {
-            self.forward_confirmation(now, route, key.destination, message);
+        for confirmation in waiting {
+            self.forward_confirmation(now, route, key.destination, confirmation);
         }
         if sessions.is_empty() {
             self.routes.remove(&key);

@@ -1,14 +1,14 @@
 //! Reservations at the nodes towards the senders: merging, blockade, scopes, confirmations (RFC 2209: RESV
 //! REFRESH).
 
-use super::Engine;
 use super::keys::UpKey;
 use super::neighbours::{Installs, Target};
 use super::origin::Origin;
 use super::outputs::{Route, RouteKey, RsvpEvent};
 use super::params::InterfaceId;
-use super::state::{BlockadeKey, NextHop, SessionState, Tcsb, Upstream};
+use super::state::{BlockadeKey, NextHop, Psb, SessionState, Tcsb, Upstream};
 use super::timers::{Slot, Timer};
+use super::{Engine, WaitingConfirmation};
 use crate::intserv::Flowspec;
 use crate::message::{Body, Descriptor, Message, Resv, ResvConf, ResvTear};
 use crate::object::{ErrorSpec, Hop, Opaque, Sender, Session, Style, code};
@@ -371,10 +371,12 @@ impl Engine {
     pub(super) fn on_confirmation(&mut self, now: Instant, origin: Option<&Origin>, message: Message) {
         let Body::ResvConf(confirmation) = &message.body else { return };
         let receiver = confirmation.receiver;
-        if origin.is_some_and(|origin| !self.may_confirm(origin, &confirmation.session, receiver)) {
+        if origin.is_some_and(|origin| !self.may_confirm(origin, confirmation)) {
             self.stats.misplaced += 1;
             return;
         }
+        let is_proven =
+            origin.is_none_or(|origin| origin.key.is_some()) || self.has_path(&confirmation.session);
         if self.owns(receiver) {
             let senders = confirmation.flows.iter().flat_map(|flow| flow.filters.iter().copied()).collect();
             let ResvConf { session, error, style, .. } = *confirmation;
@@ -382,35 +384,55 @@ impl Engine {
             return;
         }
         let entry = self.route_entry(RouteKey::to(receiver));
+        let waiting = WaitingConfirmation { message, is_proven };
         match entry.route.clone() {
-            Some(route) => self.forward_confirmation(now, &route, receiver, message),
-            None if entry.waiting.len() < MOST_WAITING => entry.waiting.push(message),
+            Some(route) => self.forward_confirmation(now, &route, receiver, waiting),
+            None if entry.waiting.len() < MOST_WAITING => entry.waiting.push(waiting),
             None => self.stats.full += 1,
         }
     }
 
-    /// Returns whether a confirmation is believed: it was authenticated, or it came by an interface by which a path of the session comes. A node
-    /// without the session passes one on to a link without keys, because the receiver's route may differ from the path of a group.
-    fn may_confirm(&self, origin: &Origin, session: &Session, receiver: IpAddr) -> bool {
+    /// Returns whether a confirmation is believed: it was authenticated, or it came by an interface by which a path of the session comes, and
+    /// with it the paths of the senders that it names. A node without the session passes one on to a link without keys, because the
+    /// receiver's route may differ from the path of a group.
+    fn may_confirm(&self, origin: &Origin, confirmation: &ResvConf) -> bool {
         if origin.key.is_some() {
             return true;
         }
-        let s = self.by_session.get(session).and_then(|id| self.sessions.get(id));
-        let Some(s) = s.filter(|s| !s.paths.is_empty()) else { return !self.owns(receiver) };
-        s.paths.values().any(|psb| psb.from.is_some_and(|(interface, _)| interface == origin.interface))
+        let s = self.by_session.get(&confirmation.session).and_then(|id| self.sessions.get(id));
+        let Some(s) = s.filter(|s| !s.paths.is_empty()) else { return !self.owns(confirmation.receiver) };
+        let comes_there =
+            |psb: &Psb| psb.from.is_some_and(|(interface, _)| interface == origin.interface);
+        let is_along_its_path = |named: &Sender| {
+            let mut its = s.paths.iter().filter(|((sender, _), _)| sender == named).peekable();
+            its.peek().is_none() || its.any(|(_, psb)| comes_there(psb))
+        };
+        let mut named = confirmation.flows.iter().flat_map(|flow| &flow.filters);
+        s.paths.values().any(|psb| comes_there(psb)) && named.all(is_along_its_path)
     }
 
+    /// Returns whether a session has a path here.
+    fn has_path(&self, session: &Session) -> bool {
+        let s = self.by_session.get(session).and_then(|id| self.sessions.get(id));
+        s.is_some_and(|s| !s.paths.is_empty())
+    }
+
+    /// Passes a confirmation on. By an interface with keys it would be signed, so an unproven one does not leave there.
     pub(super) fn forward_confirmation(
         &mut self,
         now: Instant,
         route: &Route,
         receiver: IpAddr,
-        message: Message,
+        WaitingConfirmation { message, is_proven }: WaitingConfirmation,
     ) {
         let Some((interface, _)) = route.outgoing.first() else {
             self.stats.without_state += 1;
             return;
         };
+        if !is_proven && self.is_keyed(*interface) {
+            self.stats.misplaced += 1;
+            return;
+        }
         let Some(ttl) = message.ttl.checked_sub(1).filter(|ttl| *ttl > 0) else {
             self.stats.ttl_ended += 1;
             return;
