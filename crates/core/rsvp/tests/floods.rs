@@ -107,6 +107,22 @@ fn a_path_without_ports_yields_to_those_with_ports() {
     assert!(!bed.is_there(with, bed.strange(1)));
 }
 
+/// A protocol without ports, such as ESP: more paths with ports than end for one newcomer do not keep a path without ports away.
+#[test]
+fn a_flood_of_paths_with_wrong_ports_is_bounded() {
+    let mut bed = Bed::new(NONE);
+    let h2 = bed.address(H2);
+    let of_port = |port| Session { protocol: 50, ..session(h2, port) };
+    for port in 1..=1500 {
+        bed.announces(of_port(port), bed.strange(1), bed.address(M));
+    }
+    assert_eq!(bed.world.nodes[R].engine.sizes().paths, 1 + 100);
+    assert!(bed.is_there(of_port(1500), bed.strange(1)), "the oldest have ended");
+    assert!(bed.reserves(of_port(0), 0));
+    assert_eq!(bed.world.nodes[R].engine.sizes().paths, 2);
+    bed.assert_in_place_all(200_000);
+}
+
 /// A session that a stranger has filled takes an honest sender, which nothing of the flood ends afterwards.
 #[test]
 fn a_flood_of_senders_does_not_fill_a_session() {

@@ -23,6 +23,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The most paths that end for one newcomer.
 const MOST_EVICTED: u32 = 1000;
+/// The most paths to a host whose ports do not match their protocol. A path whose ports do ends all of them.
+const MOST_IMPROPER: usize = 100;
 /// The protocols whose packets begin with ports as those of UDP do: TCP, UDP, DCCP, SCTP, UDP-Lite.
 const WITH_PORTS: [u8; 5] = [6, 17, 33, 132, 136];
 
@@ -263,12 +265,40 @@ impl Engine {
     /// as its protocol wants it stays, unless the other one is confirmed; so a path for port 0 does not keep all sessions of a host away.
     fn settle_conflicts(&mut self, now: Instant, origin: &Origin, path: &Path) -> Result<(), (u8, u16)> {
         let Path { session, sender, .. } = path;
-        let is_proper = WITH_PORTS.contains(&session.protocol) == (session.port != 0);
+        let has_ports = WITH_PORTS.contains(&session.protocol);
+        let is_proper = has_ports == (session.port != 0);
+        if !is_proper {
+            let proper = Session { port: u16::from(has_ports), ..*session };
+            self.make_room_among_improper(now, origin, &proper)?;
+        }
         self.settle(now, origin, (self.port_conflicts(session), is_proper), code::CONFLICTING_PORTS)?;
         let has_port = !matches!(sender.selector, Selector::Port(0));
         let is_proper = has_port == (session.port != 0);
         let conflicts = self.sender_port_conflicts(session, sender);
         self.settle(now, origin, (conflicts, is_proper), code::CONFLICTING_SENDER_PORTS)
+    }
+
+    /// Ends the oldest unconfirmed path that conflicts with the sessions that a protocol has to a host, if there are too many.
+    fn make_room_among_improper(
+        &mut self,
+        now: Instant,
+        origin: &Origin,
+        proper: &Session,
+    ) -> Result<(), (u8, u16)> {
+        let improper = self.port_conflicts(proper);
+        if improper.len() < MOST_IMPROPER {
+            return Ok(());
+        }
+        let is_stranger = Self::rank(origin) == Newcomer::Stranger;
+        let may_end = |(id, key): &(SessionId, PathKey)| {
+            let psb = self.sessions.get(id)?.paths.get(key)?;
+            let (interface, _) = psb.up_key()?;
+            let is_protected = psb.entry.is_confirmed || (is_stranger && self.is_keyed(interface));
+            (!is_protected).then_some(psb.entry.number)
+        };
+        let oldest = improper.iter().filter_map(may_end).min().ok_or((code::CONFLICTING_PORTS, 0))?;
+        self.evict(now, oldest);
+        Ok(())
     }
 
     fn settle(
