@@ -112,8 +112,9 @@ test-net: setup
 
 # The tests that tell time, with their claims judged: on a machine that does nothing else, as root. Each is tried again where the machine stood still.
 test-real-time: setup
-	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-lab -p cutline-traffic -p cutline-results -p cutline-manager-service
+	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-lab -p cutline-traffic -p cutline-baseline-runner -p cutline-manager-service
 	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-socket --test all -- allocation:: publication::
+	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-socket --lib -- udp::tests::rate::
 	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-gateway --test all -- datagrams::
 	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-daemon --test router
 	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-monitor --test all -- local::
@@ -217,7 +218,7 @@ validate-readme: $(BIN)
 # Programs that people use under `cutline exec`: marks as tshark sees them, rates as iperf3 measures them.
 validate-exec: setup
 	@tools/setup.sh peers
-	$(CARGO) test --locked -p cutline-cli --test all -- exec:: exec_peers:: --include-ignored
+	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-cli --test all -- exec:: exec_peers:: --include-ignored
 
 # The page of the monitor in a browser, and its metrics before promtool. CUTLINE_PICTURES=FOLDER keeps pictures of the page.
 validate-page: setup

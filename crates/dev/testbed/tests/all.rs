@@ -8,6 +8,7 @@ mod markdown;
 mod names;
 mod packages;
 mod prose;
+mod real_time;
 mod recipes;
 mod rows;
 mod skips;
