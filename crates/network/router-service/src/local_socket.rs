@@ -10,7 +10,8 @@
 //!
 //! A client is disconnected when it has not read a line within a second,
 //! or has not sent a line for a minute, unless it holds reservations. At most eight are connected at a time, and fewer where the process may open few
-//! descriptors: [`RESERVED`] of them are left for the rest of it. A client beyond the limit gets an error.
+//! descriptors: [`RESERVED`] of them are left for the rest of it. [`OWN_SEATS`] are for root and the router's own user. A client beyond a limit gets
+//! an error.
 //!
 //! The socket's file is a [`SocketFile`].
 
@@ -19,7 +20,8 @@ use crate::statistics::ErrorReply;
 use cutline_service::{LineBuffer, SocketFile};
 use cutline_sys::reactor::wait_for_hangup;
 use cutline_sys::{SysError, lock, now};
-use rustix::process::{Resource, getrlimit};
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::{Resource, geteuid, getrlimit};
 use std::io::{self, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -69,6 +71,8 @@ pub type Reception = dyn Fn() -> Box<dyn LocalSession> + Send + Sync;
 
 /// The most clients that are connected at a time.
 const MAX_CLIENTS: usize = 8;
+/// Seats that other users than root and the one of the router leave free, so that they keep neither an operator nor `cutlined` away.
+const OWN_SEATS: usize = 2;
 /// Time that a client may take to read a line.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time for which a client may send nothing.
@@ -110,7 +114,7 @@ impl LocalSocket {
         let failed = |error| SysError::new("the statistics' thread cannot be started", error);
         let listener = self.file.listener().try_clone().map_err(failed)?;
         let (seats, refused) = (seats(), self.refused());
-        let clients = Arc::new(AtomicUsize::new(0));
+        let clients = Arc::new(Clients::default());
         let (sender, receiver) = sync_channel(seats);
         let receiver = Arc::new(Mutex::new(receiver));
         for _ in 0..seats {
@@ -132,11 +136,45 @@ fn seats() -> usize {
     most.saturating_sub(open + RESERVED).min(MAX_CLIENTS as u64) as usize
 }
 
+/// Numbers of connected clients.
+#[derive(Debug, Default)]
+struct Clients {
+    all: AtomicUsize,
+    /// Clients of other users than root and the one of the router.
+    others: AtomicUsize,
+}
+
+impl Clients {
+    /// Counts a client, unless there are too many. One thread calls it.
+    fn enter(&self, is_other: bool, seats: usize) -> Result<(), String> {
+        let seats_of_others = seats.saturating_sub(OWN_SEATS).max(1);
+        if self.all.load(Ordering::Relaxed) >= seats {
+            return Err(seats.to_string());
+        }
+        if is_other && self.others.load(Ordering::Relaxed) >= seats_of_others {
+            return Err(format!("{seats_of_others} of other users"));
+        }
+        self.all.fetch_add(1, Ordering::Relaxed);
+        self.others.fetch_add(usize::from(is_other), Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn leave(&self, is_other: bool) {
+        self.others.fetch_sub(usize::from(is_other), Ordering::Relaxed);
+        self.all.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Returns whether a client is of another user than root and the one of this process.
+fn is_of_other(client: &UnixStream) -> bool {
+    !socket_peercred(client).is_ok_and(|peer| peer.uid.is_root() || peer.uid == geteuid())
+}
+
 /// Accepts clients and gives each to one of the waiting threads.
 fn accept(
     listener: &UnixListener,
-    clients: &AtomicUsize,
-    sender: &SyncSender<UnixStream>,
+    clients: &Clients,
+    sender: &SyncSender<(UnixStream, bool)>,
     (seats, refused): (usize, &AtomicU64),
 ) {
     loop {
@@ -145,32 +183,32 @@ fn accept(
             thread::park_timeout(WRITE_TIMEOUT);
             continue;
         };
-        if clients.load(Ordering::Relaxed) >= seats {
-            refuse(&client, seats);
+        let is_other = is_of_other(&client);
+        if let Err(limit) = clients.enter(is_other, seats) {
+            refuse(&client, &limit);
             refused.fetch_add(1, Ordering::Relaxed);
             continue;
         }
-        clients.fetch_add(1, Ordering::Relaxed);
         // There is a thread and room for each seat.
-        drop(sender.try_send(client));
+        drop(sender.try_send((client, is_other)));
     }
 }
 
 /// Answers one client after the other.
-fn serve(receiver: &Mutex<Receiver<UnixStream>>, clients: &AtomicUsize, reception: &Reception) {
+fn serve(receiver: &Mutex<Receiver<(UnixStream, bool)>>, clients: &Clients, reception: &Reception) {
     loop {
-        let Ok(client) = lock(receiver).recv() else { return };
+        let Ok((client, is_other)) = lock(receiver).recv() else { return };
         // A client that has gone, or is too slow, ends its session and nothing else, and so does a panic, which has been printed.
         let attended = catch_unwind(AssertUnwindSafe(|| attend(&client, &mut *reception())));
         drop(attended);
         drop(client);
-        clients.fetch_sub(1, Ordering::Relaxed);
+        clients.leave(is_other);
     }
 }
 
-/// Sends a client above the limit its error. The part that it does not read at once is lost.
-fn refuse(mut client: &UnixStream, seats: usize) {
-    let refusal = ErrorReply::new(&format!("client limit reached ({seats}): try again later"));
+/// Sends a client above a limit its error. The part that it does not read at once is lost.
+fn refuse(mut client: &UnixStream, limit: &str) {
+    let refusal = ErrorReply::new(&format!("client limit reached ({limit}): try again later"));
     drop(client.set_nonblocking(true));
     drop(client.write_all(format!("{}\n", refusal.json()).as_bytes()));
 }
@@ -222,6 +260,8 @@ fn request(client: &UnixStream, lines: &mut LineBuffer, may_be_silent: bool) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::process::Uid;
+    use rustix::thread::set_thread_res_uid;
     use std::io::{BufRead as _, BufReader, Read as _};
     use std::os::unix::fs::PermissionsExt as _;
     use std::path::PathBuf;
@@ -297,6 +337,43 @@ mod tests {
             asked.is_ok() && BufReader::new(client).read_line(&mut line).is_ok() && line == "<hello>\n"
         });
         assert!(answered, "the slow ones have been disconnected");
+    }
+
+    fn greeted(mut client: &UnixStream) -> String {
+        client.write_all(b"hello\n").unwrap();
+        let mut line = String::new();
+        BufReader::new(client).read_line(&mut line).unwrap();
+        line
+    }
+
+    /// A user who takes all seats that there are for users leaves those of root free.
+    #[test]
+    fn other_users_leave_seats_for_root() {
+        if !geteuid().is_root() {
+            eprintln!("not run: only root can connect as another user");
+            return;
+        }
+        let path = place("users");
+        let socket = LocalSocket::bind(&path).unwrap();
+        socket.serve(&echo()).unwrap();
+        // The users' threads keep their group, which is that of the file.
+        let connect = |user: u32, count: usize| -> Vec<UnixStream> {
+            let path = path.clone();
+            let become_user = move || {
+                let user = Uid::from_raw(user);
+                set_thread_res_uid(user, user, user).unwrap();
+                (0..count).map(|_| UnixStream::connect(&path).unwrap()).collect()
+            };
+            thread::spawn(become_user).join().unwrap()
+        };
+        let others = connect(65_534, MAX_CLIENTS - OWN_SEATS);
+        assert!(others.iter().all(|client| greeted(client) == "<hello>\n"));
+        let mut told = String::new();
+        connect(65_533, 1).remove(0).read_to_string(&mut told).unwrap();
+        assert!(told.contains("client limit reached (6 of other users): try again later"), "{told}");
+        let own = connect(0, OWN_SEATS);
+        assert!(own.iter().all(|client| greeted(client) == "<hello>\n"));
+        assert_eq!(socket.refused().load(Ordering::Relaxed), 1);
     }
 
     /// Clients that wait for something an hour away and go: their seats are free at once.
