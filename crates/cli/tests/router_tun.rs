@@ -701,6 +701,7 @@ fn units_bring_a_gateway_up_at_each_start() {
 #!/bin/sh
 echo "systemctl $*" >> /run/log
 now=no; verb=$1; shift
+if [ $verb = enable ]; then while [ -e /run/hold ]; do : > /run/held; sleep 0.1; done; fi
 for word; do [ "$word" = --now ] && now=yes; done
 [ $now = yes ] || exit 0
 for unit; do
@@ -718,6 +719,15 @@ done
 END
         chmod 755 /usr/local/bin/systemctl
         PATH=/usr/local/bin:$PATH
+        : > /run/hold
+        cutline router up --lan lan --wan wan --rate 20Mbit --persist 2> /run/interrupted & up=$!
+        while [ ! -e /run/held ]; do sleep 0.1; done
+        kill -TERM $up
+        until grep -q stopping /run/interrupted; do sleep 0.1; done
+        rm /run/hold
+        wait $up && exit 1
+        cat /run/interrupted
+        echo "files after a signal:"; find /etc -type f; rm /run/log
         cutline router up --lan lan --wan wan --rate 20Mbit --reverse-rate 100Mbit --persist
         cutline router up --lan lan --wan wan --rate 20Mbit --persist 2> /run/again && exit 1
         cat /etc/cutline/setup/cut /etc/cutline/router/cut.toml /run/log
@@ -749,6 +759,9 @@ END
     ] {
         assert!(said.contains(part), "no {part:?} in\n{said}\n{errors}");
     }
+    let (interrupted, after) = said.split_once("files after a signal:\n").unwrap();
+    assert!(interrupted.contains("interrupted\neverything was taken back"), "{interrupted}");
+    assert!(after.starts_with("up: lan to wan"), "a command that is interrupted leaves no file: {after}");
     let (_, left) = said.split_once("files that remain:").unwrap();
     assert!(!left.contains("/etc/"), "down leaves no file: {left}");
     assert_eq!(lab.state(), before);

@@ -100,7 +100,8 @@ pub fn up(args: &UpArgs) -> Result<(), Failure> {
             return Err(Failure::Usage("--folder is for setups without --persist".to_owned()));
         }
         units.check(&command)?;
-        units.start(&command, &setup.options(nat), &file)?;
+        let stop = interrupt::cancel_flag("What was done is taken back.".to_owned())?;
+        units.start(&command, &setup.options(nat), &file, &stop)?;
         format!(
             "It starts with the machine: {} is its file, `systemctl status 'cutline-*@{name}'` and `journalctl -u cutline-router@{name}` say \
              more",

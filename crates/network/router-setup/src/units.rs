@@ -10,8 +10,10 @@
 
 use crate::error::{SetupError, printable_lines, write};
 use cutline_text::{Printable, systemd};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The first line of each file.
 const MARK: &str = "# Written by `cutline router up --persist`. `cutline router down` removes this file; delete this line to keep it.\n";
@@ -96,13 +98,25 @@ impl<'n> SystemdUnits<'n> {
     /// Writes the files, and starts the units now and at each start of the machine. On an error everything is as before.
     ///
     /// # Errors
-    /// When a file cannot be written, or a unit does not start.
-    pub fn start(&self, command: &Path, options: &str, router: &str) -> Result<(), SetupError> {
+    /// When a file cannot be written, a unit does not start, or `stop` is set.
+    pub fn start(
+        &self,
+        command: &Path,
+        options: &str,
+        router: &str,
+        stop: &AtomicBool,
+    ) -> Result<(), SetupError> {
+        let go_on = || {
+            let is_stopped = stop.load(Ordering::Relaxed);
+            if is_stopped { Err(SetupError::Failed("interrupted".to_owned())) } else { Ok(()) }
+        };
         let started = self.write(command, options, router).and_then(|()| {
             systemctl(&["daemon-reload"])?;
-            let [setup, router] = self.names();
-            systemctl(&["enable", "--now", &setup])?;
-            systemctl(&["enable", "--now", &router])
+            for unit in self.names() {
+                go_on()?;
+                systemctl(&["enable", "--now", &unit])?;
+            }
+            go_on()
         });
         started.map_err(|error| match self.stop() {
             Ok(()) => error.with("everything was taken back"),
@@ -173,7 +187,8 @@ fn remove(path: &Path) -> Result<(), SetupError> {
 
 fn systemctl(arguments: &[&str]) -> Result<(), SetupError> {
     let shown = format!("`systemctl {}`", arguments.join(" "));
-    let output = Command::new("systemctl").args(arguments).output();
+    // Ctrl-C goes to this process alone, which takes the changes back.
+    let output = Command::new("systemctl").args(arguments).process_group(0).output();
     let output = output.map_err(|error| SetupError::Failed(format!("{shown} cannot be started: {error}")))?;
     if output.status.success() {
         return Ok(());
