@@ -760,7 +760,10 @@ END
         assert!(said.contains(part), "no {part:?} in\n{said}\n{errors}");
     }
     let (interrupted, after) = said.split_once("files after a signal:\n").unwrap();
-    assert!(interrupted.contains("interrupted\neverything was taken back"), "{interrupted}");
+    assert!(
+        interrupted.contains("interrupted") && interrupted.contains("everything was taken back"),
+        "{interrupted}"
+    );
     assert!(after.starts_with("up: lan to wan"), "a command that is interrupted leaves no file: {after}");
     let (_, left) = said.split_once("files that remain:").unwrap();
     assert!(!left.contains("/etc/"), "down leaves no file: {left}");
