@@ -22,6 +22,7 @@
 use crate::error::DaemonError;
 use crate::interfaces::present;
 use crate::keys;
+use crate::manager::check_manager_machine;
 use crate::monitor::MonitorSpec;
 use cutline_config::{Document, Errors, Problem, TableReader, ValueKind, kind, parameter};
 use cutline_manager_service::ManagerSpec;
@@ -174,14 +175,16 @@ impl DaemonConfig {
         self.interfaces.iter().try_for_each(|spec| spec.integrity().and_then(|_| spec.check_rate()))
     }
 
-    /// Checks that the agent can start on this machine now: its socket can be bound, and the traffic of its interfaces is
-    /// not controlled by another program. An agent that runs already is no obstacle, and neither is an interface that is missing
+    /// Checks that the agent can start on this machine now: its sockets can be bound, its addresses are those of this machine, and the traffic of
+    /// its interfaces is not controlled by another program. An agent that runs already is no obstacle, and neither is an interface that is missing
     /// or has no address yet: the agent waits for it.
     ///
     /// # Errors
     /// When it cannot start.
     pub fn check_machine(&self) -> Result<(), DaemonError> {
         SocketFile::check(&self.socket)?;
+        self.monitor.iter().try_for_each(MonitorSpec::check_machine)?;
+        self.manager.iter().try_for_each(check_manager_machine)?;
         let all = cutline_netlink::interfaces()?;
         for spec in &self.interfaces {
             if let Some((interface, options)) = present(spec, &all).zip(spec.control.options()) {

@@ -26,6 +26,7 @@
 //! clients    connected applications: their state, requests and replies
 //! convert    values of the engine and of clients
 //! cache      a value that takes long to compute
+//! machine    checks of the machine before a start
 //! error      errors on which it cannot start, or has ended
 //! ```
 
@@ -39,6 +40,7 @@ pub mod installer;
 mod installers;
 mod interfaces;
 mod keys;
+mod machine;
 mod manager;
 mod monitor;
 mod network;

@@ -2,6 +2,7 @@
 
 use crate::error::DaemonError;
 use crate::keys;
+use crate::machine::{check_address, check_socket};
 use cutline_manager_service::{ManagerService, ManagerSpec, PathKey};
 use cutline_rsvp::integrity::Algorithm;
 use std::path::Path;
@@ -27,6 +28,15 @@ fn path_keys(path: &Path) -> Result<Vec<PathKey>, DaemonError> {
 /// When something is not allowed.
 pub fn check_manager(spec: &ManagerSpec) -> Result<(), DaemonError> {
     Ok(ManagerService::check(spec, &keys_of(spec)?)?)
+}
+
+/// Checks that the resource manager can start on this machine now. One that runs is no obstacle.
+///
+/// # Errors
+/// When it cannot start.
+pub fn check_manager_machine(spec: &ManagerSpec) -> Result<(), DaemonError> {
+    check_socket(&spec.socket)?;
+    Ok(spec.listen.map_or(Ok(()), check_address)?)
 }
 
 /// Starts the resource manager. It works until it is dropped. `say` gets its messages.

@@ -1,6 +1,7 @@
 //! The monitor of the host in `cutlined`: the table `[monitor]` of its file.
 
 use crate::error::DaemonError;
+use crate::machine::{check_address, check_socket};
 use cutline_config::{TableReader, ValueKind, kind};
 use cutline_monitor::{
     CollectorOptions, DEFAULT_LISTEN, DEFAULT_QUERY_SOCKET, HostMonitor, KernelQueueReader, MonitorOptions,
@@ -83,6 +84,17 @@ impl MonitorSpec {
     pub fn check(&self) -> Result<(), DaemonError> {
         self.token()?;
         Ok(self.snmp.as_ref().map_or(Ok(()), SnmpOptions::check)?)
+    }
+
+    /// Checks that the monitor can start on this machine now: its addresses are those of this machine, and its sockets can be bound. Those of an
+    /// agent that runs are no obstacle.
+    ///
+    /// # Errors
+    /// When it cannot start.
+    pub fn check_machine(&self) -> Result<(), DaemonError> {
+        [&self.publish_socket, &self.socket].into_iter().try_for_each(|path| check_socket(path))?;
+        let of_snmp = self.snmp.as_ref().and_then(|snmp| snmp.listen);
+        Ok([self.listen, of_snmp].into_iter().flatten().try_for_each(check_address)?)
     }
 
     /// Starts the monitor. It works until it is dropped. `say` gets the messages of SNMP.

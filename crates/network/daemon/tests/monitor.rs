@@ -37,6 +37,41 @@ fn a_host_without_reservations_has_a_monitor_until_cutlined_ends() {
         assert!(!output.status.success() && why.contains("token-file"), "{more:?}: {why}");
     }
     std::fs::set_permissions(path("token"), std::fs::Permissions::from_mode(0o600)).unwrap();
+    // Neither starts with an address of another host, or with a file in the place of a socket.
+    std::fs::write(path("file"), "").unwrap();
+    let text = std::fs::read_to_string(path("c.toml")).unwrap();
+    let (publish, file) = (path("publish.sock").display().to_string(), path("file").display().to_string());
+    let page = text.replacen("127.0.0.1:0", "192.0.2.1:0", 1);
+    let snmp = format!(
+        "{}[[monitor.snmp.user]]\nname = 'manager'\nauth-file = '{}'\n",
+        text.replace("[monitor.snmp]\nlisten = '127.0.0.1:0'", "[monitor.snmp]\nlisten = '192.0.2.1:0'"),
+        path("token").display()
+    );
+    let manager = format!(
+        "{text}[manager]\nsocket = '{}'\nstate = '{}'\nhost = 1\nlisten = '192.0.2.1:0'\nkeys = '{}'\n[[manager.path]]\nnumber = 1\n\
+         destinations = ['10.0.0.0/8']\n[[manager.path.peer]]\nhost = 2\naddress = '10.0.0.2:9467'\n",
+        path("manager.sock").display(),
+        path("manager.state").display(),
+        path("keys").display()
+    );
+    let secret = "00112233445566778899aabbccddeeff".repeat(2);
+    let key = format!("[[key]]\nid = 1\nalgorithm = 'hmac-sha-256'\nsecret = '{secret}'\n");
+    std::fs::write(path("keys"), key).unwrap();
+    std::fs::set_permissions(path("keys"), std::fs::Permissions::from_mode(0o600)).unwrap();
+    for (wrong, why) in [
+        (page, "192.0.2.1:0"),
+        (snmp, "192.0.2.1:0"),
+        (manager, "192.0.2.1:0"),
+        (text.replace(&publish, &file), "not a socket"),
+    ] {
+        std::fs::write(path("c.toml"), &wrong).unwrap();
+        for more in [&["--check"][..], &[]] {
+            let output = cutlined().args(more).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.code() == Some(1) && said.contains(why), "{more:?}: {said}");
+        }
+    }
+    std::fs::write(path("c.toml"), text).unwrap();
     assert!(cutlined().arg("--check").output().unwrap().status.success());
     let mut agent = cutlined().spawn().unwrap();
     let mut lines = BufReader::new(agent.stderr.take().unwrap()).lines();
