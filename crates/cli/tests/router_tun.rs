@@ -221,7 +221,7 @@ impl Home {
     fn seen_from(&self) -> Option<std::net::IpAddr> {
         let until = Instant::now() + PATIENCE;
         let tries = std::iter::repeat_with(|| self.try_from(self.port.replace(self.port.get() + 1)));
-        tries.take_while(|seen| seen.is_some() || Instant::now() < until).find_map(|seen| seen)
+        tries.take_while(|seen| seen.is_some() || Instant::now() < until).flatten().next()
     }
 
     fn try_from(&self, port: u16) -> Option<std::net::IpAddr> {
