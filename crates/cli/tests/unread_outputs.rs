@@ -131,3 +131,22 @@ fn a_gateway_carries_although_nobody_reads_its_recording() {
     errors.read_to_string(&mut said).unwrap();
     assert!(said.contains("record was not written whole"), "{said}");
 }
+
+/// A monitor answers although its messages are not read.
+#[test]
+fn a_monitor_serves_although_nobody_reads_what_it_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (port, publish, query) = (free_port(), path("publish.sock"), path("monitor.sock"));
+    let listen = format!("127.0.0.1:{port}");
+    let ((_out, stdout), (_err, stderr)) = (full_pipe(), full_pipe());
+    let arguments =
+        ["monitor", "--listen", &listen, "--publish-socket", &publish, "--socket", &query];
+    let mut monitor = Running::start(&arguments, stdout.into(), stderr.into());
+    let mut page = connected(port);
+    write!(page, "GET /metrics HTTP/1.1\r\nHost: {listen}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    page.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert_eq!(monitor.ends(), Some(0));
+}
