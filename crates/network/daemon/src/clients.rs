@@ -66,6 +66,12 @@ impl Clients {
         self.0.accept(listener, reactor, |_| Ok(Client::default()));
     }
 
+    /// Returns all clients of the user of a client; none if that is root.
+    pub fn of_the_same_user(&self, id: ClientId) -> impl Iterator<Item = ClientId> + '_ {
+        let user = self.0.user(id).filter(|user| *user != 0);
+        user.into_iter().flat_map(|user| self.0.clients_of(user))
+    }
+
     /// Returns the number of clients.
     pub fn len(&self) -> usize {
         self.0.len()

@@ -150,6 +150,11 @@ impl Requests {
         self.all.range((client, 0)..=(client, u64::MAX)).map(|(id, _)| *id)
     }
 
+    /// Returns the number of requests of these clients.
+    pub fn count_of(&self, clients: impl Iterator<Item = ClientId>) -> usize {
+        clients.filter_map(|client| self.counts.get(&client)).sum()
+    }
+
     /// Returns the clients that have requests.
     pub fn clients(&self) -> Vec<ClientId> {
         self.counts.keys().copied().collect()

@@ -233,6 +233,50 @@ fn a_user_has_a_part_of_the_connections() {
     assert_eq!(connect(65_534, 1).len(), 1);
 }
 
+/// A member of the group that announces flows without end leaves room for others, with as many connections as it may have.
+#[test]
+fn a_user_has_a_part_of_the_requests() {
+    let Some(mut net) = Net::new("clr", COMMAND) else { return };
+    std::fs::set_permissions(net.folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    net.rsvp = "most-per-neighbour = 10";
+    net.start("a");
+    // The users' threads keep their group, which is the socket's.
+    let connect = |user: u32| -> DaemonClient {
+        let path = net.socket("a");
+        let become_user = move || {
+            let user = Uid::from_raw(user);
+            set_thread_res_uid(user, user, user).unwrap();
+            DaemonClient::connect(&path).unwrap()
+        };
+        std::thread::spawn(become_user).join().unwrap()
+    };
+    let refusal = |client: &mut DaemonClient, id: u64, port: u16| {
+        client.send(&announce(id, port, 10_000)).unwrap();
+        let is_answer = |reply: &Reply| match reply {
+            Reply::Accepted { id: its } | Reply::Failed { id: its, .. } => *its == id,
+            _ => false,
+        };
+        match hear(client, is_answer) {
+            Reply::Failed { refusal, .. } => Some(refusal.reason),
+            _ => None,
+        }
+    };
+    let [mut first, mut second, mut other, mut root] = [65_534, 65_534, 65_533, 0].map(connect);
+    for id in 0..5 {
+        assert_eq!(refusal(&mut first, id, 5000 + id as u16), None);
+        assert_eq!(refusal(&mut second, id, 5100 + id as u16), None);
+    }
+    let why = RefusalReason::Invalid("a user may have 10 requests at a time".to_owned());
+    assert_eq!(refusal(&mut first, 5, 5005), Some(why));
+    assert_eq!(refusal(&mut other, 5, 5205), None);
+    for id in 0..12 {
+        assert_eq!(refusal(&mut root, id, 5300 + id as u16), None);
+    }
+    second.send(&Request::Withdraw { id: 0 }).unwrap();
+    hear(&mut second, |reply| matches!(reply, Reply::Withdrawn { id: 0 }));
+    assert_eq!(refusal(&mut first, 6, 5006), None);
+}
+
 /// Without a free descriptor, a further client is refused with the reason, and the others are served.
 #[test]
 fn a_client_for_whom_no_descriptor_is_left_is_refused() {

@@ -238,6 +238,16 @@ impl<C> LineServer<C> {
         self.refused
     }
 
+    /// Returns the user of a client, if that is connected.
+    pub fn user(&self, number: ClientNumber) -> Option<u32> {
+        self.clients.get(&number).map(|client| client.user)
+    }
+
+    /// Returns the clients of a user.
+    pub fn clients_of(&self, user: u32) -> impl Iterator<Item = ClientNumber> + '_ {
+        self.clients.iter().filter(move |(_, client)| client.user == user).map(|(number, _)| *number)
+    }
+
     /// Returns what the service knows about a client, if that is connected.
     pub fn client(&self, number: ClientNumber) -> Option<&C> {
         self.clients.get(&number).map(|client| &client.state)

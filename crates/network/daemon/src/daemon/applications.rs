@@ -129,6 +129,12 @@ impl Applications {
             return Err(Refusal::new(RefusalReason::Invalid(why)));
         }
         tspec.validate().map_err(|error| Refusal::new(RefusalReason::Invalid(error.to_string())))?;
+        // The state of applications is never ended for others, so a user has as much room as a neighbour.
+        let most = node.config.params.most_per_neighbour;
+        if self.requests.count_of(self.clients.of_the_same_user(id.0)) >= most as usize {
+            let why = format!("a user may have {most} requests at a time");
+            return Err(Refusal::new(RefusalReason::Invalid(why)));
+        }
         self.requests.add(id, request)
     }
 
