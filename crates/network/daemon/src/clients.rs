@@ -69,7 +69,7 @@ impl Clients {
     /// Returns all clients of the user of a client; none if that is root.
     pub fn of_the_same_user(&self, id: ClientId) -> impl Iterator<Item = ClientId> + '_ {
         let user = self.0.user(id).filter(|user| *user != 0);
-        user.into_iter().flat_map(|user| self.0.clients_of(user))
+        user.into_iter().flat_map(move |user| self.0.clients_of(user))
     }
 
     /// Returns the number of clients.
