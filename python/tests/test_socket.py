@@ -387,7 +387,7 @@ class Asynchronous(unittest.IsolatedAsyncioTestCase):
             reader, writer = await socket.open_connection(server.getsockname(), "file", options=QUICK)
             writer.write(data)
             writer.write_eof()
-            got = await asyncio.wait_for(reader.read(-1), 30)
+            got = await asyncio.wait_for(reader.read(-1), 60)
             self.assertTrue(got == data, f"{len(got)} of {len(data)} bytes")
             connection = writer.get_extra_info("connection")
             self.assertTrue(connection.has_qos_peer)
@@ -417,7 +417,7 @@ class Asynchronous(unittest.IsolatedAsyncioTestCase):
                 transport.sendto(bytes([number]))
                 self.assertEqual(await asyncio.to_thread(theirs.recv, 10), bytes([number]))
                 theirs.send(b"answer")
-                self.assertEqual(await asyncio.wait_for(protocol.got.get(), 10), b"answer")
+                self.assertEqual(await asyncio.wait_for(protocol.got.get(), 60), b"answer")
             # A datagram that the interface's queue has no room for is lost, and the next one is sent.
             with mock.patch.object(transport._connection, "send", side_effect=OSError(errno.ENOBUFS, "no room")):
                 transport.sendto(b"lost")
