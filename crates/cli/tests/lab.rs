@@ -157,7 +157,7 @@ fn several_runs_in_one_process_are_independent() {
 
 fn start(folder: &Path, file: &Path) -> Child {
     let mut command = cutline(folder, &["lab", "run", file.to_str().unwrap(), "--quiet"]);
-    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
     let deadline = Instant::now() + Duration::from_secs(90);
     while namespaces_of(child.id()).len() < 3 {
@@ -195,6 +195,22 @@ fn the_next_run_removes_the_namespaces_of_a_killed_one() {
         assert!(Instant::now() < deadline, "left: {:?}", namespaces_of(child.id()));
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// A measurement whose network another program has removed is no result.
+#[test]
+fn a_run_whose_namespace_was_removed_fails() {
+    let Some((folder, file)) = laboratory(SCENARIO) else { return };
+    let child = start(folder.path(), &file);
+    let name = namespaces_of(child.id()).remove(0);
+    assert!(Command::new("ip").args(["netns", "delete", &name]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains(&format!("the network namespace {name} was removed while it was in use")),
+        "{said}"
+    );
 }
 
 #[test]

@@ -168,6 +168,8 @@ pub fn run(scenario: &Scenario, seed: u64, cancel: &AtomicBool) -> Result<RunRes
             return Err(LabError::Interrupted);
         }
     }
+    bed.sender.check()?;
+    bed.receiver.check()?;
     let late = carried.lateness.quantile(0.99).unwrap_or_default();
     let timing = TimingRow {
         timing_ok: late <= LATENESS,
