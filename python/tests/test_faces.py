@@ -597,5 +597,94 @@ class Waiting(unittest.TestCase):
         self.interrupted(self.CONNECTED + "list(client.events(timeout=100000))")
 
 
+class Forks(unittest.TestCase):
+    """Children of a process that has used the library, as gunicorn, multiprocessing and celery make them."""
+
+    PROGRAM = """
+        import errno, os, signal, sys, threading, time
+        from cutline import socket
+
+        QUICK = {"negotiation.first-timeout": "20 ms", "monitor.interval": "20 ms"}
+        KIND, HERE = getattr(socket, sys.argv[1]), ("127.0.0.1", int(sys.argv[2]))
+
+        def connected(address):
+            return socket.create_connection(address, "telemetry", type=KIND, options=QUICK, timeout=100)
+
+        def exchange(one):
+            one.send(b"x" * 100)
+            assert one.recv(1000) == b"x" * 100
+
+        def is_refused(call, *words):
+            try:
+                call(*words)
+            except OSError as error:
+                assert error.errno == errno.ENOTCONN and "fork" in str(error), error
+            else:
+                raise AssertionError("nothing is refused")
+
+        def child():
+            signal.alarm(120)
+            is_refused(inherited.send, b"x")
+            is_refused(inherited.recv, 10)
+            inherited.close()
+            with connected(HERE) as own:
+                exchange(own)
+                # A thread of this process takes the peer's reports.
+                while (found := own.mib.send.received) is None or not found.messages:
+                    time.sleep(0.01)
+            if KIND == socket.SOCK_DGRAM:
+                is_refused(listener.accept)
+            else:
+                listener.settimeout(100)
+                theirs, _ = listener.accept()
+                theirs.sendall(theirs.recv(1000))
+                theirs.close()
+
+        inherited = connected(HERE)
+        exchange(inherited)
+        listener = socket.create_server(("127.0.0.1", 0), "telemetry", type=KIND, options=QUICK)
+        for _ in range(5):
+            process = os.fork()
+            if process == 0:
+                try:
+                    child()
+                except BaseException as error:
+                    print("child:", repr(error), flush=True)
+                    os._exit(1)
+                os._exit(0)
+            if KIND == socket.SOCK_STREAM:
+                with connected(listener.getsockname()) as to_child:
+                    exchange(to_child)
+            _, status = os.waitpid(process, 0)
+            assert status == 0, f"a child ended with {status} (14: it hung)"
+            exchange(inherited)
+        print("well")
+        """
+
+    def test_a_child_has_connections_of_its_own(self):
+        def echo(connection):
+            with connection:
+                try:
+                    while data := connection.recv(1000):
+                        connection.sendall(data)
+                except OSError:
+                    pass
+
+        def serve(server):
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                threading.Thread(target=echo, args=(connection,), daemon=True).start()
+
+        for kind in ("SOCK_STREAM", "SOCK_DGRAM"):
+            with self.subTest(kind=kind):
+                server = socket.create_server(LOOPBACK, "telemetry", type=getattr(socket, kind), options=QUICK)
+                threading.Thread(target=serve, args=(server,), daemon=True).start()
+                found = run(self.PROGRAM, kind, server.getsockname()[1])
+                self.assertEqual((found.stdout, found.returncode), ("well\n", 0), found.stderr)
+
+
 if __name__ == "__main__":
     unittest.main()

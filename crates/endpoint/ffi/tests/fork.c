@@ -21,6 +21,10 @@
 
 static char **places;
 
+/* A stream's and a datagram's, which this process and its children have. */
+static cutline_socket *listeners[2];
+static cutline_options *plain;
+
 static cutline_socket *connected(int datagrams)
 {
     cutline_options *options = cutline_options_new("telemetry");
@@ -39,6 +43,19 @@ static void exchange(cutline_socket *socket, int datagrams)
     if (got != sizeof data)
         fprintf(stderr, "%s: %zd bytes\n", datagrams ? "datagrams" : "stream", got);
     CHECK(got == sizeof data);
+}
+
+/* Accepts a connection, of which this process has both ends. */
+static void accept_own(int datagrams)
+{
+    char place[100], data[16] = {0};
+    CHECK(cutline_local_address(listeners[datagrams], place, sizeof place) > 0);
+    cutline_socket *ours = cutline_connect_to(datagrams ? SOCK_DGRAM : SOCK_STREAM, place, plain);
+    CHECK(ours && cutline_send(ours, data, sizeof data, 0) == sizeof data);
+    cutline_socket *theirs = cutline_accept(listeners[datagrams], NULL, NULL);
+    CHECK(theirs && cutline_recv(theirs, data, sizeof data, 0) == sizeof data);
+    cutline_close(ours);
+    cutline_close(theirs);
 }
 
 static atomic_bool is_over;
@@ -73,6 +90,11 @@ static void child(cutline_socket **inherited)
         while (mib.send.received.messages < 1 && usleep(1000) == 0);
         cutline_close(own);
     }
+    /* A stream listener may be inherited, one of datagrams may not. */
+    accept_own(0);
+    CHECK(!cutline_accept(listeners[1], NULL, NULL) && errno == ENOTCONN && strstr(cutline_error(), "fork"));
+    cutline_close(listeners[0]);
+    cutline_close(listeners[1]);
     exit(0);
 }
 
@@ -82,6 +104,12 @@ int main(int count, char **words)
         return 2;
     places = words + 1;
     cutline_socket *sockets[2] = {connected(0), connected(1)};
+    /* One thread has both ends of what is accepted, so they do not negotiate. */
+    plain = cutline_options_new(NULL);
+    CHECK(cutline_options_set(plain, "peer", "plain") == 0);
+    listeners[0] = cutline_listen_at(SOCK_STREAM, "127.0.0.1:0", plain);
+    listeners[1] = cutline_listen_at(SOCK_DGRAM, "127.0.0.1:0", plain);
+    CHECK(listeners[0] && listeners[1]);
     pthread_t thread;
     CHECK(pthread_create(&thread, NULL, busy, NULL) == 0);
     for (int left = atoi(words[3]); left > 0; left--) {
@@ -96,14 +124,19 @@ int main(int count, char **words)
             fprintf(stderr, "a child ended with %d (14: it hung)\n", status);
             return 1;
         }
-        /* The parent's connections are as they were. */
-        exchange(sockets[0], 0);
-        exchange(sockets[1], 1);
+        /* The parent's connections and listeners are as they were. */
+        for (int datagrams = 0; datagrams < 2; datagrams++) {
+            exchange(sockets[datagrams], datagrams);
+            accept_own(datagrams);
+        }
     }
     is_over = true;
     CHECK(pthread_join(thread, NULL) == 0);
     cutline_close(sockets[0]);
     cutline_close(sockets[1]);
+    cutline_close(listeners[0]);
+    cutline_close(listeners[1]);
+    cutline_options_free(plain);
     puts("all is well");
     return 0;
 }
