@@ -92,11 +92,11 @@ mod watched;
 pub use cutline_socket::{
     Access, AckPath, AddressTextError, AllocationOptions, AllocationState, Alternatives, Attempt, Bytes,
     Cause, Class, ConnectionReservation, ConnectionSpecification, Delivery, DirectAddress, Direction, Dscp,
-    Duration, Hint, HintBits, HintParams, IfRefused, IpVersion, Marking, Measure, Mib, MonitorParams,
-    NegotiationParams, OperationParams, Pacing, Path, Peer, Preset, ProtectedThread, QosError, QosOptions,
-    RaisedPriority, Rate, RateControl, RenegotiationParams, ReservationEvent, Sample, SchedulingClass,
-    SchedulingStats, SentInterval, SessionEvent, SessionTrace, Specification, TfrcParams, UnknownService,
-    Violation, ViolationOrigin,
+    Duration, Hint, HintBits, HintGoal, HintParams, IfRefused, IpVersion, Marking, Measure, Mib,
+    MonitorParams, NegotiationParams, OperationParams, Pacing, Path, Peer, Preset, ProtectedThread,
+    QosError, QosOptions, RaisedPriority, Rate, RateControl, RenegotiationParams, ReservationEvent, Sample,
+    SchedulingClass, SchedulingStats, SentInterval, SessionEvent, SessionTrace, Specification, TfrcParams,
+    UnknownService, Violation, ViolationOrigin,
 };
 pub use datagrams::{QosUdpListener, QosUdpSocket};
 pub use direct::{QosDirectListener, QosDirectSocket};

@@ -2,10 +2,10 @@
 
 use cutline_tokio::{
     Access, AckPath, AllocationOptions, AllocationState, Alternatives, Class, ConnectionReservation,
-    ConnectionSpecification, Direction, Dscp, Duration, Hint, HintBits, HintParams, IfRefused, IpVersion,
-    Marking, MonitorParams, NegotiationParams, OperationParams, Pacing, Path, Peer, Preset, QosOptions,
-    QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket, Rate, RateControl, RenegotiationParams,
-    Sample, SchedulingClass, SchedulingStats, SessionTrace, TfrcParams, UnknownService,
+    ConnectionSpecification, Direction, Dscp, Duration, Hint, HintBits, HintGoal, HintParams, IfRefused,
+    IpVersion, Marking, MonitorParams, NegotiationParams, OperationParams, Pacing, Path, Peer, Preset,
+    QosOptions, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket, Rate, RateControl,
+    RenegotiationParams, Sample, SchedulingClass, SchedulingStats, SessionTrace, TfrcParams, UnknownService,
 };
 use std::time;
 
@@ -20,12 +20,13 @@ fn every_option(trace: &SessionTrace) -> Result<QosOptions, UnknownService> {
     let params = RenegotiationParams { patience: Duration::from_secs(9), ..RenegotiationParams::default() };
     let alternatives = Alternatives { specifications: vec![both.clone()], params };
     let path = Path { rate: Some(Rate::from_mbps(4)), ip: IpVersion::V6, ..Path::default() };
+    let hint = HintParams { goal: HintGoal::Quality, ..HintParams::new(HintBits::PAPER) };
     let allocation = AllocationOptions::new(SchedulingClass::RealTime).if_refused(IfRefused::BestEffort);
     QosOptions::new(both)
         .peer(Peer::Speaks)
         .pacing(Pacing::Count)
         .rate_control(RateControl::Tfrc(TfrcParams::default()))
-        .marking(Marking::Adaptive(Class::Audio, HintParams::new(HintBits::PAPER)))
+        .marking(Marking::Adaptive(Class::Audio, hint))
         .key(&[7; 32])
         .expect("it is long enough")
         .path(path)
@@ -50,7 +51,9 @@ fn every_option(trace: &SessionTrace) -> Result<QosOptions, UnknownService> {
 #[test]
 fn every_option_can_be_set() {
     let options = format!("{:?}", every_option(&SessionTrace::default()).unwrap());
-    for expected in ["Adaptive", "Tfrc", "RealTime", "BestEffort", "ip: V6", "Count", "SessionTrace"] {
+    for expected in
+        ["Adaptive", "goal: Quality", "Tfrc", "RealTime", "BestEffort", "ip: V6", "Count", "SessionTrace"]
+    {
         assert!(options.contains(expected), "{expected}: {options}");
     }
     for marking in [Marking::Fixed(Hint::from_level(3)), Marking::Dscp(Dscp::new(46).unwrap())] {
