@@ -184,7 +184,7 @@ fn every_function_that_sends_is_paced_and_counted() {
 
 #[test]
 fn what_libc_writes_by_itself_is_said_to_be_missing() {
-    for how in ["stdio", "dprintf", "vdprintf", "stdout"] {
+    for how in ["stdio", "dprintf", "vdprintf", "stdout", "syscall", "syscall-write"] {
         let Some(document) = run(&["--hint", "6"], &["send", how]) else { return };
         assert_eq!(document["counted"]["udp_uncounted_sockets"], 1, "{how}");
         let is_complete = |socket: &Value| socket["transport"] != "udp" || socket["is_complete"] == true;
@@ -220,6 +220,7 @@ fn a_connection_is_counted_however_it_is_closed() {
         "_exit",
         "_Exit",
         "quick_exit",
+        "exit_group",
         "execve",
         "execvp",
         "return",

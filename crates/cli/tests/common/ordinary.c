@@ -185,6 +185,8 @@ static void send_all(const char *way) {
             CHECK(dprintf(fd, MANY) == length && dprintf(pipes[1], MANY) == length);
             CHECK(read(pipes[0], got, sizeof got) == length && strcmp(got, expected) == 0);
         }
+        if (IS("syscall")) CHECK(syscall(SYS_sendto, fd, data, 1000, 0, 0, 0) == 1000);
+        if (IS("syscall-write")) CHECK(syscall(SYS_write, fd, data, 1000) == 1000);
         if (IS("vdprintf")) CHECK(formatted(fd, "%d %s\n", i, "two") == 6);
     }
 }
@@ -213,6 +215,7 @@ static void one_connection(const char *way, char *self) {
     if (IS("_exit")) _exit(0);
     if (IS("_Exit")) _Exit(0);
     if (IS("quick_exit")) quick_exit(0);
+    if (IS("exit_group")) syscall(SYS_exit_group, 0);
     if (IS("execve")) CHECK(execve(self, end, environ) == 0);
     if (IS("execvp")) CHECK(execvp(self, end) == 0);
     if (IS("return")) return;

@@ -111,6 +111,15 @@ pub unsafe extern "C-unwind" fn syscall(
             // SAFETY: the caller gives a program with the operation of filters.
             unsafe { restricting(a == c_long::from(libc::SECCOMP_SET_MODE_FILTER), filter) };
         }
+        libc::SYS_write
+        | libc::SYS_writev
+        | libc::SYS_pwritev2
+        | libc::SYS_sendfile
+        | libc::SYS_sendto
+        | libc::SYS_sendmsg
+        | libc::SYS_sendmmsg => socket::written_by_libc(a as c_int),
+        libc::SYS_splice => socket::written_by_libc(c as c_int),
+        libc::SYS_exit_group | libc::SYS_execve | libc::SYS_execveat => state::sample_all(true),
         _ => {}
     }
     // SAFETY: libc's function with the caller's arguments. Where the caller has given fewer, the others are not used.
