@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 /// Each command with an output file, which is `OUT` in its arguments.
-const COMMANDS: [&[&str]; 9] = [
+const COMMANDS: [&[&str]; 11] = [
     &["exec", "-q", "--hint", "3", "--json", "OUT.json", "--", "true"],
     &["plot", "results/small", "--output", "OUT.svg"],
     &["plot", "results/small", "--kind", "cdf", "--output", "OUT.png"],
@@ -16,6 +16,8 @@ const COMMANDS: [&[&str]; 9] = [
     &["tg", "send", "127.0.0.1", "--duration", "1s", "--flent", "OUT.flent.gz"],
     &["tg", "rrul", "127.0.0.1", "--duration", "2s", "--plot", "OUT.svg"],
     &["gateway", "near", "--tcp", "0=127.0.0.1:1", "--duration", "100ms", "--record", "OUT.jsonl"],
+    &["baseline", "--loopback", "--duration", "100ms", "--plot", "OUT.svg"],
+    &["baseline", "--loopback", "--duration", "100ms", "--output", "OUT.json"],
 ];
 
 #[test]

@@ -170,6 +170,10 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
 
 /// Returns the table that is in the file; `None` if there is none, or it is to be replaced.
 fn existing(args: &Args) -> Result<Option<BaselineDocument>, Failure> {
+    if !args.show {
+        let checked = cutline_baseline::check_path(&args.output);
+        checked.map_err(|error| Failure::Failed(error.to_string()))?;
+    }
     if args.force && !args.show {
         return Ok(None);
     }

@@ -99,15 +99,25 @@ pub fn parse(text: &str) -> Result<BaselineDocument, TableError> {
     Ok(document)
 }
 
+/// Checks that a table may be written to a path, before the work whose result it is.
+///
+/// # Errors
+/// When the path is a symbolic link.
+pub fn check_path(path: &Path) -> Result<(), FileError> {
+    if fs::symlink_metadata(path).is_ok_and(|about| about.is_symlink()) {
+        let source = io::Error::other("it is a symbolic link, and nothing is written through it");
+        return Err(FileError::System { path: path.to_owned(), source });
+    }
+    Ok(())
+}
+
 /// Writes a table. The temporary file beside it has the same name with `.tmp` added.
 ///
 /// # Errors
 /// When the path is a symbolic link, or the system refuses to write.
 pub fn save(path: &Path, document: &BaselineDocument) -> Result<(), FileError> {
     let system = |source| FileError::System { path: path.to_owned(), source };
-    if fs::symlink_metadata(path).is_ok_and(|about| about.is_symlink()) {
-        return Err(system(io::Error::other("it is a symbolic link, and nothing is written through it")));
-    }
+    check_path(path)?;
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(".tmp");
     let mut text = serde_json::to_string_pretty(document).map_err(|error| system(error.into()))?;
