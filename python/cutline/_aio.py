@@ -456,7 +456,7 @@ class AsyncServer(asyncio.AbstractServer):
         self._is_stream = server.type != SOCK_DGRAM
         self._transports, self._waiters = set(), []
         self._timer = self._forever = None
-        self._is_serving = False
+        self._is_serving = self._is_resting = False
         server.setblocking(False)
         self._descriptor = server.fileno()
 
@@ -473,6 +473,7 @@ class AsyncServer(asyncio.AbstractServer):
                 self._report("the system has no room for another connection", error)
                 self._loop.remove_reader(self._descriptor)
                 self._loop.call_later(ACCEPT_RETRY_DELAY, self._resume)
+                self._is_resting = True
                 return
             try:
                 Transport(self._loop, connection, self._factory(), self._is_stream, self)
@@ -484,13 +485,15 @@ class AsyncServer(asyncio.AbstractServer):
         self._loop.call_exception_handler({"message": message, "exception": error, "socket": self._server})
 
     def _resume(self):
+        self._is_resting = False
         if self._is_serving:
             self._loop.add_reader(self._descriptor, self._accept)
             self._accept()
 
     def _look(self):
         self._timer = self._loop.call_later(CALL_EVERY, self._look)
-        self._accept()
+        if not self._is_resting:
+            self._accept()
 
     def _attach(self, transport):
         self._transports.add(transport)

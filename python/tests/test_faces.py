@@ -3,6 +3,7 @@
 import array
 import asyncio
 import collections
+import contextlib
 import errno
 import gc
 import io
@@ -218,6 +219,26 @@ def run(program, *words, prefix=(), **options):
     return subprocess.run(command, capture_output=True, text=True, timeout=240, **options)
 
 
+@contextlib.contextmanager
+def without_descriptors():
+    """Within it no descriptor can be opened."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = max(int(name) for name in os.listdir("/proc/self/fd"))
+    fillers = []
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 1, limits[1]))
+        while True:
+            try:
+                fillers.append(os.dup(0))
+            except OSError:
+                break
+        yield
+    finally:
+        for filler in fillers:
+            os.close(filler)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
 class Zones(unittest.TestCase):
     PROGRAM = """
         import socket as plain
@@ -424,30 +445,39 @@ class Servers(unittest.IsolatedAsyncioTestCase):
         calls, accept = [], server._server.accept
         server._server.accept = lambda: calls.append(1) or accept()
         client = plain.create_connection(server.getsockname())
-        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-        highest = max(int(name) for name in os.listdir("/proc/self/fd"))
-        fillers = []
-        try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 1, limits[1]))
-            while True:
-                try:
-                    fillers.append(os.dup(0))
-                except OSError:
-                    break
+        with without_descriptors():
             await asyncio.sleep(0.5)
             self.assertLess(len(calls), 5)
             self.assertEqual(reports[0]["exception"].errno, errno.EMFILE)
             self.assertIs(reports[0]["socket"], server._server)
-        finally:
-            for filler in fillers:
-                os.close(filler)
-            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
         # Then it goes on.
         client.settimeout(60)
         self.assertEqual(await asyncio.to_thread(client.recv, 1), b"")
         client.close()
         server.close()
         await asyncio.wait_for(server.wait_closed(), 60)
+
+    async def test_without_descriptors_a_server_of_datagrams_rests_too(self):
+        served, reports = asyncio.Event(), []
+
+        def serve(reader, writer):
+            served.set()
+            writer.close()
+
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: reports.append(context))
+        async with await socket.start_server(serve, LOOPBACK, type=SOCK_DGRAM, options=QUICK) as server:
+            calls, accept = [], server._server.accept
+            server._server.accept = lambda: calls.append(1) or accept()
+            with plain.socket(type=SOCK_DGRAM) as client:
+                client.connect(server.getsockname())
+                with without_descriptors():
+                    client.send(b"x")
+                    await asyncio.sleep(0.5)
+                    # Without news it is called every 50 ms.
+                    self.assertLess(len(calls), 5)
+                    self.assertEqual(reports[0]["exception"].errno, errno.EMFILE)
+                client.send(b"x")
+                await asyncio.wait_for(served.wait(), 60)
 
     async def test_an_error_of_who_serves_goes_to_the_loop(self):
         async def serve(reader, writer):
