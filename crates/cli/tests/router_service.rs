@@ -104,6 +104,22 @@ fn a_bad_file_changes_nothing() {
 }
 
 #[test]
+fn a_reload_warns_of_a_queue_that_is_smaller_than_a_frame() {
+    let Some(hosts) = Hosts::new("sw") else { return };
+    let home = Home::new(REVERSE);
+    home.describe("20 Mbit/s", "{ aqm = \"drop-tail\", limit = \"500 packets\" }");
+    let mut lab = home.start(hosts);
+    assert!(lab.is_crossed(false, 5001), "the router runs");
+    home.describe("20 Mbit/s", "{ aqm = \"drop-tail\", limit = \"1000 B\" }");
+    lab.router.signal(Signal::HUP);
+    assert!(lab.router.error_line().starts_with("reloaded: routing p0 -> p1 at 20 Mbit/s"));
+    assert_eq!(
+        lab.router.error_line(),
+        "p0 -> p1: the queue holds 1000 B, and a full frame has 1514 B: it drops all of them\n"
+    );
+}
+
+#[test]
 fn the_socket_answers_and_a_killed_routers_is_replaced() {
     let Some(hosts) = Hosts::new("ss") else { return };
     let home = Home::new(REVERSE);

@@ -221,6 +221,12 @@ const FULL_FRAME: u64 = 1514;
 /// Returns warnings of queues that are allowed and hardly meant: a queue that makes sparse traffic without a hint wait long
 /// behind the rest, and one that is smaller than a frame.
 pub fn warnings(spec: &RouterSpec) -> Vec<String> {
+    // The largest frame that passes both interfaces.
+    warnings_with(spec, full_frame(&spec.input).min(full_frame(&spec.output)))
+}
+
+/// As [`warnings`], with the length of the largest frame that passes both interfaces, bytes. It opens nothing.
+pub fn warnings_with(spec: &RouterSpec, full_frame: u64) -> Vec<String> {
     let RouterSpec { input, output, forward, reverse, .. } = spec;
     let directions = [(input, output, forward), (output, input, reverse)];
     let warning = |(from, to, direction): (&String, &String, &DirectionSpec)| {
@@ -232,10 +238,8 @@ pub fn warnings(spec: &RouterSpec) -> Vec<String> {
             in_words(&direction.queue)
         ))
     };
-    // The largest frame that passes both interfaces.
-    let full = full_frame(input).min(full_frame(output));
     let small = |(from, to, direction): (&String, &String, &DirectionSpec)| {
-        too_small(direction.queue.limit, full).map(|what| format!("{from} -> {to}: {what}"))
+        too_small(direction.queue.limit, full_frame).map(|what| format!("{from} -> {to}: {what}"))
     };
     let found = directions.into_iter().filter_map(warning);
     found.chain(directions.into_iter().filter_map(small)).collect()

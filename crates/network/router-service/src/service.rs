@@ -2,7 +2,7 @@
 //! the service manager's watchdog, and publishes statistics for clients.
 
 use crate::autorate::Autorate;
-use crate::configuration::summary;
+use crate::configuration::{summary, warnings_with};
 use crate::local_socket::LocalSocket;
 use crate::reload::Reloader;
 use crate::reservations::Registrar;
@@ -15,6 +15,7 @@ use cutline_service::SdNotify;
 use cutline_sys::now;
 use cutline_text::Printable;
 use cutline_units::{Duration, Instant};
+use cutline_wire::ETHERNET;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -241,7 +242,14 @@ impl<'a> Service<'a> {
         let summary = summary(reloader.spec());
         let refused = if result.is_err() { "; its file was refused as it is now" } else { "" };
         self.watchdog.manager.ready(&format!("{summary}{refused}"));
+        let is_applied = result.is_ok();
         self.listener.reloaded(result, &summary);
+        if is_applied {
+            let largest = duplex.forward.params().largest_packet.min(duplex.reverse.params().largest_packet);
+            for warning in warnings_with(reloader.spec(), u64::from(largest) + ETHERNET as u64) {
+                self.listener.warn(warning);
+            }
+        }
     }
 
     fn answer(&mut self, duplex: &DuplexShaper, ports: &mut [AnyPort; 2]) {
