@@ -237,6 +237,21 @@ macro_rules! writes {
     };
 }
 
+macro_rules! debug {
+    ($half:ty, $name:literal) => {
+        impl fmt::Debug for $half {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_tuple($name).field(self.0.socket()).finish()
+            }
+        }
+    };
+}
+
+debug!(ReadHalf<'_>, "ReadHalf");
+debug!(WriteHalf<'_>, "WriteHalf");
+debug!(OwnedReadHalf, "OwnedReadHalf");
+debug!(OwnedWriteHalf, "OwnedWriteHalf");
+
 reads!(QosTcpStream, stream, reading);
 reads!(ReadHalf<'_>, 0, 1);
 reads!(OwnedReadHalf, 0, 1);

@@ -63,6 +63,23 @@ fn every_option_can_be_set() {
     assert!(error.to_string().contains("rsvp"), "{error}");
 }
 
+/// Programs derive `Debug` for types that hold these, and wait for descriptors in their own ways.
+#[test]
+fn all_types_can_be_shown_and_sockets_have_descriptors() {
+    fn is_shown<T: std::fmt::Debug>() {}
+    fn has_descriptor<T: std::fmt::Debug + std::os::fd::AsFd>() {}
+    is_shown::<cutline_tokio::ReadHalf<'static>>();
+    is_shown::<cutline_tokio::WriteHalf<'static>>();
+    is_shown::<cutline_tokio::OwnedReadHalf>();
+    is_shown::<cutline_tokio::OwnedWriteHalf>();
+    has_descriptor::<QosTcpStream>();
+    has_descriptor::<QosTcpListener>();
+    has_descriptor::<QosUdpSocket>();
+    has_descriptor::<QosUdpListener>();
+    has_descriptor::<cutline_tokio::QosDirectSocket>();
+    has_descriptor::<cutline_tokio::QosDirectListener>();
+}
+
 /// The state that a connection has of the services that its options request.
 type State = (Option<ConnectionReservation>, Option<AllocationState>, Option<SchedulingStats>);
 
