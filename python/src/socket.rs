@@ -286,8 +286,16 @@ impl Socket {
 
     /// Sets a callable that is called with each event, as JSON and in words; `None` removes it.
     fn on_event(&self, py: Python<'_>, handler: Option<Py<PyAny>>) -> PyResult<()> {
-        let connection = self.connection().map_err(failed_io)?;
         let is_set = handler.is_some();
+        let connection = match self.connection() {
+            // In a child by fork(2) the parent's thread calls no handler, and may be in it forever.
+            Err(error) if !is_set && error.kind() == io::ErrorKind::NotConnected => {
+                let former = locked(&self.handler).take();
+                drop(former);
+                return Ok(());
+            }
+            connection => connection.map_err(failed_io)?,
+        };
         // The former one is dropped after the lock is released: its end may be anything.
         let former = {
             // The core's former closure is removed first, so that it never calls the new handler.

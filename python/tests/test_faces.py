@@ -656,6 +656,8 @@ class Forks(unittest.TestCase):
             signal.alarm(120)
             is_refused(inherited.send, b"x")
             is_refused(inherited.recv, 10)
+            is_refused(lambda: inherited.mib)
+            is_refused(lambda: list(inherited.events()))
             inherited.close()
             with connected(HERE) as own:
                 exchange(own)
@@ -668,7 +670,24 @@ class Forks(unittest.TestCase):
                 listener.settimeout(100)
                 theirs, _ = listener.accept()
                 theirs.sendall(theirs.recv(1000))
+                # The parent has all of it, and closes.
+                assert theirs.recv(1000) == b""
                 theirs.close()
+
+        # A handler of events runs while the process forks.
+        runs, goes_on = threading.Event(), threading.Event()
+        handled = connected(HERE)
+        handled.on_event(lambda event: (runs.set(), goes_on.wait(120)))
+        assert runs.wait(120), "no event has come"
+        process = os.fork()
+        if process == 0:
+            signal.alarm(60)
+            handled.close()
+            os._exit(0)
+        _, status = os.waitpid(process, 0)
+        goes_on.set()
+        assert status == 0, f"a child ended with {status} (14: it hung)"
+        handled.close()
 
         inherited = connected(HERE)
         exchange(inherited)

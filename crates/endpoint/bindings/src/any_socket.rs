@@ -174,14 +174,15 @@ impl AnySocket {
     /// Returns the connection, with its events, measures and reservation.
     ///
     /// # Errors
-    /// Of a listening socket, which has no such `call`.
+    /// Of a listening socket, which has no such `call`, and [`QosError::Inherited`] in a child by fork(2), where a lock may be held forever.
     pub fn connection(&self, call: &'static str) -> io::Result<&ConnectionHandle> {
-        match self {
-            Self::Stream(it) => Ok(it),
-            Self::Datagrams(it) => Ok(it),
-            Self::Direct(it) => Ok(it),
-            _ => Err(self.unsupported(call)),
-        }
+        let handle: &ConnectionHandle = match self {
+            Self::Stream(it) => it,
+            Self::Datagrams(it) => it,
+            Self::Direct(it) => it,
+            _ => return Err(self.unsupported(call)),
+        };
+        if handle.is_inherited() { Err(QosError::Inherited.into()) } else { Ok(handle) }
     }
 
     /// Accepts a connection.

@@ -80,6 +80,8 @@ static void child(cutline_socket **inherited)
         CHECK(cutline_send(inherited[datagrams], data, 1, 0) == -1 && errno == ENOTCONN);
         CHECK(strstr(cutline_error(), "fork"));
         CHECK(cutline_recv(inherited[datagrams], data, 1, 0) == -1 && errno == ENOTCONN);
+        cutline_mib none = {.size = sizeof none};
+        CHECK(cutline_get_mib(inherited[datagrams], &none) == -1 && errno == ENOTCONN);
         cutline_close(inherited[datagrams]);
         cutline_socket *own = connected(datagrams);
         exchange(own, datagrams);

@@ -385,6 +385,10 @@ impl Connection {
 
     /// Sets the handler of events, which is called first with those that were not taken.
     pub fn set_handler(&self, service: Weak<dyn ServedConnection>, handler: Handler) {
+        // A copy by fork has no thread that would call it.
+        if self.is_inherited() {
+            return;
+        }
         // An earlier one may be running, and may need the events.
         self.handling.remove();
         let events = lock(&self.events);
@@ -393,7 +397,10 @@ impl Connection {
 
     /// Removes the handler of events.
     pub fn remove_handler(&self) {
-        self.handling.remove();
+        // In a copy by fork, a thread that the copy does not have may be in the handler forever.
+        if !self.is_inherited() {
+            self.handling.remove();
+        }
     }
 
     /// Calls the handler with the events that it has not seen.

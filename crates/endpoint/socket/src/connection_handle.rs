@@ -153,6 +153,12 @@ impl ConnectionHandle {
         }
     }
 
+    /// Returns whether this process is a copy by fork(2) of the one that has made the connection, so that calls fail with
+    /// [`QosError::Inherited`](crate::QosError::Inherited). The connection must not be used then, but may be dropped.
+    pub fn is_inherited(&self) -> bool {
+        self.0.connection().is_inherited()
+    }
+
     /// Returns whether the connection is broken and is being made again ([`QosOptions::reconnect`](crate::QosOptions::reconnect)).
     /// Meanwhile the descriptor has no useful state: a socket that does not wait has to wait for [`SessionEvent::Recovered`] or
     /// [`SessionEvent::GaveUp`].
