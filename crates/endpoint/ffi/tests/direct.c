@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "check.h"
 
@@ -112,6 +114,43 @@ static void loopback(void)
     CHECK(cutline_close(listener) == 0);
 }
 
+static void *accept_one(void *listener)
+{
+    return accepted(listener);
+}
+
+/* A child closes what it has inherited. The frames of its parent's connections come to their sockets alone, as before. */
+static void forked(void)
+{
+    cutline_socket *listener = cutline_listen_at(SOCK_DGRAM, "direct:lo:0", options);
+    char here[100], byte;
+    CHECK(listener && cutline_local_address(listener, here, sizeof here) > 0);
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, accept_one, listener) == 0);
+    cutline_socket *ours = cutline_connect_to(SOCK_DGRAM, here, options);
+    CHECK(ours);
+    void *theirs;
+    CHECK(pthread_join(thread, &theirs) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        cutline_close(theirs);
+        cutline_close(ours);
+        cutline_close(listener);
+        _exit(0);
+    }
+    int status;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    /* Frames from before the connection was accepted. */
+    CHECK(cutline_set_nonblocking(listener, 1) == 0 && !cutline_accept(listener, NULL, NULL) && errno == EAGAIN);
+    CHECK(cutline_send(ours, "x", 1, 0) == 1 && cutline_recv(theirs, &byte, 1, 0) == 1 && byte == 'x');
+    struct pollfd descriptor = {.fd = cutline_fd(listener), .events = POLLIN};
+    CHECK(poll(&descriptor, 1, 100) == 0);
+    cutline_close(theirs);
+    cutline_close(ours);
+    cutline_close(listener);
+}
+
 static void wrong(void)
 {
     static const struct {
@@ -147,6 +186,7 @@ int main(int count, char **words)
     CHECK(cutline_options_set(options, "marking", "3") == 0);
     if (count == 1) {
         loopback();
+        forked();
         wrong();
     } else if (strcmp(words[1], "receive") == 0) {
         cutline_socket *listener = cutline_listen_at(SOCK_DGRAM, words[2], options);

@@ -385,8 +385,10 @@ impl SharedCalls for Inner {
 
     /// Closes the socket, so that its port is free when the drop of the last handle returns.
     fn on_last_handle(&self) {
+        // In a copy by fork, the listener's socket is shared with the parent, where this connection continues.
         if let Some(listener) = self.listener.as_ref().and_then(Weak::upgrade)
             && !self.is_replaced.load(Ordering::Relaxed)
+            && !self.connection.is_inherited()
         {
             listener.release(self.peer);
         }
