@@ -12,6 +12,7 @@ The calls are those of the standard library's `socket`. With a plain socket at t
 too. A specification is the name of a class of applications, a mapping, or the text of a specification file.
 """
 
+import errno
 import io
 import json
 import math
@@ -261,6 +262,8 @@ def create_connection(address, spec=None, *, type=SOCK_STREAM, options=None, key
     but the sending of datagrams, which wait for the agreed rate, or not (the option `pacing`).
     """
     timeout = _timeout(timeout)
+    if timeout == 0:
+        raise BlockingIOError(errno.EINPROGRESS, "connecting waits: a timeout above 0 is needed, or asyncio's open_connection")
     connection = Connection(Socket.open(False, *_arguments(type, address, spec, options, key, timeout)))
     connection.settimeout(timeout)
     return connection

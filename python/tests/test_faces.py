@@ -611,6 +611,12 @@ class Waiting(unittest.TestCase):
             connects(nobody.getsockname(), type=SOCK_DGRAM,
                      options={"peer": "speaks", "negotiation.give-up": "120 s"})
 
+    def test_connecting_without_waiting_fails_as_with_a_plain_socket(self):
+        with plain.create_server(LOOPBACK) as server:
+            found = [outcome(call, server.getsockname(), timeout=0)
+                     for call in (plain.create_connection, socket.create_connection)]
+        self.assertEqual(found, [(BlockingIOError, errno.EINPROGRESS)] * 2)
+
     def test_every_address_of_a_name_is_tried(self):
         if plain.getaddrinfo("localhost", 0, type=SOCK_STREAM)[0][4][0] != "::1":
             self.skipTest("localhost has one address")
