@@ -150,7 +150,7 @@ properties: setup
 bless: setup
 	CUTLINE_BLESS=1 $(CARGO) test --locked -p cutline-translate --test guide_pages
 	CUTLINE_BLESS=1 $(CARGO) test --locked -p cutline-aqm -p cutline-results -p cutline-fuzz -p cutline-scenario -p cutline-cli -p cutline-ffi \
-		-p cutline-rsvp --test all -- header:: pages:: congestion_controls:: goldens:: broken:: guide_pages:: seeds:: schemas:: captures::
+		-p cutline-rsvp -p cutline-snmp --test all -- header:: pages:: congestion_controls:: goldens:: broken:: guide_pages:: seeds:: schemas:: captures:: mib::
 
 # The generated files of the Python package, which need the package.
 python-bless: python-tree

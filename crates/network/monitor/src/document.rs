@@ -61,7 +61,7 @@ record! {
         send_throughput_bps: u64, gauge("bit/s"), "Throughput of the sockets' sent traffic, as the peers report it.";
         receive_throughput_bps: u64, gauge("bit/s"), "Throughput of the sockets' received traffic.";
         reserved_bps: u64, gauge("bit/s"), "Rate that the network has reserved for the sockets.";
-        refused_reservations: u64, gauge("sockets"), "Sockets whose reservation was refused.";
+        refused_reservations: u64, gauge("sockets"), "Sockets whose reservation was refused. One that was held and has ended is not counted.";
     }
 
     /// A QoS socket of a process.
@@ -120,6 +120,15 @@ impl HostTotals {
 mod tests {
     use super::*;
     use cutline_publish::DirectionRow;
+
+    #[test]
+    fn a_reservation_that_was_held_and_has_ended_is_not_refused() {
+        let mut totals = HostTotals::default();
+        for reservation in ["none", "waiting", "reserved", "refused", "ended"] {
+            totals.add_socket(&SocketRow { reservation: reservation.to_owned(), ..SocketRow::default() });
+        }
+        assert_eq!((totals.sockets, totals.refused_reservations), (5, 1));
+    }
 
     #[test]
     fn totals_are_the_largest_numbers_at_most() {

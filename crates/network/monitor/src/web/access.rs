@@ -30,7 +30,7 @@ impl AccessError {
     pub const fn in_words(self) -> &'static str {
         match self {
             Self::OtherHost => {
-                "The name in the address is not one of this host. Use its IP address or localhost, or add the name to `names`."
+                "The name in the address is not one of this host. Use its IP address or localhost, or start the monitor with `--name NAME` (in cutlined: `name` in the table [monitor])."
             }
             Self::OtherSite => "Pages of other sites may not read this.",
             Self::WrongToken => "The token is wrong.",
@@ -219,6 +219,8 @@ mod tests {
             assert_eq!(ask(host), Err(AccessError::OtherHost), "{host}");
         }
         assert_eq!(access(None).viewer(User::Local(0), &headers(&[]), ""), Err(AccessError::OtherHost));
+        // The remedy names the option as people write it.
+        assert!(AccessError::OtherHost.in_words().contains("--name NAME"));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::table::Group;
 use std::fmt::Write as _;
 
 /// Time of the module's last change.
-const LAST_UPDATED: &str = "202611280000Z";
+const LAST_UPDATED: &str = "202611290000Z";
 /// Width of a line of the text.
 const WIDTH: usize = 96;
 
