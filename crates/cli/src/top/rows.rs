@@ -193,7 +193,20 @@ fn direction_facts(title: &str, direction: &DirectionRow) -> Vec<String> {
             unit = unit_of(&violation.measure)
         )
     });
-    std::iter::once(counted).chain(violated).collect()
+    std::iter::once(counted).chain(host_fact(direction)).chain(violated).collect()
+}
+
+/// Returns the waits of both applications, and the datagrams that the receiving host dropped; `None` without any.
+fn host_fact(direction: &DirectionRow) -> Option<String> {
+    let waited = |what: &str, ms: f64| (ms > 0.0).then(|| format!("{what} for {} ms", digits(ms)));
+    let dropped = direction.overflowed_datagrams;
+    let facts = [
+        waited("the sending application was held back", direction.held_ms),
+        waited("the receiving application left data unread", direction.unread_ms),
+        (dropped > 0).then(|| format!("{dropped} datagrams did not fit into the receive buffer")),
+    ];
+    let facts: Vec<String> = facts.into_iter().flatten().collect();
+    (!facts.is_empty()).then(|| format!("  in all: {}", facts.join("; ")))
 }
 
 fn flows(now: &HostDocument, before: Option<&HostDocument>) -> Vec<Row> {
@@ -352,7 +365,7 @@ pub mod tests {
     use cutline_monitor::{KernelQueueEntry, ReservationState, RouterEntry};
     use cutline_provision::status::{LocalStatus, ReservationStatus, SessionStatus, Status};
     use cutline_provision::{Flow, TransportProtocol};
-    use cutline_publish::ProgramRow;
+    use cutline_publish::{ProgramRow, SocketRow};
     use cutline_router_service::{PacketCount, QdiscDocument, Statistics};
     use cutline_units::{Bytes, Rate};
 
@@ -441,6 +454,22 @@ pub mod tests {
         // A router that was started again counts from zero.
         assert_eq!(rows(Tab::Flows, &before, Some(&now))[0].point[2], None);
         assert_eq!(rows(Tab::Programs, &now, Some(&before))[0].point, [Some(8000.0), None, None]);
+    }
+
+    #[test]
+    fn a_socket_has_the_waits_of_its_applications_and_the_datagrams_that_did_not_fit() {
+        let mut row = SocketRow { reservation: "none".to_owned(), ..SocketRow::default() };
+        (row.send.sent_messages, row.send.held_ms) = (9, 900.0);
+        let receive = &mut row.receive;
+        (receive.sent_messages, receive.unread_ms, receive.overflowed_datagrams) = (9, 2500.0, 31);
+        let facts = socket(&SocketEntry { socket: row.into(), ..SocketEntry::default() }).facts;
+        let expected = [
+            "sends: nothing is demanded; 9 messages sent, 0 received, 0 lost",
+            "  in all: the sending application was held back for 900 ms",
+            "receives: nothing is demanded; 9 messages sent, 0 received, 0 lost",
+            "  in all: the receiving application left data unread for 2500 ms; 31 datagrams did not fit into the receive buffer",
+        ];
+        assert_eq!(facts, expected);
     }
 
     #[test]

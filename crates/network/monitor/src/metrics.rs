@@ -109,7 +109,10 @@ mod tests {
     fn entry(number: u64) -> SocketEntry {
         let buckets = BucketCounts { bounds: vec![1.0, 5.0], counts: vec![2, 1, 0], sum: 4.0 };
         let receive = DirectionRow {
+            held_ms: 900.0,
             received_messages: 7,
+            unread_ms: 2500.0,
+            overflowed_datagrams: 31,
             loss_percent: Some(2.0),
             last_delay: Some(SpreadRow { p99_ms: 12.0, ..SpreadRow::default() }),
             delay_buckets_ms: Some(buckets),
@@ -139,6 +142,9 @@ mod tests {
         for line in [
             format!("cutline_socket_received_messages_total{{{labels}}} 7"),
             format!("cutline_socket_loss_ratio{{{labels}}} 0.02"),
+            format!("cutline_socket_held_seconds_total{{{labels}}} 0.9"),
+            format!("cutline_socket_unread_seconds_total{{{labels}}} 2.5"),
+            format!("cutline_socket_overflowed_datagrams_total{{{labels}}} 31"),
             format!("cutline_socket_last_delay_p99_seconds{{{labels}}} 0.012"),
             format!("cutline_socket_delay_seconds_bucket{{{labels},le=\"0.005\"}} 3"),
             format!("cutline_socket_delay_seconds_sum{{{labels}}} 0.004"),

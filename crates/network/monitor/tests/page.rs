@@ -185,6 +185,8 @@ fn publish_host(publisher: &mut Publisher, second: u64) {
         sent_messages: second * 80,
         received_messages: second * 80,
         received_bytes: second * 100_000,
+        unread_ms: 2500.0,
+        overflowed_datagrams: 31,
         throughput_bps: Some(800_000),
         last_delay: Some(SpreadRow { p99_ms: 250.0, ..SpreadRow::default() }),
         limits: vec![
@@ -546,6 +548,8 @@ fn examine(browser: &mut Browser, at: SocketAddr) {
         "packets a second now",
         "dropped early by the queue",
         "Agreed: min-rate = 60 messages/s, max-delay = 100 ms.",
+        "The receiving application left data unread for 2500 ms in all.",
+        "31 datagrams did not fit into the receive buffer.",
         "delay is 250 ms, the limit is 100 ms. Origin: network.",
         "violates its delay (limit 100 ms, worst 250 ms, for 3.0 s)",
         "99th percentile: 2.00 ms",

@@ -227,6 +227,29 @@ mod tests {
         assert_eq!(found.iter().filter(|notification| notification.uid == 0).count(), 4);
     }
 
+    /// A reservation that was held and has ended is notified as well as one that was refused, each once.
+    #[test]
+    fn a_reservation_that_fails_or_ends_is_notified_once() {
+        let host = MonitoredHost::new(PublicationLimits::DEFAULT);
+        let module = crate::mib::module();
+        let mut watch = Watch::new(&module);
+        let id = host.registry().open(Process { pid: 7, uid: 1000 }).unwrap();
+        let put = |line: serde_json::Value| {
+            let line = PublishedLine::parse(line.to_string().as_bytes()).unwrap();
+            host.registry().take(id, line).unwrap();
+        };
+        put(json!({ "hello": { "version": VERSION, "program": "video" } }));
+        let failure = Oid::from_slice(&[ROOT, &[NOTIFICATIONS, RESERVATION_FAILURE.arc]].concat());
+        for (state, is_notified) in
+            [("reserved", false), ("ended", true), ("ended", false), ("reserved", false), ("refused", true)]
+        {
+            put(json!({ "socket": { "socket": 3, "reservation": state, "refusal": "preempted" } }));
+            let found = watch.look(&module, &Snapshot::take(&host));
+            assert_eq!(found.len(), usize::from(is_notified), "{state}: {found:?}");
+            assert!(found.iter().all(|notification| notification.kind == failure), "{found:?}");
+        }
+    }
+
     #[test]
     fn every_object_that_a_notification_carries_is_in_the_module() {
         let module = crate::mib::module();

@@ -336,7 +336,7 @@ function linkCard({ key, direction, isKernel }) {
   for (const chart of all) chart.svg.setAttribute("aria-describedby", name);
   // Only a router lists flows and hosts.
   const lists = isKernel ? [] : [
-    make("h4", {}, "Flows that send most: what they wait, get and lose"), scrolled("Flows", "flows"),
+    make("h4", {}, "Flows that send most: their waits, shares and drops"), scrolled("Flows", "flows"),
     make("h4", {}, "Hosts"), scrolled("Hosts", "hosts")];
   return make("article", { class: "card", id: `link-${key}` },
     make("h3", { class: "name", id: name }), make("p", { class: "dim about" }),
@@ -512,10 +512,21 @@ function measured(measure, value) {
   return `${digits(value)} ${{ rate: "messages/s", loss: "%" }[measure] ?? "ms"}`;
 }
 
+// The waits of both applications, and the datagrams that the receiving host dropped, as far as there were any.
+function hostFacts(direction) {
+  const { held_ms: held, unread_ms: unread, overflowed_datagrams: dropped } = direction;
+  return [
+    held > 0 ? `The sending application was held back for ${ms(held)} in all.` : null,
+    unread > 0 ? `The receiving application left data unread for ${ms(unread)} in all.` : null,
+    dropped > 0 ? `${dropped} datagrams did not fit into the receive buffer.` : null,
+  ].filter((text) => text !== null);
+}
+
 function directionFacts(title, direction, it) {
   const facts = [
     `Agreed: ${direction.effective || "nothing is demanded"}.`,
     `Messages: ${direction.sent_messages} sent, ${direction.received_messages} received, ${direction.lost_messages} lost.`,
+    ...hostFacts(direction),
     ...(direction.violations ?? []).map((one) =>
       `Violated for ${digits(one.for_s)} s: ${one.measure} is ${measured(one.measure, one.measured)}, the limit is ${measured(one.measure, one.limit)}. Origin: ${one.origin}.`),
   ];
@@ -530,7 +541,7 @@ function directionFacts(title, direction, it) {
   }
   const region = radar(direction);
   const key = "Dashed: the limits. Filled: the worst measured values; inside the dashed line they violate a limit.";
-  return make("div", {}, make("h4", {}, `What it ${title}`), region, region && make("p", { class: "dim" }, key),
+  return make("div", {}, make("h4", {}, title === "sends" ? "Sending" : "Receiving"), region, region && make("p", { class: "dim" }, key),
     make("ul", { class: "facts" }, ...facts.map((text) => make("li", {}, text))));
 }
 
@@ -678,7 +689,7 @@ for (const button of document.querySelectorAll("[data-minutes]")) {
 }
 document.getElementById("pause").addEventListener("click", (event) => {
   view.paused = !view.paused;
-  event.currentTarget.textContent = view.paused ? "Go on" : "Pause";
+  event.currentTarget.textContent = view.paused ? "Resume" : "Pause";
   if (view.paused) state("paused");
 });
 document.getElementById("sockets").addEventListener("click", (event) => {
