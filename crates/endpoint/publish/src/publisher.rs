@@ -104,6 +104,7 @@ impl Publisher {
     /// # Errors
     /// When the connection has ended. Then nothing more can be published over it.
     pub fn begin_snapshot(&mut self) -> io::Result<Option<RowSnapshot<'_>>> {
+        self.check()?;
         if !self.flush()? {
             return Ok(None);
         }
@@ -137,11 +138,14 @@ impl Publisher {
     }
 
     /// Sends waiting data, as far as the kernel takes it. Returns whether all was sent; otherwise the descriptor becomes
-    /// writable when the monitor has read some of it.
+    /// writable when the monitor has read some of it. Without waiting data it makes no system call.
     ///
     /// # Errors
-    /// When the connection has ended.
+    /// When data waits, and the connection has ended.
     pub fn flush(&mut self) -> io::Result<bool> {
+        if self.pending.is_empty() {
+            return Ok(true);
+        }
         self.check()?;
         let mut sent = 0;
         while sent < self.pending.len() {
@@ -327,7 +331,11 @@ mod tests {
         other.set_nonblocking(true).unwrap();
         // A program that closes all descriptors and then opens its own does the same.
         rustix::io::dup2(&theirs, publisher.stream.as_mut().unwrap()).unwrap();
+        // Without waiting data the descriptor is not even looked at.
+        assert!(publisher.flush().unwrap());
         assert_eq!(publisher.begin_snapshot().unwrap_err().kind(), io::ErrorKind::NotConnected);
+        publisher.pending.push(b'\n');
+        assert_eq!(publisher.flush().unwrap_err().kind(), io::ErrorKind::NotConnected);
         let number = publisher.as_fd().as_raw_fd();
         drop((publisher, monitor, theirs));
         // Neither written to nor closed.
