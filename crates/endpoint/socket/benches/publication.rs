@@ -5,14 +5,16 @@
 //! ```
 //!
 //! A process with a hundred pairs of datagram sockets sends messages over each pair at several rates, then none at all; then it closes
-//! all pairs but one, and sends as fast as it can. Separate processes do this, with and without publication in turns; this process reads
-//! and discards the rows. The differences are the costs of rows; a message costs nothing more, since rows are made from counters that
-//! every socket has.
+//! all pairs but one, and sends as fast as it can. Separate processes do this in turns: one with publication, and two without it, whose
+//! difference is the noise of the measurement. This process reads and discards the rows. The kernel counts the CPU time of the thread that
+//! publishes by itself, so its cost is known where the difference of two processes is lost in the noise. A message costs nothing more,
+//! since rows are made from counters that every socket has.
 
 use cutline_socket::{Pacing, QosOptions, QosUdpListener, QosUdpSocket};
 use cutline_sys::now;
 use cutline_units::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
+use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -74,16 +76,42 @@ fn load(pairs: &[[QosUdpSocket; 2]], every: Option<Duration>, until: Instant) ->
     rounds * pairs.len() as u64
 }
 
-/// The process that is measured: prints its CPU time in each kind of load, ns, and the messages.
+/// Name of the thread that publishes.
+const PUBLISHER: &str = "cutline-publish";
+
+/// Returns how long the thread that publishes has run, ns, and how often it was switched to; zeros without one, and on a kernel that does
+/// not count them.
+fn publisher_thread() -> [u64; 2] {
+    let is_it = |task: &Path| {
+        fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim_end() == PUBLISHER)
+    };
+    let tasks = fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path());
+    let numbers = tasks.filter(|task| is_it(task)).find_map(|task| {
+        let text = fs::read_to_string(task.join("schedstat")).ok()?;
+        let numbers: Vec<u64> = text.split_whitespace().map_while(|number| number.parse().ok()).collect();
+        // The second number is the time for which it has waited for a processor.
+        <[u64; 3]>::try_from(numbers).ok()
+    });
+    numbers.map_or([0; 2], |[run, _, switches]| [run, switches])
+}
+
+/// The process that is measured: prints, for each kind of load, its CPU time, ns, that of the thread that publishes, how often that was
+/// switched to, and the messages.
 fn child() {
     let listener = QosUdpListener::bind("127.0.0.1:0", &QosOptions::default()).unwrap();
     let mut pairs: Vec<_> = (0..PAIRS).map(|_| pair(&listener)).collect();
     load(&pairs, KINDS[0].1, now() + WARM);
     for (_, every) in KINDS {
         pairs.truncate(if every.is_some() { PAIRS } else { 1 });
-        let before = cpu_time();
+        let (before, [run_before, switches_before]) = (cpu_time(), publisher_thread());
         let messages = load(&pairs, every, now() + TIME);
-        println!("{} {messages}", (cpu_time() - before).as_nanos());
+        let (after, [run, switches]) = (cpu_time(), publisher_thread());
+        println!(
+            "{} {} {} {messages}",
+            (after - before).as_nanos(),
+            run - run_before,
+            switches - switches_before
+        );
     }
 }
 
@@ -104,8 +132,20 @@ fn monitor(at: &Path) -> Arc<AtomicU64> {
     read
 }
 
-/// Returns the CPU time, ns, and the messages of each kind of load of a process that publishes to this path.
-fn measured(publish: &str) -> Vec<(f64, f64)> {
+/// Use of the processor by a process in a kind of load.
+#[derive(Clone, Copy, Debug)]
+struct Use {
+    /// CPU time of all threads, ns.
+    cpu: f64,
+    /// CPU time of the thread that publishes, ns.
+    publisher: f64,
+    /// Number of times that this thread was switched to.
+    switches: f64,
+    messages: f64,
+}
+
+/// Returns the use of the processor in each kind of load by a process that publishes to this path.
+fn measured(publish: &str) -> Vec<Use> {
     let output = Command::new(std::env::current_exe().unwrap())
         .arg("child")
         .env("CUTLINE_PUBLISH", publish)
@@ -114,12 +154,9 @@ fn measured(publish: &str) -> Vec<(f64, f64)> {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
     let numbers: Vec<f64> = text.split_whitespace().map(|number| number.parse().unwrap()).collect();
-    numbers.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect()
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    let (loads, _) = numbers.as_chunks::<4>();
+    let of = |&[cpu, publisher, switches, messages]: &[f64; 4]| Use { cpu, publisher, switches, messages };
+    loads.iter().map(of).collect()
 }
 
 fn main() {
@@ -129,22 +166,34 @@ fn main() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("publish.sock");
     let read = monitor(&path);
-    let turns: Vec<_> = (0..TURNS).map(|_| [measured(path.to_str().unwrap()), measured("off")]).collect();
+    // The two without publication differ by what no publication explains.
+    let paths = [path.to_str().unwrap(), "off", "off"];
+    let turns: Vec<[Vec<Use>; 3]> = (0..TURNS).map(|_| paths.map(measured)).collect();
     println!("CPU time of a pair and second, all threads of the process; median of {TURNS} turns");
     for (kind, (name, every)) in KINDS.iter().enumerate() {
         let pairs = if every.is_some() { PAIRS as f64 } else { 1.0 };
-        // At full rate the number of messages is another one in each turn.
-        let of = |turn: &[Vec<(f64, f64)>; 2], program: usize| {
-            let (cpu, messages) = turn[program][kind];
-            let share = if every.is_some() { 1.0 } else { turn[1][kind].1 / messages };
-            cpu * share / pairs / TIME.as_secs_f64() / 1e3
+        let of = |turn: &[Vec<Use>; 3], program: usize, what: fn(&Use) -> f64| {
+            let load = &turn[program][kind];
+            // At full rate the number of messages is another one in each turn.
+            let share = if every.is_some() { 1.0 } else { turn[1][kind].messages / load.messages };
+            what(load) * share / pairs / TIME.as_secs_f64() / 1e3
         };
-        let each = |program| median(turns.iter().map(|turn| of(turn, program)).collect());
-        let [published, private] = [0, 1].map(each);
+        let each = |program: usize, what: fn(&Use) -> f64| {
+            median(turns.iter().map(|turn| of(turn, program, what)).collect())
+        };
+        let cpu = |load: &Use| load.cpu;
+        let [published, private] = [0, 1].map(|program| each(program, cpu));
         let difference = published - private;
         let share = 100.0 * difference / private;
         println!(
             "{name:<32} published {published:>9.1} us  not {private:>9.1} us  {difference:+.1} us  {share:+.2} %"
+        );
+        let noise = median(turns.iter().map(|turn| (of(turn, 1, cpu) - of(turn, 2, cpu)).abs()).collect());
+        let thread = each(0, |load| load.publisher);
+        let switches = median(turns.iter().map(|turn| turn[0][kind].switches / TIME.as_secs_f64()).collect());
+        println!(
+            "    the thread that publishes takes {thread:.1} us of it and is switched to {switches:.1} times a second; \
+             two processes without it differ by {noise:.1} us"
         );
     }
     let seconds = TURNS as f64 * (WARM.as_secs_f64() + KINDS.len() as f64 * TIME.as_secs_f64());
