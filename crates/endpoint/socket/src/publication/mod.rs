@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! pace   times at which the row of a connection is made
-//! row    the row, and a brief view without making it
+//! row    the row, and a brief view without making it; its parts are counted in `row_cost`
 //! texts  texts of a row that seldom change
 //! ```
 

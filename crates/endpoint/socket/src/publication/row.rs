@@ -246,3 +246,7 @@ mod tests {
         assert!((buckets.sum - 9737.0).abs() < 1e-6, "{}", buckets.sum);
     }
 }
+
+#[cfg(test)]
+#[path = "row_cost.rs"]
+mod cost;
