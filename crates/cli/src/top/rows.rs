@@ -76,6 +76,13 @@ impl Cell {
     }
 }
 
+impl Row {
+    /// Makes it a row of the link with this identity.
+    fn of_link(self, link: &str) -> Self {
+        Self { key: format!("{link} {}", self.key), ..self }
+    }
+}
+
 /// Returns a link in an earlier document.
 fn earlier<'d>(of: &HostLink<'_>, before: Option<&'d HostDocument>) -> Option<HostLink<'d>> {
     before?.links().find(|it| it.key == of.key)
@@ -113,10 +120,7 @@ fn link(
         Cell::number(full).bad_if(full.is_some_and(|full| full > 0.0)),
         Cell::number(interval.map(|interval| interval.per_second(|direction| direction.marked.packets))),
     ];
-    let (key, place) = match key {
-        LinkKey::Router { pid, is_reverse } => (format!("{pid}/{is_reverse}"), ""),
-        LinkKey::Kernel { interface } => (format!("kernel/{interface}"), " in the kernel"),
-    };
+    let place = if matches!(key, LinkKey::Kernel { .. }) { " in the kernel" } else { "" };
     let mut facts = vec![format!("queue {}{place} at {}", now.queue, rate(now.rate_bps as f64))];
     if let Some(sieve) = &now.sieve {
         facts.push(format!(
@@ -128,7 +132,15 @@ fn link(
     }
     let dropped = now.dropped.iter().filter(|(_, count)| count.packets > 0);
     facts.extend(dropped.map(|(reason, count)| format!("{} packets dropped: {reason}", count.packets)));
-    Row { key, cells, point: [sent, wait(0.99), None], facts }
+    Row { key: identity(key), cells, point: [sent, wait(0.99), None], facts }
+}
+
+/// Returns the identity of a link's row. Its flows and hosts begin with it: two routers may have interfaces of the same names.
+fn identity(of: &LinkKey) -> String {
+    match of {
+        LinkKey::Router { pid, is_reverse } => format!("{pid}/{is_reverse}"),
+        LinkKey::Kernel { interface } => format!("kernel/{interface}"),
+    }
 }
 
 /// The direction that an application uses more: its delays and losses are shown.
@@ -213,12 +225,10 @@ fn flows(now: &HostDocument, before: Option<&HostDocument>) -> Vec<Row> {
     let rows = now.links().flat_map(|of| {
         // The counters of a link that was started again have restarted.
         let earlier = earlier(&of, before).filter(|earlier| of.since(earlier).is_some());
+        let link = identity(&of.key);
         let of_flow = move |it: &FlowStatistics| {
-            flow(
-                of.direction,
-                it,
-                earlier.as_ref().map(|earlier| LinkFlowInterval::new(earlier.direction, it)),
-            )
+            let interval = earlier.as_ref().map(|earlier| LinkFlowInterval::new(earlier.direction, it));
+            flow(of.direction, it, interval).of_link(&link)
         };
         of.direction.flows.iter().map(of_flow).collect::<Vec<_>>()
     });
@@ -226,8 +236,11 @@ fn flows(now: &HostDocument, before: Option<&HostDocument>) -> Vec<Row> {
 }
 
 fn hosts(now: &HostDocument) -> Vec<Row> {
-    let directions = now.links().map(|link| link.direction);
-    directions.flat_map(|direction| direction.hosts.iter().map(move |it| host(direction, it))).collect()
+    let rows = now.links().flat_map(|of| {
+        let link = identity(&of.key);
+        of.direction.hosts.iter().map(move |it| host(of.direction, it).of_link(&link))
+    });
+    rows.collect()
 }
 
 /// Returns a share in per cent; `None` of nothing.
@@ -470,6 +483,22 @@ pub mod tests {
             "  in all: the receiving application left data unread for 2500 ms; 31 datagrams did not fit into the receive buffer",
         ];
         assert_eq!(facts, expected);
+    }
+
+    /// Two routers in namespaces of their own have interfaces of the same names, and so the same flow.
+    #[test]
+    fn flows_and_hosts_of_two_routers_are_different_rows() {
+        let router = |pid: u32| {
+            let mut router = Statistics::default();
+            router.forward.flows.push(FlowStatistics::default());
+            router.forward.hosts.push(HostStatistics::default());
+            RouterEntry { pid, uid: 0, router: router.into() }
+        };
+        let document = HostDocument { routers: vec![router(5), router(6)], ..HostDocument::default() };
+        for tab in [Tab::Flows, Tab::Hosts] {
+            let found = rows(tab, &document, Some(&document));
+            assert_eq!((found.len(), found[0].key == found[1].key), (2, false), "{tab:?}: {found:?}");
+        }
     }
 
     #[test]
