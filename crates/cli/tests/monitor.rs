@@ -1,7 +1,9 @@
 //! `cutline monitor` and `cutline top`, as people use them: started and stopped, twice, piped, beside a program that is watched.
 
+use cutline_monitor::HostDocument;
 use serde_json::Value;
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -201,4 +203,49 @@ fn top_says_what_it_needs() {
     let output = monitor.top(&["--once"]);
     let why = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.code() == Some(1) && why.contains("sudo cutline monitor"), "{why}");
+}
+
+/// A monitor that answers once, and then stands still, as one that is stopped does. The keys are handled all the same.
+#[test]
+fn top_ends_at_once_beside_a_monitor_that_does_not_answer() {
+    let script = "
+import fcntl, os, pty, struct, sys, termios, time
+process, terminal = pty.fork()
+if process == 0:
+    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack('HHHH', 24, 120, 0, 0))
+    os.environ['TERM'] = 'xterm'
+    os.execv(sys.argv[1], sys.argv[1:])
+seen = b''
+while b'quit' not in seen:
+    seen += os.read(terminal, 65536)
+# By then it waits for the second document, for ten seconds; then it would say that there is no answer.
+time.sleep(2)
+os.write(terminal, b'q')
+rest = b''
+try:
+    while part := os.read(terminal, 65536):
+        rest += part
+except OSError:
+    pass
+print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), b'answer' in rest)";
+    let folder = tempfile::tempdir().unwrap();
+    let listener = UnixListener::bind(folder.path().join("monitor.sock")).unwrap();
+    let monitor = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut requests = BufReader::new(stream.try_clone().unwrap());
+        requests.read_line(&mut String::new()).unwrap();
+        let document = serde_json::to_string(&HostDocument::default()).unwrap();
+        writeln!(stream, "{document}").unwrap();
+        // Until top has ended.
+        let _ended = requests.read_to_end(&mut Vec::new());
+    });
+    let output = Command::new("python3")
+        .args(["-c", script, env!("CARGO_BIN_EXE_cutline"), "top", "--socket", "monitor.sock"])
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let why = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "0 False", "{why}");
+    monitor.join().unwrap();
 }

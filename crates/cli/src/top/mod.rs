@@ -1,6 +1,7 @@
 //! `cutline top`: links, queues, sockets and programs of this host, live in the terminal.
 //!
 //! ```text
+//! feed    documents of the monitor, requested by a thread
 //! tab     the tables: titles, columns, advice and notes
 //! rows    rows of the tables: values of a document and of the one before it
 //! numbers numbers in cells, facts and charts
@@ -9,6 +10,7 @@
 //! ```
 
 mod draw;
+mod feed;
 mod numbers;
 mod rows;
 mod state;
@@ -18,11 +20,12 @@ use crate::exit::Failure;
 use crate::output;
 use crate::table::Table;
 use cutline_monitor::{DEFAULT_QUERY_SOCKET, HostDocument, MonitorClient, MonitorClientError};
+use feed::Feed;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use state::{Action, State};
 use std::io::IsTerminal as _;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::time::Duration;
 use tab::Tab;
 
 /// Show links, queues, QoS sockets and programs of this host, live
@@ -51,6 +54,8 @@ const EXAMPLES: &str = "Examples:
 
 /// Time between two documents.
 const EVERY: Duration = Duration::from_secs(1);
+/// Longest time from the arrival of a document to its picture.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
     let mut client = MonitorClient::connect(&args.socket)?;
@@ -64,8 +69,10 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         return Err(Failure::Usage(why.to_owned()));
     }
     let first = client.host()?;
+    let feed = Feed::start(client, args.socket.clone())
+        .map_err(|error| Failure::Failed(format!("no thread can be started: {error}")))?;
     let mut terminal = ratatui::try_init().map_err(|error| failed(&error))?;
-    let outcome = live(&mut terminal, &mut client, first, &args.socket);
+    let outcome = live(&mut terminal, &feed, first);
     ratatui::restore();
     outcome
 }
@@ -99,35 +106,28 @@ fn text(tab: Tab, now: &HostDocument, before: &HostDocument) -> String {
 }
 
 /// Shows the state until the user quits.
-fn live(
-    terminal: &mut ratatui::DefaultTerminal,
-    client: &mut MonitorClient,
-    first: HostDocument,
-    socket: &Path,
-) -> Result<(), Failure> {
+fn live(terminal: &mut ratatui::DefaultTerminal, feed: &Feed, first: HostDocument) -> Result<(), Failure> {
     let mut state = State::new(first);
-    let mut due = Instant::now() + EVERY;
+    let mut is_drawn = false;
     loop {
-        terminal.draw(|frame| draw::draw(frame, &mut state)).map_err(|error| failed(&error))?;
-        let left = due.saturating_duration_since(Instant::now());
-        if event::poll(left).map_err(|error| failed(&error))? {
+        if !is_drawn {
+            terminal.draw(|frame| draw::draw(frame, &mut state)).map_err(|error| failed(&error))?;
+            is_drawn = true;
+        }
+        if event::poll(LOOK_EVERY).map_err(|error| failed(&error))? {
+            is_drawn = false;
             if let Event::Key(key) = event::read().map_err(|error| failed(&error))?
                 && key.kind != KeyEventKind::Release
                 && state.on_key(key) == Action::Quit
             {
                 return Ok(());
             }
-            continue;
         }
-        due = Instant::now() + EVERY;
-        match client.host() {
-            Ok(document) => state.take(document),
-            Err(error) => {
-                state.fail(error.to_string());
-                // It may have been started again.
-                if let Ok(again) = MonitorClient::connect(socket) {
-                    *client = again;
-                }
+        if let Some(next) = feed.next() {
+            is_drawn = false;
+            match next {
+                Ok(document) => state.take(document),
+                Err(why) => state.fail(why),
             }
         }
     }
