@@ -15,6 +15,8 @@ pub fn metrics(mut document: HostDocument, format: TextFormat) -> String {
     document.shorten(RowLimits::METRICS);
     let mut metrics = Metrics::new("cutline");
     metrics.add(&["monitor"], &[], &document);
+    // Of all rows, also those that are not listed.
+    metrics.add(&["host"], &[], &document.totals);
     for entry in &document.sockets {
         add_socket(&mut metrics, entry);
     }
@@ -98,7 +100,7 @@ fn by_program(document: &HostDocument) -> BTreeMap<String, usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::{KernelQueueEntry, RouterEntry};
+    use crate::document::{HostTotals, KernelQueueEntry, RouterEntry};
     use cutline_publish::{DirectionRow, LimitRow, ProgramRow, SocketRow, SpreadRow, ViolationRow};
     use cutline_records::BucketCounts;
     use cutline_router_service::{
@@ -233,8 +235,12 @@ mod tests {
         let sockets = (0..most.sockets as u64 + 50).map(entry).collect();
         let programs = (0..most.programs as u64 + 20).map(program).collect();
         let routers = (0..most.routers as u32 + 7).map(router).collect();
-        let document = HostDocument { sockets, programs, routers, ..HostDocument::default() };
+        let totals = HostTotals { sockets: 1050, violations: 1020, ..HostTotals::default() };
+        let document = HostDocument { sockets, programs, routers, totals, ..HostDocument::default() };
         let text = metrics(document, TextFormat::OpenMetrics);
+        for line in ["cutline_host_sockets 1050", "cutline_host_violations 1020"] {
+            assert!(text.lines().any(|found| found == line), "totals are of all rows: no {line}");
+        }
         let listed = |name: &str| text.lines().filter(|line| line.starts_with(name)).count();
         assert_eq!(listed("cutline_socket_waits_total"), most.sockets);
         assert_eq!(listed("cutline_exec_waits_total"), most.programs);
