@@ -1,6 +1,7 @@
 //! Ten processes of a thousand sockets each, whose rows all change each second: the cost of collecting them, and of reading them.
 
 use crate::common::Monitor;
+use cutline_monitor::PublicationLimits;
 use cutline_publish::testing::receiving_socket;
 use cutline_publish::{Publisher, RowKind, RowSnapshot};
 use std::io::{Read as _, Write as _};
@@ -94,4 +95,24 @@ fn ten_thousand_sockets_are_collected_and_read() {
     println!("the document of all sockets, read and parsed: {:.2} s", since.elapsed().as_secs_f64());
     drop(process.stdin.take());
     process.wait().unwrap();
+}
+
+/// Descriptors of a publisher: its connection twice, and its process.
+const OF_PUBLISHER: usize = 3;
+/// Readers of the local socket and over HTTP.
+const READERS: usize = 256 + 2048;
+/// Clients of `cutlined` and of its resource manager, each with its process.
+const CLIENTS: usize = 2 * (4096 + 4096);
+
+/// A user with many connections takes no descriptor that another part of the service needs.
+#[test]
+fn the_units_allow_the_descriptors_of_all_limits() {
+    let monitor = OF_PUBLISHER * PublicationLimits::DEFAULT.publishers + READERS;
+    for (unit, needed) in [("cutline-monitor.service", monitor), ("cutlined.service", monitor + CLIENTS)] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../packaging").join(unit);
+        let text = std::fs::read_to_string(path).unwrap();
+        let limit = text.lines().find_map(|line| line.strip_prefix("LimitNOFILE="));
+        let limit: usize = limit.unwrap().parse().unwrap();
+        assert!(limit > needed, "{unit}: {limit} descriptors, {needed} are needed");
+    }
 }
