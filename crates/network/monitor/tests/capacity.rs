@@ -101,8 +101,8 @@ fn ten_thousand_sockets_are_collected_and_read() {
 const OF_PUBLISHER: usize = 3;
 /// Readers of the local socket and over HTTP.
 const READERS: usize = 256 + 2048;
-/// Clients of `cutlined` and of its resource manager, each with its process.
-const CLIENTS: usize = 2 * (4096 + 4096);
+/// Clients of `cutlined`, and of its resource manager, these with their processes.
+const CLIENTS: usize = 4096 + 2 * 4096;
 
 /// A user with many connections takes no descriptor that another part of the service needs.
 #[test]
