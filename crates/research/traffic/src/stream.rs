@@ -201,7 +201,7 @@ impl Inlet {
                 bytes = &bytes[taken as usize..];
                 found(Found::Payload(taken));
                 self.end(&mut found);
-            } else if self.gather(&mut bytes) {
+            } else if self.gather(&mut bytes, &mut found) {
                 self.begin(&mut found)?;
             } else if !self.introduced && !Preamble::may_begin_with(&self.partial[..self.held]) {
                 return Err(ProtocolError);
@@ -210,14 +210,18 @@ impl Inlet {
         Ok(())
     }
 
-    /// Moves bytes of a header into `partial`. Returns true when the header is complete.
-    fn gather(&mut self, bytes: &mut &[u8]) -> bool {
+    /// Moves bytes of a header into `partial`. Returns true when the header is complete. Those of a message are payload even if the stream ends
+    /// before the header does, because the sender counts them.
+    fn gather(&mut self, bytes: &mut &[u8], found: &mut impl FnMut(Found)) -> bool {
         let first = if self.held > 0 { self.partial[0] } else { bytes[0] };
         let length = if self.introduced { Message::header_length(first) } else { PREAMBLE };
         let taken = (length - self.held).min(bytes.len());
         self.partial[self.held..self.held + taken].copy_from_slice(&bytes[..taken]);
         self.held += taken;
         *bytes = &bytes[taken..];
+        if self.introduced {
+            found(Found::Payload(taken as u64));
+        }
         self.held == length
     }
 
@@ -232,7 +236,6 @@ impl Inlet {
             Message::Long(length, written) => (length, Some(written)),
             Message::Short(length) => (u64::from(length), None),
         };
-        found(Found::Payload(held as u64));
         (self.rest, self.written) = (length - held as u64, written);
         self.end(found);
         Ok(())
@@ -295,6 +298,19 @@ mod tests {
             let expected: Vec<_> =
                 lengths.iter().enumerate().map(|(i, length)| (*length >= 16).then_some(at(i as u64))).collect();
             prop_assert_eq!(ends, expected);
+        }
+
+        /// A stream whose writer is stopped may end in the middle of a header.
+        #[test]
+        fn both_ends_count_the_same_bytes_wherever_the_stream_ends(
+            lengths in prop::collection::vec(1_u64..100, 1..12), step in 1_usize..20, most in 0_usize..600,
+        ) {
+            let mut outbox = Outbox::new(&PREAMBLE_OF_3, None);
+            for length in lengths {
+                prop_assert!(outbox.write(length, at(1), false));
+            }
+            let (found, sent) = carry(&mut outbox, step, most);
+            prop_assert_eq!(payload(&found), sent);
         }
 
         #[test]
