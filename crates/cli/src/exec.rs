@@ -51,7 +51,7 @@ pub struct Args {
     /// Replace the file of --json if it exists
     #[arg(long, requires = "json")]
     force: bool,
-    /// Print nothing on stderr but errors
+    /// Print only errors on stderr
     #[arg(long, short)]
     quiet: bool,
     /// The program and its arguments

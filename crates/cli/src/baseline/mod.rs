@@ -66,7 +66,7 @@ pub struct Args {
     /// Largest rate [default: 100Mbit to a HOST, else no limit]
     #[arg(long, value_name = "RATE", value_parser = rate)]
     max_rate: Option<Rate>,
-    /// Also send UDP and frames to HOST as fast as their sockets take them, whatever that does to others on the path; without HOST this is always
+    /// Also send UDP and frames to HOST as fast as their sockets take them, which disturbs other traffic on the path; without HOST this is always
     /// measured
     #[arg(long)]
     flood: bool,
@@ -79,7 +79,7 @@ pub struct Args {
     /// Seed of the random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Begin a new table in the place of one that is there; replace the file of --plot
+    /// Replace an existing table by a new one; replace the file of --plot
     #[arg(long)]
     force: bool,
     #[cfg(feature = "charts")]

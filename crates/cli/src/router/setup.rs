@@ -13,8 +13,8 @@ use std::path::PathBuf;
 /// Lead the packets that this host forwards through two TUN interfaces, for a router between them
 ///
 /// The first half of `cutline router up`. The host must be able to forward packets already, or have its addresses and routes at least. The
-/// commands are written to two scripts in FOLDER/NAME first, do.sh and undo.sh. `cutline router undo` takes everything back, also after a
-/// crash. After a reboot there is nothing to take back. While no router runs, packets take the same way as before. Requires root.
+/// commands are written to two scripts in FOLDER/NAME first, do.sh and undo.sh. `cutline router undo` undoes everything, also after a
+/// crash. After a reboot nothing is left to undo. While no router runs, packets take the same path as before. Requires root.
 #[derive(clap::Args)]
 #[command(after_help = SETUP_EXAMPLES)]
 pub struct SetupArgs {
@@ -58,7 +58,7 @@ pub struct UndoArgs {
     /// Print undo.sh, and do nothing
     #[arg(long)]
     dry_run: bool,
-    /// Without a setup there is nothing to take back, and that is no failure
+    /// Exit with 0 if there is no setup
     #[arg(long)]
     if_exists: bool,
 }

@@ -19,7 +19,7 @@ use cutline_units::{Duration, Rate};
 /// Shape the traffic that this host forwards: set up its routes, and start a router
 ///
 /// For a host that routes, such as the gateway of a home or an office. Runs `cutline router setup`, starts a router, and returns
-/// when it forwards. `cutline router down` takes back both. If the router ends for any reason, packets take their way without it. After a
+/// when it forwards. `cutline router down` undoes both. If the router ends for any reason, packets are forwarded without it. After a
 /// restart of the machine nothing is left, unless --persist is given. Requires root.
 #[derive(clap::Args)]
 #[command(after_help = UP_EXAMPLES)]
@@ -51,13 +51,13 @@ pub struct UpArgs {
 
 /// End the router of `cutline router up`, and undo its setup
 ///
-/// Also after the router was killed, and after --persist. Missing parts are skipped. Requires root.
+/// Works also after the router was killed, and after --persist. Missing parts are skipped. Requires root.
 #[derive(clap::Args)]
 #[command(after_help = DOWN_EXAMPLES)]
 pub struct DownArgs {
     #[command(flatten)]
     place: PlaceOptions,
-    /// Exit with 0 if there is nothing to take back
+    /// Exit with 0 if there is nothing to undo
     #[arg(long)]
     if_exists: bool,
 }
