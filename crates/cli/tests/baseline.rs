@@ -171,7 +171,7 @@ fn translate_uses_a_table_of_this_host_only() {
     old["ended_s"] = Value::from(1_000_000_000);
     assert!(refused(&old.to_string()).contains("days ago"));
     let damaged = refused(&good[..good.len() - 20]);
-    assert!(damaged.contains("it is no table of cutline baseline, or it is damaged"), "{damaged}");
+    assert!(damaged.contains("this is no table of cutline baseline, or it is damaged"), "{damaged}");
     assert!(refused("\u{1b}[31mno").contains("damaged"));
     std::fs::remove_file(&file).unwrap();
     assert!(text(&translate(&file, &[]).stderr).contains("there is no table"));

@@ -219,7 +219,7 @@ impl From<&socket::SessionEvent> for SessionEvent {
                 }
             }
             E::GaveUp { after, cause } => {
-                let text = format!("the connection could not be made again in {after}: {cause}");
+                let text = format!("the connection could not be replaced within {after}: {cause}");
                 Self { after_ns: nanos(*after), ..Self::new(EventKind::GaveUp, &text) }
             }
             E::Allocated { before, rate } => {
