@@ -76,7 +76,7 @@ record! {
         retransmissions: u64, counter("packets"), "Segments that TCP retransmitted.";
         rtt_ms: Option<f64>, gauge("ms"), "Smoothed round-trip time of TCP; null if it is not known.";
         min_rtt_ms: Option<f64>, gauge("ms"), "Smallest round-trip time of TCP; null if it is not known.";
-        is_complete: bool, part, "Whether the counters are complete. Those of a TCP connection are read when it is closed or its process exits; those of a UDP socket miss the messages that libc writes by itself.";
+        is_complete: bool, part, "True if the counters are complete. Those of a TCP connection are read when it is closed or its process exits; those of a UDP socket miss the messages that libc writes by itself.";
     }
 }
 

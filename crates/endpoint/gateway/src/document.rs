@@ -34,9 +34,9 @@ pub struct GatewayDocument {
 record! {
     /// A route, and all its connections.
     pub struct RouteDocument {
-        transport: String, label, "What programs speak: `tcp` or `udp`.";
-        listen: String, label, "Where the gateway listens.", shown("listens at");
-        to: String, label, "Where it connects to.", shown("connects to");
+        transport: String, label, "Protocol of the programs: `tcp` or `udp`.";
+        listen: String, label, "Address at which the gateway listens.", shown("listens at");
+        to: String, label, "Address to which the gateway connects.", shown("connects to");
         totals: ConnectionTotals, part, "All connections.";
     }
 
@@ -56,13 +56,13 @@ record! {
     /// A connection.
     pub struct ConnectionDocument {
         connection: u64, label, "Its number, from 1.";
-        transport: String, label, "What the programs speak: `tcp` or `udp`.";
-        listen: String, label, "Where the gateway has accepted it.";
-        peer: String, label, "Who has connected: a program, or the near gateway.";
-        opened_s: f64, gauge("s"), "When it was accepted, by the host's monotonic clock.";
-        elapsed_s: f64, gauge("s"), "How long it lasted.";
-        ending: String, part, "How it has ended.";
-        failed: bool, part, "Whether it was not made, or broke.";
+        transport: String, label, "Protocol of the programs: `tcp` or `udp`.";
+        listen: String, label, "Address at which the gateway has accepted it.";
+        peer: String, label, "Address of the program or of the near gateway that has connected.";
+        opened_s: f64, gauge("s"), "Time of its acceptance, by the host's monotonic clock.";
+        elapsed_s: f64, gauge("s"), "Duration of the connection.";
+        ending: String, part, "Reason of the connection's end.";
+        failed: bool, part, "True if the connection was not made, or broke.";
         sent: DeliveredDocument, part, "Data sent to the other one.";
         received: DeliveredDocument, part, "Data received from the other one.";
         clock_error_ms: Option<f64>, gauge("ms"), "The largest error of the offset between the two hosts' clocks, and so of each delay; null if the offset is not known.";

@@ -45,8 +45,8 @@ record! {
     /// The beginning of a recording.
     pub struct RecordingStarted {
         kind: &'static str, label, "`start`.";
-        side: String, label, "Which of the two gateways records: `near` or `far`.";
-        at_s: f64, gauge("s"), "When it began.";
+        side: String, label, "Side of the recording gateway: `near` or `far`.";
+        at_s: f64, gauge("s"), "Time of the beginning.";
         unix_s: f64, gauge("s"), "The same time by the system's clock, since 1970.";
     }
 
@@ -54,30 +54,30 @@ record! {
     pub struct ConnectionOpened {
         kind: &'static str, label, "`open`.";
         connection: u64, label, "Its number, from 1.";
-        transport: String, label, "What the programs speak: `tcp` or `udp`.";
-        listen: String, label, "Where the gateway has accepted it.";
-        peer: String, label, "Who has connected: a program, or the near gateway.";
-        at_s: f64, gauge("s"), "When.";
+        transport: String, label, "Protocol of the programs: `tcp` or `udp`.";
+        listen: String, label, "Address at which the gateway has accepted it.";
+        peer: String, label, "Address of the program or of the near gateway that has connected.";
+        at_s: f64, gauge("s"), "Time of the acceptance.";
     }
 
     /// Traffic that a connection sent in an interval.
     pub struct IntervalSent {
         kind: &'static str, label, "`sent`.";
         connection: u64, label, "The connection.";
-        from_s: f64, gauge("s"), "When the interval began.";
-        to_s: f64, gauge("s"), "When it ended.";
+        from_s: f64, gauge("s"), "Beginning of the interval.";
+        to_s: f64, gauge("s"), "End of the interval.";
         messages: u64, gauge("messages"), "Messages sent in it.";
         bytes: u64, gauge("B"), "Their bytes.";
         throughput_bps: u64, gauge("bit/s"), "The throughput.";
-        held_ms: f64, gauge("ms"), "How long sending was held back in it.";
+        held_ms: f64, gauge("ms"), "Time in the interval for which sending was held back.";
     }
 
     /// Traffic that a connection received in an interval.
     pub struct IntervalReceived {
         kind: &'static str, label, "`received`.";
         connection: u64, label, "The connection.";
-        from_s: f64, gauge("s"), "When the interval began.";
-        to_s: f64, gauge("s"), "When it ended.";
+        from_s: f64, gauge("s"), "Beginning of the interval.";
+        to_s: f64, gauge("s"), "End of the interval.";
         sent: u64, gauge("messages"), "Messages that the other gateway sent in it, as their numbers show.";
         messages: u64, gauge("messages"), "Messages received in it.";
         bytes: u64, gauge("B"), "Their bytes.";
@@ -98,7 +98,7 @@ record! {
         kind: &'static str, label, "`message`.";
         connection: u64, label, "The connection.";
         number: u64, label, "The number that the other gateway gave it, from 0.";
-        at_s: f64, gauge("s"), "When it arrived.";
+        at_s: f64, gauge("s"), "Time of the arrival.";
         bytes: u64, gauge("B"), "Its length.";
         delay_ms: Option<f64>, gauge("ms"), "Its one-way delay; null while the offset between the clocks is not known.";
         jitter_ms: Option<f64>, gauge("ms"), "The change of delay since the message before it; null of the first one.";
@@ -108,7 +108,7 @@ record! {
     pub struct SamplesForgotten {
         kind: &'static str, label, "`forgotten`.";
         connection: u64, label, "The connection.";
-        messages: u64, gauge("messages"), "How many.";
+        messages: u64, gauge("messages"), "Number of messages.";
     }
 }
 

@@ -152,7 +152,7 @@ record! {
     pub struct ProgramRow {
         process: u64, label, "Number of the process.";
         program: String, label, "The command.", shown("program");
-        method: String, label, "How its sockets are reached: `preload` or `cgroup`.", shown("method");
+        method: String, label, "Method by which its sockets are reached: `preload` or `cgroup`.", shown("method");
         hint: Option<u16>, gauge("level"), "Delay hint of its packets; null if they have none.", shown("hint");
         is_counted: bool, label, "True if messages are counted: with `preload`, not with `cgroup`.";
         rate_bps: Option<u64>, gauge("bit/s"), "Rate at which its datagrams are paced; null without pacing.";

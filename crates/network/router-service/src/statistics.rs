@@ -33,7 +33,7 @@ record! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reload: Option<ReloadStatus>, part, "The status of reloads, for a router with a file.";
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        autorate: Option<AutorateStatistics>, part, "What rates that follow the link have seen and done; only where one does.";
+        autorate: Option<AutorateStatistics>, part, "Observations and changes of rates that follow the link; only if a rate does.";
         #[serde(default)]
         dropped_output: u64, counter("documents"), "Documents and messages of its output that were dropped, because they could not be written at once.";
         #[serde(default)]
@@ -62,12 +62,12 @@ record! {
         backlog: PacketCount, gauge("packets, B"), "Backlog of the queue.";
         probability: Option<f64>, gauge("0..1"), "The AQM's drop probability; null if it has none.";
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        sieve: Option<SieveStatistics>, part, "What Sieve knows and has done; only where it is the queue.";
+        sieve: Option<SieveStatistics>, part, "State and counters of Sieve; only if the queue is Sieve.";
         marked: PacketCount, counter("packets, B"), "Frames marked with congestion experienced (ECN).", shown("marked");
         remarked: PacketCount, counter("packets, B"), "Frames whose code point was changed.", shown("re-marked");
         not_ip: PacketCount, counter("packets, B"), "Frames that are not IP and passed without a hint.", shown("not IP");
         slipped_ms: f64, counter("ms"), "Total slip of the schedule, because the router was not scheduled in time.";
-        departure_error_us: DepartureError, gauge("us"), "How late frames were handed to the interface.";
+        departure_error_us: DepartureError, gauge("us"), "Lateness of frames at the interface.";
         #[serde(default)]
         waits_us: BucketCounts, histogram("us"), "Frames that left the queue, by their waiting time. A bucket has the waits below its bound.";
         hints: Vec<HintStatistics>, part, "The hints that have been seen, of frames that were not reserved.";
@@ -131,7 +131,7 @@ record! {
         #[serde(default)]
         replying: u64, gauge("reflectors"), "Reflectors that reply at present. Without one, no rate rises.", shown("replying");
         delayed_replies: u64, counter("replies"), "Replies that took longer than usual by more than the limit.", shown("delayed");
-        delay_ms: Option<f64>, gauge("ms"), "By how much the last reply took longer than usual; null before the first.", shown("now ms");
+        delay_ms: Option<f64>, gauge("ms"), "Excess of the last reply over its usual time; null before the first.", shown("now ms");
         decreases: u64, counter("changes"), "Changes to a lower rate, both directions.", shown("rate lowered");
         increases: u64, counter("changes"), "Changes to a higher rate, both directions.", shown("rate raised");
     }
@@ -157,7 +157,7 @@ record! {
         event: String, label, "`reservation`.";
         direction: RouterDirection, label, "Its direction.";
         reservation: u64, label, "Its number, which the client has chosen that made it.";
-        own: bool, label, "Whether it belongs to the client of the request.";
+        own: bool, label, "True if it belongs to the client of the request.";
         rate_bps: u64, gauge("bit/s"), "The token rate r, of IP datagrams.";
         bucket_bytes: u64, gauge("B"), "The depth b of the bucket.";
         min_policed_bytes: u64, gauge("B"), "The minimum policed unit m.";
@@ -214,7 +214,7 @@ record! {
         done: u64, counter("reloads"), "Number of reloads that were applied.";
         refused: u64, counter("reloads"), "Number of reloads that were refused and changed nothing.";
         last_s: Option<f64>, gauge("s"), "Time of the last reload since the router's start; null before the first.";
-        error: Option<String>, label, "Why the last reload was refused; null if it was applied.";
+        error: Option<String>, label, "Reason why the last reload was refused; null if it was applied.";
     }
 }
 
