@@ -279,7 +279,7 @@ fn a_setup_leads_through_the_router_translates_addresses_and_is_undone() {
     assert_eq!(lab.state(), before);
     assert!(lab.cutline(&["router", "undo", "--if-exists", "--folder", place]).status.success());
     let nothing = lab.cutline(&["router", "undo", "--folder", place]);
-    assert!(String::from_utf8_lossy(&nothing.stderr).contains("nothing to take back"));
+    assert!(String::from_utf8_lossy(&nothing.stderr).contains("nothing to undo"));
 }
 
 #[test]
@@ -294,7 +294,7 @@ fn a_setup_that_fails_or_is_cut_short_leaves_nothing() {
     let failed = lab.cutline(&arguments);
     let said = String::from_utf8_lossy(&failed.stderr).into_owned();
     assert_eq!(failed.status.code(), Some(1), "{said}");
-    assert!(said.contains("File exists") && said.contains("everything was taken back"), "{said}");
+    assert!(said.contains("File exists") && said.contains("all changes were undone"), "{said}");
     assert_eq!(lab.state(), before);
     lab.host.ip(&["route", "delete", "default", "dev", "lan", "table", "7101"]).unwrap();
 
@@ -488,7 +488,7 @@ fn a_gateway_is_brought_up_and_down_whatever_happens_in_between() {
         lab.done(&down);
         assert!(has_ended(process), "the router has ended");
         assert_eq!(lab.state(), before);
-        assert!(lab.refused(1, &down).contains("nothing to take back"));
+        assert!(lab.refused(1, &down).contains("nothing to undo"));
         lab.done(&[&down[..], &["--if-exists"]].concat());
         assert_eq!(lab.state(), before);
     }
@@ -525,9 +525,9 @@ fn a_gateway_is_brought_up_and_down_whatever_happens_in_between() {
     let output = process.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("interrupted") && said.contains("everything was taken back"), "{said}");
+    assert!(said.contains("interrupted") && said.contains("all changes were undone"), "{said}");
     assert_eq!(lab.state(), before);
-    assert!(lab.refused(1, &down).contains("nothing to take back"));
+    assert!(lab.refused(1, &down).contains("nothing to undo"));
 }
 
 #[test]

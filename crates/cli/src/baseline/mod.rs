@@ -133,7 +133,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     let runner = Runner::new(&plan(args), far, &args.output, existing, crate::program::BUILD);
     let mut runner = runner.map_err(|error| match error {
         RunError::Other { .. } => Failure::Failed(format!(
-            "{}: {error}; --force begins a new table in its place, -o FILE another one",
+            "{}: {error}; --force replaces it by a new table, -o FILE names another",
             shown(&args.output)
         )),
         other => other.into(),
@@ -142,7 +142,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     let stop = interrupt::cancel_flag(kept)?;
     let had = runner.document().rows.len();
     if had > 0 && !runner.document().complete {
-        message::print(&format!("{} has {had} measurements; going on", shown(&args.output)));
+        message::print(&format!("{} has {had} measurements; continuing", shown(&args.output)));
     }
     let bar = Countdown::new();
     let outcome = runner.run(&stop, |progress| {
@@ -177,7 +177,7 @@ fn existing(args: &Args) -> Result<Option<BaselineDocument>, Failure> {
     loaded.map_err(|error| match error {
         FileError::System { .. } => Failure::Failed(error.to_string()),
         FileError::Damaged { .. } | FileError::Format { .. } => {
-            Failure::Failed(format!("{error}; --force begins a new table in its place, -o FILE another one"))
+            Failure::Failed(format!("{error}; --force replaces it by a new table, -o FILE names another"))
         }
     })
 }

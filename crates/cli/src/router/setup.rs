@@ -106,11 +106,11 @@ pub fn setup(args: &SetupArgs) -> Result<(), Failure> {
     for warning in setup.warnings()? {
         crate::message::print(&warning);
     }
-    let stop = interrupt::cancel_flag("What was done is taken back.".to_owned())?;
+    let stop = interrupt::cancel_flag("The changes are undone.".to_owned())?;
     setup.make(nat, &stop)?;
     let [first, second] = setup.place.interfaces();
     output::print(&format!(
-        "set up; {} says what was done, and `cutline router undo{}` takes it back\n\
+        "set up; {} lists the changes, and `cutline router undo{}` undoes them\n\
          now start the router: cutline router --in tun:{first} --out tun:{second} --rate RATE --reverse-rate RATE\n",
         Printable(setup.place.path().join("do.sh").display()),
         setup.place.options()

@@ -102,22 +102,22 @@ pub fn up(args: &UpArgs) -> Result<(), Failure> {
         units.check(&command)?;
         units.start(&command, &setup.options(nat), &file)?;
         format!(
-            "It starts with the machine: {} is its file, `systemctl status 'cutline-*@{name}'` and `journalctl -u cutline-router@{name}` say \
-             more",
+            "The router starts with the machine. Its file is {}; `systemctl status 'cutline-*@{name}'` and `journalctl -u cutline-router@{name}` \
+             show more",
             Printable(units.router().display()),
             name = place.name
         )
     } else {
-        let stop = interrupt::cancel_flag("What was done is taken back.".to_owned())?;
+        let stop = interrupt::cancel_flag("The changes are undone.".to_owned())?;
         setup.make(nat, &stop)?;
         start(&command, &place.path(), &file, &stop).map_err(|error| place.take_back(error))?;
         format!(
-            "It ends with the machine, unless --persist is given; its messages are in {}",
+            "The router ends with the machine, unless --persist is given. Its messages are in {}",
             Printable(place.path().join("router.log").display())
         )
     };
     output::print(&format!(
-        "up: {} to {} at {}, back at {}{}\n`cutline router stats` shows its work; `cutline router down{}` undoes everything. {stats}\n",
+        "up: {} to {} at {}, back at {}{}\n`cutline router stats` shows its statistics; `cutline router down{}` undoes everything. {stats}\n",
         setup.lan.join(" and "),
         setup.wan,
         args.rate,

@@ -49,7 +49,7 @@ record! {
         clock_error_ms: Option<f64>, gauge("ms"), "The largest error of the delays because of the two clocks; null if it is not known.";
         #[serde(skip_serializing_if = "Option::is_none")]
         retransmissions: Option<u64>, counter("packets"), "Segments that TCP has sent again; null for datagrams.";
-        reconnections: u64, counter("reconnections"), "Number of times that the connection was made again.";
+        reconnections: u64, counter("reconnections"), "Number of reconnections.";
         #[serde(skip_serializing_if = "Option::is_none")]
         target_rate: Option<f64>, gauge("messages/s"), "Rate at which the application should send; null if no limit is in effect.";
         send_queue_bytes: u64, gauge("B"), "Data in the socket's send queue.";

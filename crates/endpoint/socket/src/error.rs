@@ -76,7 +76,7 @@ fn because(reason: OneSidedReason) -> String {
     match reason {
         OneSidedReason::NoAnswer => "it has not answered in time".to_owned(),
         OneSidedReason::OtherVersion(version) => format!("it speaks version {version} of the protocol"),
-        OneSidedReason::Foreign => "it speaks something else".to_owned(),
+        OneSidedReason::Foreign => "it speaks another protocol".to_owned(),
         OneSidedReason::Contradiction => "its answer contradicts its own specification".to_owned(),
     }
 }

@@ -175,7 +175,7 @@ fn read(reader: &TableReader<'_>) -> Option<QueueConfig> {
     };
     if let Some(aqm) = aqm.as_ref().filter(|aqm| tsq.is_some() && !aqm.takes_tsq()) {
         let why = format!(
-            "TSQ rides on an AQM that decides by a probability, and {} is a queue of its own",
+            "TSQ needs an AQM that decides by a probability, and {} is a complete queue",
             aqm.name()
         );
         reader.refuse("tsq", &why);

@@ -51,7 +51,7 @@ pub enum PortError {
     },
     /// The interface carries longer frames than the port can receive.
     #[error(
-        "interface `{name}` has an MTU of {mtu} B; AF_XDP accepts at most {most} B: lower it, or use a packet socket"
+        "interface `{name}` has an MTU of {mtu} B; AF_XDP allows at most {most} B: lower it, or use a packet socket"
     )]
     MtuTooLarge {
         /// The interface's name.

@@ -55,9 +55,9 @@ enum Problem {
     Unexpected,
     #[error("the service refused the request: {}", Printable(.0))]
     Refused(String),
-    #[error("a line of the service cannot be read: {0}")]
+    #[error("the answer cannot be read: {0}")]
     Line(#[from] serde_json::Error),
-    #[error("a line of the service is longer than {} B", .0.longest)]
+    #[error("the answer is longer than {} B", .0.longest)]
     TooLong(LineTooLong),
 }
 
@@ -192,9 +192,9 @@ mod tests {
     #[test]
     fn errors_name_service_socket_and_reason() {
         assert_eq!(error_after(b""), "a service at /s: the service has closed the connection");
-        assert_eq!(error_after(&[b'1'; 21]), "a service at /s: a line of the service is longer than 20 B");
+        assert_eq!(error_after(&[b'1'; 21]), "a service at /s: the answer is longer than 20 B");
         let malformed = error_after(b"[1,\n");
-        assert!(malformed.starts_with("a service at /s: a line of the service cannot be read: EOF"), "{malformed}");
+        assert!(malformed.starts_with("a service at /s: the answer cannot be read: EOF"), "{malformed}");
         let absent = JsonLineClient::connect(&SERVICE, Path::new("/nowhere/s"), 20).unwrap_err();
         let what_to_do = "a service at /nowhere/s: the service does not run: `start it` starts it";
         assert_eq!(absent.to_string(), what_to_do);
@@ -216,6 +216,9 @@ mod tests {
         assert_eq!(client.greeting::<Vec<u8>>().unwrap(), [1]);
         assert_eq!(client.receive::<Vec<u8>>(PATIENCE).unwrap(), Some(vec![2, 3]));
         assert_eq!(client.receive::<Vec<u8>>(Duration::from_millis(1)).unwrap(), None);
-        assert_eq!(client.refused("no".to_owned()).problem.to_string(), "the service refused the request: no");
+        assert_eq!(
+            client.refused("no".to_owned()).problem.to_string(),
+            "the service refused the request: no"
+        );
     }
 }

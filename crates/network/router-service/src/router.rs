@@ -89,7 +89,7 @@ pub struct Schedule {
 /// fits the file's `seed`.
 fn random_seed() -> Result<u64, SysError> {
     let bytes =
-        cutline_sys::random().map_err(|error| SysError::new("random numbers cannot be got", error))?;
+        cutline_sys::random().map_err(|error| SysError::new("cannot get random numbers", error))?;
     Ok(u64::from_ne_bytes(bytes) >> 1)
 }
 
