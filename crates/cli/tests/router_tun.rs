@@ -305,7 +305,7 @@ fn a_setup_that_fails_or_is_cut_short_leaves_nothing() {
     assert!(lab.cutline(&["router", "undo", "--folder", place]).status.success());
     assert_eq!(lab.state(), before);
     for (wrong, what) in [
-        (["--lan", "lan", "--wan", "lan"], "they are two interfaces"),
+        (["--lan", "lan", "--wan", "lan"], "name two interfaces"),
         (["--lan", "lan;reboot", "--wan", "wan"], "expected 1 to 15 letters"),
         (["--lan", "none", "--wan", "wan"], "there is no interface `none`"),
         (["--lan=lan", "--wan=wan", "--tables", "7,7"], "--tables 7,7: expected two different numbers"),
@@ -619,7 +619,7 @@ fn hosts_behind_interfaces_without_a_name_in_the_setup_are_not_cut_off() {
         let output = lab.cutline(&up);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{said}");
-        assert!(said.contains("warning: what hosts behind `wifi` send does not pass the router"), "{said}");
+        assert!(said.contains("warning: packets from hosts behind `wifi` do not pass the router"), "{said}");
         let (home, world) = ((&lab.inside, "10.9.1.2"), (&lab.outside, "10.9.2.2"));
         let guest = (&guest, "10.9.3.2");
         for (ends, first_port) in
@@ -740,7 +740,7 @@ END
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
     assert!(output.status.success(), "{said}\n{errors}");
     for part in [
-        "It starts with the machine: /etc/cutline/router/cut.toml",
+        "The router starts with the machine. Its file is /etc/cutline/router/cut.toml",
         "OPTIONS=\"--lan lan --wan wan --nat existing --tables 7100,7101\"",
         "socket = \"/run/cutline/cut/stats.sock\"",
         "systemctl enable --now cutline-setup@cut.service\nsystemctl enable --now cutline-router@cut.service",
