@@ -236,7 +236,8 @@ impl AddArgs {
             ));
         }
         if tsq.is_none() && aqm.takes_tsq() {
-            let why = format!("--aqm {} is a law for --tsq: the kernel has this law only with TSQ", aqm.name());
+            let why =
+                format!("--aqm {} is a law for --tsq: the kernel has this law only with TSQ", aqm.name());
             return Err(Failure::Usage(why));
         }
         let limit = self.queue.limit.unwrap_or_else(|| default_limit(&aqm, self.rate));

@@ -63,8 +63,8 @@ record! {
         elapsed_s: f64, gauge("s"), "Duration of the connection.";
         ending: String, part, "Reason of the connection's end.";
         failed: bool, part, "True if the connection was not made, or broke.";
-        sent: DeliveredDocument, part, "Data sent to the other one.";
-        received: DeliveredDocument, part, "Data received from the other one.";
+        sent: DeliveredDocument, part, "Data sent to the other gateway.";
+        received: DeliveredDocument, part, "Data received from the other gateway.";
         clock_error_ms: Option<f64>, gauge("ms"), "The largest error of the offset between the two hosts' clocks, and so of each delay; null if the offset is not known.";
         round_trip_ms: Option<f64>, gauge("ms"), "The latest round-trip time; null if it is not known.";
         retransmissions: Option<u64>, counter("packets"), "Segments that TCP sent again; null for datagrams.";
