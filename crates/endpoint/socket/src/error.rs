@@ -26,7 +26,9 @@ pub enum QosError {
     NoPeer(OneSidedReason),
     /// The connection was lost, and is being made again or was made again. A call fails so once in each direction after each loss: it was not
     /// carried out, and a message that was under way is not whole.
-    #[error("the connection was lost with data in transit; a new connection is made, and the next call uses it: {0}")]
+    #[error(
+        "the connection was lost with data in transit; a new connection is made, and the next call uses it: {0}"
+    )]
     Lost(Cause),
     /// The connection was lost, and was not made again within the time that the specification gives for it.
     #[error("the connection was lost and could not be replaced within {after}: {cause}")]

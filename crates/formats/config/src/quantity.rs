@@ -28,7 +28,8 @@ pub struct Dimension {
     refused: &'static [(&'static str, &'static str)],
 }
 
-const BYTES_OR_BITS: &str = "it is ambiguous, because it often means bits: write Mbit/s (and 8 times the number for bytes)";
+const BYTES_OR_BITS: &str =
+    "it is ambiguous, because it often means bits: write Mbit/s (and 8 times the number for bytes)";
 
 /// Bits per second.
 pub const RATE: Dimension = Dimension {
