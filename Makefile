@@ -35,21 +35,21 @@ NET := $(foreach name,$(NETWORK) $(LABORATORIES),-p cutline-$(name))
 .PHONY: help setup trial demo check bpf test test-vm test-net test-real-time attack properties bless python-bless fuzz fuzz-corpus lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-linux-tcp validate-traces validate-exec validate-page validate-explain validate-mib validate-programs validate-rsvp validate-readme validate-recipes install install-command install-library install-service deb check-deb check-systemd package wheel check-wheel python-reference bench-python python-tree test-python test-python-quick test-python-full clean service
 
 help:
-	@echo "make demo      build, run the whole TSQ evaluation, write the report ($(RESULTS)/tsq/report.html)"
+	@echo "make demo      builds, runs the whole TSQ evaluation, writes the report ($(RESULTS)/tsq/report.html)"
 	@echo "make test      all tests, also on a busy machine"
 	@echo "make check     formatting, clippy and tests of crates/foundation and crates/core alone: for each change of an algorithm"
 	@echo "make test-net  the tests of the crates that make interfaces and namespaces (root)"
-	@echo "make test-real-time  the tests that tell time, with their claims judged: on a machine that does nothing else (root)"
-	@echo "make attack    everything that we know against a router, cutlined and gateways at work, stored results and the laboratory, ATTACK_TIME seconds each,"
-	@echo "               in namespaces of its own (root); ATTACK=name,... only these, ATTACK_SEED=... the choices of an earlier run"
-	@echo "make bpf       the kernel's queues into target/bpf, with clang and the kernel's types, which it downloads (for developers)"
-	@echo "make test-vm   loads them into a kernel in a virtual machine and uses them: five to ten minutes on one core (downloads a kernel)"
-	@echo "make trial     the simulator alone for trying a change: target/trial/cutline, built anew in seconds"
+	@echo "make test-real-time  the tests that measure time, with their claims judged: on an otherwise idle machine (root)"
+	@echo "make attack    all known attacks on a running router, cutlined, gateways, stored results and the laboratory, ATTACK_TIME seconds each,"
+	@echo "               in namespaces of its own (root); ATTACK=name,... runs only these, ATTACK_SEED=... repeats the choices of an earlier run"
+	@echo "make bpf       compiles the kernel's queues into target/bpf, with clang and the kernel's types, which it downloads (for developers)"
+	@echo "make test-vm   loads these queues into a kernel in a virtual machine and uses them: five to ten minutes on one core (downloads a kernel)"
+	@echo "make trial     the simulator alone for trying a change: target/trial/cutline, which builds again in seconds"
 	@echo "make properties  all tests ROUNDS times, each with new random cases"
-	@echo "make bless     write golden results and generated pages anew; read the diff, and say in the commit why they change"
-	@echo "make fuzz      look for inputs that break a parser, SECONDS_EACH for each; TARGET=... FUZZ_TIME=... one as long as wanted"
-	@echo "make fuzz-corpus  put what make fuzz has found, and what reaches new code, into the committed corpora"
-	@echo "make lint      formatting, clippy and documentation without a warning; licences and versions of dependencies, and what is known against them"
+	@echo "make bless     writes golden results and generated pages again; read the diff, and say in the commit why they change"
+	@echo "make fuzz      searches inputs that break a parser, SECONDS_EACH for each; TARGET=... FUZZ_TIME=... searches one for that time"
+	@echo "make fuzz-corpus  adds the findings of make fuzz, and inputs that reach new code, to the committed corpora"
+	@echo "make lint      formatting, clippy and documentation without a warning; licences, versions and known vulnerabilities of dependencies"
 	@echo "make miri      the tests of unsafe code in Miri, which finds undefined behaviour"
 	@echo "make bench     speed, side by side with ns-2; writes bench.json (installs Debian's ns2)"
 	@echo "make bench-router  the router's part of it alone, beside the kernel's forwarding; writes bench-router.json (root)"
@@ -83,7 +83,7 @@ $(DAEMON): setup
 $(PRELOAD): setup
 	$(CARGO) build --profile preload --locked -p cutline-preload
 
-# For trying a change: the simulator's commands alone, optimised, built anew in seconds.
+# For trying a change: the simulator's commands alone, optimised, which build again in seconds.
 trial: setup
 	$(CARGO) build --profile trial --locked -p cutline-cli --no-default-features
 	@echo "target/trial/cutline"
@@ -110,7 +110,7 @@ test-net: setup
 	@[ "$$(id -u)" = 0 ] || { echo "make test-net makes network namespaces: run it as root (sudo -E make test-net)"; exit 1; }
 	PROPTEST_RNG_SEED=1 RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --locked --no-fail-fast $(NET)
 
-# The tests that tell time, with their claims judged: on a machine that does nothing else, as root. Each is tried again where the machine stood still.
+# The tests that measure time, with their claims judged: on an otherwise idle machine, as root. Each is tried again where the machine stood still.
 test-real-time: setup
 	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-lab -p cutline-traffic -p cutline-baseline-runner -p cutline-manager-service
 	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-socket --test all -- allocation:: publication::

@@ -10,9 +10,9 @@ and k = 8 (128 hosts). `make validate-ns3` rewrites this page.
 Transfers arrive at random between all hosts. Their sizes are those of a web-search cluster (mean
 1.71 MB), and their payload is half of the rate of the hosts' links. Both engines have the same list
 of starts, sizes and paths, which `cutline check --flows` prints: in ns-3, a routing protocol of the
-program sends each flow over its path, because ns-3.37 has no choice by the hash of a flow. So runs
-with the same seed form pairs, and the intervals of differences are those of pairs (Student's t, 95
-%).
+program sends each flow over its path, because ns-3.37 cannot choose a path by the hash of a flow.
+Runs with the same seed therefore form pairs, and the intervals of differences are those of pairs
+(Student's t, 95 %).
 
 Links have 1 Gbit/s and 5 us, queues of switches 100 packets, queues of hosts 1000 packets, all
 drop-tail. A data packet has 1500 B as an IP packet and an acknowledgement 52 B; a higher rate of
@@ -39,9 +39,9 @@ TITLES = {"short": "up to 100 KB", "medium": "100 KB to 10 MB", "long": "above 1
 MEASURES = {"mean": "mean, ms", "p50": "median, ms", "p99": "99th percentile, ms"}
 
 CAUSE = (
-    "With 14 rows of 95 % intervals, 0.7 differences are expected by chance. In the same direction as these is what the dumbbell shows: "
+    "With 14 rows of 95 % intervals, 0.7 differences are expected by chance. The dumbbell shows a difference in the same direction: "
     "after losses ns-3's NewReno leaves links idle for longer, so that its long transfers take longer, and queues in front of short ones "
-    "are shorter. Whether this is the cause here has not been verified."
+    "are shorter. It has not been verified that this is the cause here."
 )
 NOTES: dict[str, str] = {"k = 4, load 50 %: short.p50": CAUSE, "k = 4, load 50 %: long.p50": CAUSE, "k = 8, load 50 %: short.mean": CAUSE}
 """Known causes of differences, by the beginning of `CASE: MEASURE`."""
@@ -91,10 +91,10 @@ def costs(cases: list[dict]) -> str:
     lines = [
         "## Time and memory\n",
         paragraph(
-            "One process after the other in turn, on a machine with much other load, which also lengthens processor times. Time and memory "
-            "are medians over the seeds, of the whole process with set-up "
-            "and output; transmissions per second are those of the fastest seed, "
-            "and so are the ratios. Debian builds ns-3 with logging, which is off here, but is asked for. Transmissions "
+            "Processes ran one after the other, in turn, on a machine with much other load, which also lengthens processor times. "
+            "Time and memory are medians over the seeds, of the whole process with set-up and output; "
+            "transmissions per second are those of the fastest seed, "
+            "and so are the ratios. Debian's ns-3 contains logging. It is off here, but the check for it costs time. Transmissions "
             "are those that Cutline counts; each link that a packet crosses is one."
         ),
         "| case | engine | processor time, s | largest memory, MB | transmissions per second |",

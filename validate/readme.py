@@ -28,22 +28,22 @@ def series(cutline: str, results: Path, measure: str) -> dict[tuple[str, str], d
 
 
 def sentences(waits: dict, losses: dict, goodput: dict) -> list[str]:
-    """The README's sentences that state numbers, with the measured ones."""
+    """The README's rows and sentences that state numbers, with the measured ones."""
 
-    def wait(aqm: str, count: int) -> str:
-        return f"{waits[aqm, 'transfer'][count]:.0f}"
+    queues = ("sieve", "fq-codel", "cake")
 
-    def loss(aqm: str) -> str:
-        return f"{losses[aqm, 'transfer'][100]:.0f}"
+    def row(transfers: int, measured: str, means: dict, unit: str) -> str:
+        cells = [f"{means[aqm, 'transfer'][transfers]:.0f} {unit}" for aqm in queues]
+        return f"| {transfers} | {measured} | {' | '.join(cells)} |"
 
     def rate(aqm: str) -> str:
         return f"{goodput[aqm, 'transfer'][1]:.1f}"
 
     return [
-        f"{wait('sieve', 1)} ms for one transfer and {wait('sieve', 100)} ms for 100, with FQ-CoDel {wait('fq-codel', 1)} "
-        f"and {wait('fq-codel', 100)} ms, with CAKE {wait('cake', 1)} and {wait('cake', 100)} ms",
-        f"{loss('sieve')} % beside 99 others instead of {loss('fq-codel')} and {loss('cake')} %",
-        f"a single transfer gets {rate('sieve')} Mbit/s instead of {rate('fq-codel')}",
+        row(1, "queuing delay, 99th percentile", waits, "ms"),
+        row(100, "queuing delay, 99th percentile", waits, "ms"),
+        row(100, "loss", losses, "%"),
+        f"A single transfer gets {rate('sieve')} Mbit/s with Sieve, and {rate('fq-codel')} Mbit/s with FQ-CoDel",
     ]
 
 

@@ -51,7 +51,7 @@ pub struct Args {
     /// Replace the file of --json if it exists
     #[arg(long, requires = "json")]
     force: bool,
-    /// Print nothing on stderr but errors
+    /// Print only errors on stderr
     #[arg(long, short)]
     quiet: bool,
     /// The program and its arguments
@@ -150,7 +150,7 @@ fn mark_running(target: &MarkingTarget, settings: &MarkSettings, is_quiet: bool)
             running.open_sockets
         ));
         for interface in running.without() {
-            message::print(&format!("  not looked at: {}", Printable(interface)));
+            message::print(&format!("  not examined: {}", Printable(interface)));
         }
     }
     let failed = |error| Failure::Code(OWN, format!("the process cannot be waited for: {error}"));
@@ -213,7 +213,7 @@ fn described(settings: &MarkSettings) -> String {
         Some(hint) => format!("hint {} (DSCP {})", hint.level(), dscp.get()),
         None => format!("DSCP {dscp}"),
     });
-    let rate = settings.rate.map(|rate| format!("at most {} kbit/s a socket", rate.as_kbps_f64()));
+    let rate = settings.rate.map(|rate| format!("at most {} kbit/s per socket", rate.as_kbps_f64()));
     let mark = mark.unwrap_or_else(|| "no mark".to_owned());
     [Some(mark), rate].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }

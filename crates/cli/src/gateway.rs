@@ -32,8 +32,8 @@ use std::time;
 
 /// Carry connections of unchanged programs over QoS sockets between two hosts
 ///
-/// Programs connect to the near gateway. It connects to the far gateway over QoS sockets, and that one to the server. Any
-/// protocol over TCP or UDP is carried: each connection is one QoS connection, each datagram one message
+/// Programs connect to the near gateway. The near gateway connects to the far gateway over QoS sockets, and the far gateway connects to the
+/// server. Any protocol over TCP or UDP is carried: each connection is one QoS connection, each datagram one message
 /// (docs/guide/gateway.md). Ctrl-C ends the gateway and prints the deliveries.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -58,14 +58,14 @@ pub struct Args {
     /// File with the key that the other gateway has, too; other users must not be able to read it
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
-    /// Largest number of connections at a time; others are turned away
+    /// Largest number of connections at a time; further ones are refused
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     max_connections: u32,
-    /// Largest number of them of one address, or of one /64 network of IPv6; it does not hold for programs of this host, nor at a far
+    /// Largest number of connections of one address, or of one /64 network of IPv6; it does not hold for programs of this host, nor at a far
     /// gateway with a key [default: half of them]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     max_per_address: Option<u32>,
-    /// End an exchange of datagrams when there were none for this long
+    /// End an exchange of datagrams after this time without any
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
     idle: Duration,
     /// Time that the server may take to accept a connection
@@ -83,7 +83,7 @@ pub struct Args {
     /// Print one JSON document at the end instead of tables
     #[arg(long)]
     json: bool,
-    /// Print nothing on stderr but errors
+    /// Print only errors on stderr
     #[arg(long, short)]
     quiet: bool,
 }

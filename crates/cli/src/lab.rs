@@ -65,7 +65,7 @@ struct RunArgs {
     /// Run a program in the place of a flow over UDP or TFRC, from the flow's start to its end, as for sh -c; may be repeated
     ///
     /// `CUTLINE_OTHER` is the address of the flow's sink, which is in the namespace `CUTLINE_OTHER_NAMESPACE`. `CUTLINE_ADDRESS`,
-    /// `CUTLINE_SEED` and `CUTLINE_SECONDS`, the time until the program is ended, are set, too. Its output goes to
+    /// `CUTLINE_SEED` and `CUTLINE_SECONDS`, the time until the program is ended, are set, too. The output of the program goes to
     /// stderr (docs/guide/lab.md).
     #[arg(long, value_name = "FLOW=COMMAND", value_parser = stand_in)]
     exec: Vec<ExternalProgram>,

@@ -13,8 +13,8 @@ use std::path::PathBuf;
 /// Print the capacities, users and flows of this host's resource manager
 ///
 /// Shows for each capacity the part that is promised and in use, for each user the number of flows with their rates, for
-/// each flow the rate that it may use, and for each path the hosts (docs/guide/manager.md). Without root, only the own
-/// flows are shown.
+/// each flow the rate that it may use, and for each path the hosts (docs/guide/manager.md). Without root, only the
+/// flows of the calling user are shown.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

@@ -23,7 +23,7 @@ use std::time::Duration;
 ///
 /// Programs with QoS sockets, routers, gateways and `cutline exec` publish their delivery by themselves, and the monitor
 /// collects it: throughput, delay, jitter and loss beside the agreement, violations, queues. `cutline top` shows it in a terminal,
-/// the page in a browser, and /metrics is for Prometheus (docs/guide/monitor.md). Each user sees the own programs; root sees all. cutlined
+/// the page in a browser, and /metrics is for Prometheus (docs/guide/monitor.md). Each user sees the programs of that user; root sees all. cutlined
 /// does the same with a table `[monitor]` in its file.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -41,7 +41,7 @@ pub struct Args {
     /// Let every user see the programs of all users
     #[arg(long)]
     all_see_all: bool,
-    /// File with settings of SNMP, as the table [monitor.snmp] of cutlined has them: without it nothing is served over SNMP
+    /// File with settings of SNMP, the same as in the table [monitor.snmp] of cutlined; without it nothing is served over SNMP
     #[arg(long, value_name = "FILE")]
     snmp: Option<PathBuf>,
     /// Socket to which programs publish

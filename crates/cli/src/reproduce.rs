@@ -18,7 +18,7 @@ use std::path::PathBuf;
 
 /// Reproduce a study: simulate its experiments, draw its figures, check its claims
 ///
-/// A study is the evaluation of a paper, one of our own, or a folder of yours (docs/guide/study.md). Everything is stored under DIR/STUDY: results as Parquet,
+/// A study is the evaluation of a paper, a study of the project, or a folder of your own (docs/guide/study.md). Everything is stored under DIR/STUDY: results as Parquet,
 /// report.html with every figure beside the paper's statement, figures as SVG, PNG and PDF, and claims.json. The report shows
 /// every figure whose results are stored. Results of another version are replaced only with --force.
 #[derive(clap::Args)]
@@ -60,7 +60,7 @@ pub struct ChangeArgs {
     /// Folder of scenario files that are used instead of the program's own where they differ. Stored under DIR/STUDY-changed
     #[arg(long, value_name = "DIR", default_value = "experiments")]
     experiments: PathBuf,
-    /// Use the scenario files in the program, whatever is on disk
+    /// Use the scenario files in the program, not those on disk
     #[arg(long, conflicts_with = "experiments")]
     built_in: bool,
 }

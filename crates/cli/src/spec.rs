@@ -57,7 +57,7 @@ enum Command {
         /// Print JSON instead of text
         #[arg(long, conflicts_with = "toml")]
         json: bool,
-        /// Print it as a file that can be changed
+        /// Print the specification as a file that can be changed
         #[arg(long)]
         toml: bool,
         /// Also draw the region of operation of the sent data, as a radar chart: FILE.svg, FILE.png or FILE.pdf

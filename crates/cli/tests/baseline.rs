@@ -115,11 +115,11 @@ fn ctrl_c_keeps_what_was_measured() {
     let other = baseline(folder.path(), &["--loopback"]);
     assert_eq!(other.status.code(), Some(1));
     let why = text(&other.stderr);
-    assert!(why.contains("another plan") && why.contains("--force begins a new table in its place"), "{why}");
+    assert!(why.contains("another plan") && why.contains("--force replaces it by a new table"), "{why}");
     assert_eq!(partial, table(folder.path()));
     let finished = cutline(&arguments).current_dir(folder.path()).output().unwrap();
     assert_eq!(finished.status.code(), Some(0), "{}", text(&finished.stderr));
-    assert!(text(&finished.stderr).contains("measurements; going on"), "{}", text(&finished.stderr));
+    assert!(text(&finished.stderr).contains("measurements; continuing"), "{}", text(&finished.stderr));
     let whole = table(folder.path());
     assert_eq!(whole["rows"].as_array().unwrap()[..rows.len()], rows);
     assert_eq!(whole["complete"], Value::from(true));
@@ -171,7 +171,7 @@ fn translate_uses_a_table_of_this_host_only() {
     old["ended_s"] = Value::from(1_000_000_000);
     assert!(refused(&old.to_string()).contains("days ago"));
     let damaged = refused(&good[..good.len() - 20]);
-    assert!(damaged.contains("it is no table of cutline baseline, or it is damaged"), "{damaged}");
+    assert!(damaged.contains("this is no table of cutline baseline, or it is damaged"), "{damaged}");
     assert!(refused("\u{1b}[31mno").contains("damaged"));
     std::fs::remove_file(&file).unwrap();
     assert!(text(&translate(&file, &[]).stderr).contains("there is no table"));
@@ -185,7 +185,7 @@ fn what_is_in_the_way_is_kept() {
     let refused = baseline(folder.path(), &["--loopback"]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(
-        text(&refused.stderr).contains("--force begins a new table in its place"),
+        text(&refused.stderr).contains("--force replaces it by a new table"),
         "{}",
         text(&refused.stderr)
     );

@@ -260,7 +260,7 @@ fn stored_results_of_another_scenario_are_kept_and_the_difference_is_named() {
     for resume in [&[][..], &["--resume"]] {
         let said = place.complains(&[&faster[..], resume].concat(), 1);
         for part in
-            ["results/small has other results", "dumbbell.rate=4 Mbit/s", "what is set", "--force", "name="]
+            ["results/small has other results", "dumbbell.rate=4 Mbit/s", "the settings", "--force", "name="]
         {
             assert!(said.contains(part), "no {part:?} in {said}");
         }

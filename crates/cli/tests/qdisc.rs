@@ -44,7 +44,7 @@ fn arguments_are_checked_before_the_kernel_is_asked() {
         ("add dev lo --rate 10Mbit --limit 2000000packets", "limit = 2000000 packets"),
         ("add dev cutline-none0 --rate 10Mbit", "no interface `cutline-none0`"),
         ("change dev lo --unshaped", "--rate"),
-        ("change dev lo", "name what to change"),
+        ("change dev lo", "no change is given"),
         ("show dev cutline-none0", "no interface `cutline-none0`"),
     ] {
         let (code, message) = said(&qdisc(line));

@@ -45,7 +45,7 @@ fn a_check_finds_all_that_keeps_a_router_from_starting() {
         (&["--in", "tun:t0", "--out", "q0"], &[], "both must be TUN interfaces, or neither"),
         (&["--in", "tun:a0", "--out", "tun:t0"], &[], "interface `a0` is not a TUN interface"),
         (&["--in", "tun:q0", "--out", "tun:t0"], &[], "interface `q0` is not a TUN interface"),
-        (&["--in", "xdp:p0", "--out", "q0"], &[], "has an MTU of 9000 B; AF_XDP takes at most"),
+        (&["--in", "xdp:p0", "--out", "q0"], &[], "has an MTU of 9000 B; AF_XDP allows at most"),
         (&["--in", "p0", "--out", "xdp:p0"], &[], "`p0` and `xdp:p0` are the same interface"),
         (&["--in", "p0", "--out", "lan-of-the-home"], &[], "are the same interface"),
         (&["--in", "tun:t0", "--out", "tun:t9"], &[], "there is no interface `t9`"),

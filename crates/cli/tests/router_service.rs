@@ -310,7 +310,7 @@ fn a_manager_is_told() {
     assert!(hear("RELOADING=1\nMONOTONIC_USEC=") && hear("READY=1\n") && hear("WATCHDOG=1"));
     home.describe("20 Mbot/s", "{ aqm = \"pi\", limit = \"500 packets\" }");
     lab.router.signal(Signal::HUP);
-    assert!(hear("RELOADING=1\n") && hear("; its file was refused as it is now"));
+    assert!(hear("RELOADING=1\n") && hear("; its present file was refused"));
     lab.router.end();
     assert!(hear("STOPPING=1"));
 }

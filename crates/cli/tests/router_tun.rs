@@ -286,7 +286,7 @@ fn a_setup_leads_through_the_router_translates_addresses_and_is_undone() {
     assert_eq!(lab.state(), before);
     assert!(lab.cutline(&["router", "undo", "--if-exists", "--folder", place]).status.success());
     let nothing = lab.cutline(&["router", "undo", "--folder", place]);
-    assert!(String::from_utf8_lossy(&nothing.stderr).contains("nothing to take back"));
+    assert!(String::from_utf8_lossy(&nothing.stderr).contains("nothing to undo"));
 }
 
 #[test]
@@ -301,7 +301,7 @@ fn a_setup_that_fails_or_is_cut_short_leaves_nothing() {
     let failed = lab.cutline(&arguments);
     let said = String::from_utf8_lossy(&failed.stderr).into_owned();
     assert_eq!(failed.status.code(), Some(1), "{said}");
-    assert!(said.contains("File exists") && said.contains("everything was taken back"), "{said}");
+    assert!(said.contains("File exists") && said.contains("all changes were undone"), "{said}");
     assert_eq!(lab.state(), before);
     lab.host.ip(&["route", "delete", "default", "dev", "lan", "table", "7101"]).unwrap();
 
@@ -312,7 +312,7 @@ fn a_setup_that_fails_or_is_cut_short_leaves_nothing() {
     assert!(lab.cutline(&["router", "undo", "--folder", place]).status.success());
     assert_eq!(lab.state(), before);
     for (wrong, what) in [
-        (["--lan", "lan", "--wan", "lan"], "they are two interfaces"),
+        (["--lan", "lan", "--wan", "lan"], "name two interfaces"),
         (["--lan", "lan;reboot", "--wan", "wan"], "expected 1 to 15 letters"),
         (["--lan", "none", "--wan", "wan"], "there is no interface `none`"),
         (["--lan=lan", "--wan=wan", "--tables", "7,7"], "--tables 7,7: expected two different numbers"),
@@ -488,7 +488,7 @@ fn a_gateway_is_brought_up_and_down_whatever_happens_in_between() {
         lab.done(&down);
         assert!(has_ended(process), "the router has ended");
         assert_eq!(lab.state(), before);
-        assert!(lab.refused(1, &down).contains("nothing to take back"));
+        assert!(lab.refused(1, &down).contains("nothing to undo"));
         lab.done(&[&down[..], &["--if-exists"]].concat());
         assert_eq!(lab.state(), before);
     }
@@ -525,9 +525,9 @@ fn a_gateway_is_brought_up_and_down_whatever_happens_in_between() {
     let output = process.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("interrupted") && said.contains("everything was taken back"), "{said}");
+    assert!(said.contains("interrupted") && said.contains("all changes were undone"), "{said}");
     assert_eq!(lab.state(), before);
-    assert!(lab.refused(1, &down).contains("nothing to take back"));
+    assert!(lab.refused(1, &down).contains("nothing to undo"));
 }
 
 #[test]
@@ -619,7 +619,7 @@ fn hosts_behind_interfaces_without_a_name_in_the_setup_are_not_cut_off() {
         let output = lab.cutline(&up);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{said}");
-        assert!(said.contains("warning: what hosts behind `wifi` send does not pass the router"), "{said}");
+        assert!(said.contains("warning: packets from hosts behind `wifi` do not pass the router"), "{said}");
         let (home, world) = ((&lab.inside, "10.9.1.2"), (&lab.outside, "10.9.2.2"));
         let guest = (&guest, "10.9.3.2");
         for (ends, first_port) in
@@ -750,7 +750,7 @@ END
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
     assert!(output.status.success(), "{said}\n{errors}");
     for part in [
-        "It starts with the machine: /etc/cutline/router/cut.toml",
+        "The router starts with the machine. Its file is /etc/cutline/router/cut.toml",
         "OPTIONS=\"--lan lan --wan wan --nat existing --tables 7100,7101\"",
         "socket = \"/run/cutline/cut/stats.sock\"",
         "systemctl enable --now cutline-setup@cut.service\nsystemctl enable --now cutline-router@cut.service",

@@ -330,7 +330,7 @@ fn what_is_not_available_is_told() {
     refused(&["--in", "xdp:p0", "--out", "tun:p1"], 2, "both must be TUN interfaces, or neither");
     refused(&["--in", "xdp:q0", "--out", "p1"], 2, "there is no interface `q0`");
     host.ip(&["link", "set", "p0", "mtu", "4000"]).unwrap();
-    refused(&["--in", "xdp:p0", "--out", "p1"], 2, "`p0` has an MTU of 4000 B; AF_XDP takes at most 3818 B");
+    refused(&["--in", "xdp:p0", "--out", "p1"], 2, "`p0` has an MTU of 4000 B; AF_XDP allows at most 3818 B");
     host.ip(&["link", "set", "p0", "mtu", "1500"]).unwrap();
     let mut router = Router::start_between(&host, PORTS, &OPTIONS);
     refused(&["--in", "xdp:p0", "--out", "p1"], 1, "has interface `p0`: end it first");

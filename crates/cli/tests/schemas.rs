@@ -490,10 +490,12 @@ const HEAD: &str = "<!-- Written by crates/cli/tests/schemas.rs from the types i
 # JSON documents
 
 Every JSON document that a command prints or writes has a JSON Schema (draft 2020-12). `cutline schema` lists the documents,
-`cutline schema NAME` prints a schema; [docs/schemas](../schemas) has them as files. Objects have the properties that are listed
-here and no others, and all of them, unless one is marked as optional. A value that was not measured is null. A number's unit is the last word
-of its name where it has one; the schemas have it as `x-unit`, and as `x-kind` whether a number is a `counter`, which only grows
-while its program runs, or a `gauge`, which is as it is at the time.
+`cutline schema NAME` prints a schema, and the folder [docs/schemas](../schemas) has all schemas as files.
+
+- An object has all the properties that are listed here, except those marked as optional, and no others.
+- A value that was not measured is null.
+- The last word of a number's name is its unit, if it has one. The schemas repeat it as `x-unit`.
+- `x-kind` in the schemas is `counter` for a number that only grows while its program runs, and `gauge` for a present value.
 ";
 
 /// Returns the page docs/guide/json.md.

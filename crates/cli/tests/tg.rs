@@ -279,7 +279,7 @@ fn delay_under_load_has_a_table_a_picture_and_a_grade() {
     assert!(class["round_trips_per_minute"].as_f64().unwrap() > 1.0, "{class}");
 
     for (options, what) in [
-        (["--classes", "EF,46"], "the code point of 46 is there twice"),
+        (["--classes", "EF,46"], "the code point of 46 is named twice"),
         (["--classes", "hint-99"], "hint-99"),
         (["--duration", "1s"], "must be above 1 s"),
         (["--probe-interval", "10us"], "must be 1 ms to 1 s"),

@@ -140,8 +140,7 @@ fn a_monitor_serves_although_nobody_reads_what_it_says() {
     let (port, publish, query) = (free_port(), path("publish.sock"), path("monitor.sock"));
     let listen = format!("127.0.0.1:{port}");
     let ((_out, stdout), (_err, stderr)) = (full_pipe(), full_pipe());
-    let arguments =
-        ["monitor", "--listen", &listen, "--publish-socket", &publish, "--socket", &query];
+    let arguments = ["monitor", "--listen", &listen, "--publish-socket", &publish, "--socket", &query];
     let mut monitor = Running::start(&arguments, stdout.into(), stderr.into());
     let mut page = connected(port);
     write!(page, "GET /metrics HTTP/1.1\r\nHost: {listen}\r\nConnection: close\r\n\r\n").unwrap();

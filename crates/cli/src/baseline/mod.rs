@@ -66,7 +66,7 @@ pub struct Args {
     /// Largest rate [default: 100Mbit to a HOST, else no limit]
     #[arg(long, value_name = "RATE", value_parser = rate)]
     max_rate: Option<Rate>,
-    /// Also send UDP and frames to HOST as fast as their sockets take them, whatever that does to others on the path; without HOST this is always
+    /// Also send UDP and frames to HOST as fast as their sockets take them, which disturbs other traffic on the path; without HOST this is always
     /// measured
     #[arg(long)]
     flood: bool,
@@ -79,7 +79,7 @@ pub struct Args {
     /// Seed of the random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Begin a new table in the place of one that is there; replace the file of --plot
+    /// Replace an existing table by a new one; replace the file of --plot
     #[arg(long)]
     force: bool,
     #[cfg(feature = "charts")]
@@ -133,7 +133,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     let runner = Runner::new(&plan(args), far, &args.output, existing, crate::program::BUILD);
     let mut runner = runner.map_err(|error| match error {
         RunError::Other { .. } => Failure::Failed(format!(
-            "{}: {error}; --force begins a new table in its place, -o FILE another one",
+            "{}: {error}; --force replaces it by a new table, -o FILE names another",
             shown(&args.output)
         )),
         other => other.into(),
@@ -142,7 +142,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     let stop = interrupt::cancel_flag(kept)?;
     let had = runner.document().rows.len();
     if had > 0 && !runner.document().complete {
-        message::print(&format!("{} has {had} measurements; going on", shown(&args.output)));
+        message::print(&format!("{} has {had} measurements; continuing", shown(&args.output)));
     }
     let bar = Countdown::new();
     let outcome = runner.run(&stop, |progress| {
@@ -181,7 +181,7 @@ fn existing(args: &Args) -> Result<Option<BaselineDocument>, Failure> {
     loaded.map_err(|error| match error {
         FileError::System { .. } => Failure::Failed(error.to_string()),
         FileError::Damaged { .. } | FileError::Format { .. } => {
-            Failure::Failed(format!("{error}; --force begins a new table in its place, -o FILE another one"))
+            Failure::Failed(format!("{error}; --force replaces it by a new table, -o FILE names another"))
         }
     })
 }

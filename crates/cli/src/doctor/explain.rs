@@ -13,10 +13,10 @@ use std::sync::atomic::Ordering;
 
 /// Name the likely cause of bad delivery on this host
 ///
-/// Asks the monitor of this host twice (`sudo cutline monitor`), and compares the delivery of QoS sockets with the
+/// Queries the monitor of this host twice (`sudo cutline monitor`), and compares the delivery of QoS sockets with the
 /// state of the queues of routers and of the kernel in between: a long queue, an unresponsive flow, a host with many flows, a link that is slower than
-/// configured, a bottleneck elsewhere, losses before the queue, rewritten marks, offloads, clocks, a lost reservation. Says
-/// so if nothing is wrong. Run it while the fault lasts, and as root, which has access to all rows (docs/guide/doctor.md).
+/// configured, a bottleneck elsewhere, losses before the queue, rewritten marks, offloads, clocks, a lost reservation. Reports
+/// if nothing is wrong. Run the command while the fault lasts, and as root, which has access to all rows (docs/guide/doctor.md).
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

@@ -75,7 +75,7 @@ struct AddArgs {
 /// Change the queue of an interface while packets wait in it
 ///
 /// Options that are left out keep their values. --aqm, --set and --rtt reset all other parameters of the algorithm to their defaults, and --tsq
-/// resets those of TSQ. TSQ does not become Sieve, or the other way round: use `del` and `add`.
+/// resets those of TSQ. To change from TSQ to Sieve or back, use `del` and `add`.
 #[derive(clap::Args)]
 #[command(after_help = CHANGE_EXAMPLES)]
 struct ChangeArgs {
@@ -237,7 +237,7 @@ impl AddArgs {
         }
         if tsq.is_none() && aqm.takes_tsq() {
             let why =
-                format!("--aqm {} is a law for --tsq: the kernel has no queue with it alone", aqm.name());
+                format!("--aqm {} is a law for --tsq: the kernel has this law only with TSQ", aqm.name());
             return Err(Failure::Usage(why));
         }
         let limit = self.queue.limit.unwrap_or_else(|| default_limit(&aqm, self.rate));
@@ -252,7 +252,7 @@ impl ChangeArgs {
         let (name, queues) = (self.place.interface()?, self.place.pins.queues());
         let change = self.settings(|| Ok(queues.show(name)?))?;
         if change.is_empty() {
-            return Err(Failure::Usage("name what to change, such as --rate 50Mbit".to_owned()));
+            return Err(Failure::Usage("no change is given: use an option such as --rate 50Mbit".to_owned()));
         }
         let when = match queues.change(name, &change)? {
             ChangeOutcome::InUse => "in use",
@@ -318,7 +318,7 @@ impl DelArgs {
         let name = self.place.interface()?;
         let done = match self.place.pins.queues().remove(name)? {
             Removal::Removed => "the queue was removed",
-            Removal::Freed => "the queue had gone already; its memory was freed",
+            Removal::Freed => "the queue was removed before; its memory was freed",
         };
         output::print(&format!("{}: {done}\n", Printable(name)))
     }

@@ -63,7 +63,7 @@ pub struct AutorateArgs {
     /// Let the rate of the reverse direction follow the link, too; it begins with --reverse-rate
     #[arg(long, value_name = "LEAST..MOST", value_parser = rate_range, requires = "reflector", conflicts_with = "config")]
     reverse_autorate: Option<RangeInclusive<Rate>>,
-    /// Address of a host behind the link that is asked for echo replies, a link-local one with its interface (`fe80::1%eth0`); may be repeated:
+    /// Address of a host behind the link that answers echo requests, a link-local one with its interface (`fe80::1%eth0`); may be repeated:
     /// the majority decides, three are better than one
     #[arg(long, value_name = "ADDRESS", conflicts_with = "config")]
     reflector: Vec<ZonedIp>,

@@ -13,8 +13,8 @@ use std::path::PathBuf;
 /// Lead the packets that this host forwards through two TUN interfaces, for a router between them
 ///
 /// The first half of `cutline router up`. The host must be able to forward packets already, or have its addresses and routes at least. The
-/// commands are written to two scripts in FOLDER/NAME first, do.sh and undo.sh. `cutline router undo` takes everything back, also after a
-/// crash. After a reboot there is nothing to take back. While no router runs, packets take the same way as before. Requires root.
+/// commands are written to two scripts in FOLDER/NAME first, do.sh and undo.sh. `cutline router undo` undoes everything, also after a
+/// crash. After a reboot nothing is left to undo. While no router runs, packets take the same path as before. Requires root.
 #[derive(clap::Args)]
 #[command(after_help = SETUP_EXAMPLES)]
 pub struct SetupArgs {
@@ -58,7 +58,7 @@ pub struct UndoArgs {
     /// Print undo.sh, and do nothing
     #[arg(long)]
     dry_run: bool,
-    /// Without a setup there is nothing to take back, and that is no failure
+    /// Exit with 0 if there is no setup
     #[arg(long)]
     if_exists: bool,
 }
@@ -106,11 +106,11 @@ pub fn setup(args: &SetupArgs) -> Result<(), Failure> {
     for warning in setup.warnings()? {
         crate::message::print(&warning);
     }
-    let stop = interrupt::cancel_flag("What was done is taken back.".to_owned())?;
+    let stop = interrupt::cancel_flag("The changes are undone.".to_owned())?;
     setup.make(nat, &stop)?;
     let [first, second] = setup.place.interfaces();
     output::print(&format!(
-        "set up; {} says what was done, and `cutline router undo{}` takes it back\n\
+        "set up; {} lists the changes, and `cutline router undo{}` undoes them\n\
          now start the router: cutline router --in tun:{first} --out tun:{second} --rate RATE --reverse-rate RATE\n",
         Printable(setup.place.path().join("do.sh").display()),
         setup.place.options()

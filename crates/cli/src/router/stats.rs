@@ -45,13 +45,13 @@ pub struct ConfigArgs {
 
 /// List the routers that run on this machine
 ///
-/// They are found by their sockets in /run/cutline and the folders in it. Others, whose sockets were put elsewhere, are not listed. Each is
-/// listed with its rate, its queue and its backlog, both directions.
+/// Routers are found by their sockets in /run/cutline and the folders in it. Routers with sockets elsewhere are not listed. Each router is
+/// listed with the rate, the queue and the backlog of both directions.
 #[derive(clap::Args)]
 #[command(after_help = STATUS_EXAMPLES)]
 pub struct StatusArgs {}
 
-/// The router that is asked.
+/// The router that is queried.
 #[derive(clap::Args)]
 struct Place {
     /// Socket of the router [default: that of the only router that runs]

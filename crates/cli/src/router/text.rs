@@ -96,7 +96,7 @@ fn warnings(interface: &Interface) -> String {
 fn reload(status: &ReloadStatus) -> String {
     match (&status.error, status.last_s) {
         (Some(error), Some(at)) => format!("\nthe file was refused after {at:.1} s:\n{error}\n"),
-        (None, Some(at)) => format!("\nthe file was taken over after {at:.1} s\n"),
+        (None, Some(at)) => format!("\nthe file was applied after {at:.1} s\n"),
         (_, None) => String::new(),
     }
 }

@@ -19,7 +19,7 @@ use cutline_units::{Duration, Rate};
 /// Shape the traffic that this host forwards: set up its routes, and start a router
 ///
 /// For a host that routes, such as the gateway of a home or an office. Runs `cutline router setup`, starts a router, and returns
-/// when it forwards. `cutline router down` takes back both. If the router ends for any reason, packets take their way without it. After a
+/// when it forwards. `cutline router down` undoes both. If the router ends for any reason, packets are forwarded without it. After a
 /// restart of the machine nothing is left, unless --persist is given. Requires root.
 #[derive(clap::Args)]
 #[command(after_help = UP_EXAMPLES)]
@@ -51,13 +51,13 @@ pub struct UpArgs {
 
 /// End the router of `cutline router up`, and undo its setup
 ///
-/// Also after the router was killed, and after --persist. Missing parts are skipped. Requires root.
+/// Works also after the router was killed, and after --persist. Missing parts are skipped. Requires root.
 #[derive(clap::Args)]
 #[command(after_help = DOWN_EXAMPLES)]
 pub struct DownArgs {
     #[command(flatten)]
     place: PlaceOptions,
-    /// Exit with 0 if there is nothing to take back
+    /// Exit with 0 if there is nothing to undo
     #[arg(long)]
     if_exists: bool,
 }
@@ -103,22 +103,22 @@ pub fn up(args: &UpArgs) -> Result<(), Failure> {
         let stop = interrupt::cancel_flag("What was done is taken back.".to_owned())?;
         units.start(&command, &setup.options(nat), &file, &stop)?;
         format!(
-            "It starts with the machine: {} is its file, `systemctl status 'cutline-*@{name}'` and `journalctl -u cutline-router@{name}` say \
-             more",
+            "The router starts with the machine. Its file is {}; `systemctl status 'cutline-*@{name}'` and `journalctl -u cutline-router@{name}` \
+             show more",
             Printable(units.router().display()),
             name = place.name
         )
     } else {
-        let stop = interrupt::cancel_flag("What was done is taken back.".to_owned())?;
+        let stop = interrupt::cancel_flag("The changes are undone.".to_owned())?;
         setup.make(nat, &stop)?;
         start(&command, &place.path(), &file, &stop).map_err(|error| place.take_back(error))?;
         format!(
-            "It ends with the machine, unless --persist is given; its messages are in {}",
+            "The router ends with the machine, unless --persist is given. Its messages are in {}",
             Printable(place.path().join("router.log").display())
         )
     };
     output::print(&format!(
-        "up: {} to {} at {}, back at {}{}\n`cutline router stats` shows its work; `cutline router down{}` undoes everything. {stats}\n",
+        "up: {} to {} at {}, back at {}{}\n`cutline router stats` shows its statistics; `cutline router down{}` undoes everything. {stats}\n",
         setup.lan.join(" and "),
         setup.wan,
         args.rate,

@@ -136,7 +136,7 @@ fn measurement(args: &Args) -> Result<Responsiveness, Failure> {
     let is_repeated = |&i: &usize| args.classes[..i].iter().any(|class| class.dscp == args.classes[i].dscp);
     if let Some(i) = (1..args.classes.len()).find(is_repeated) {
         let name = &args.classes[i].name;
-        return Err(Failure::Usage(format!("--classes: the code point of {name} is there twice")));
+        return Err(Failure::Usage(format!("--classes: the code point of {name} is named twice")));
     }
     let congestion_control = args.congestion_control.clone();
     Ok(Responsiveness {

@@ -30,8 +30,8 @@ use tab::Tab;
 
 /// Show links, queues, QoS sockets and programs of this host, live
 ///
-/// The monitor of the host collects the shown data: `sudo cutline monitor`, or cutlined with a table `[monitor]`. A user sees the own
-/// programs, root sees all (docs/guide/monitor.md). Keys: Tab and 1 to 6 change the table, arrows select a row and other columns, Enter shows
+/// The monitor of the host collects the shown data: `sudo cutline monitor`, or cutlined with a table `[monitor]`. A user sees the programs of
+/// that user, root sees all (docs/guide/monitor.md). Keys: Tab and 1 to 6 change the table, arrows select a row and other columns, Enter shows
 /// the history of a flow, s sorts, / filters, p pauses, q quits.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -1,11 +1,11 @@
 //! ABE-like: green packets get a bounded delay, blue packets the same bandwidth as without green ones.
 //!
-//! Source: P. Hurley, J. Le Boudec, P. Thiran, M. Kara, "ABE: providing a low-delay service within best effort",
-//! IEEE Network, May 2001; P. Hurley, M. Kara, J. Le Boudec, P. Thiran, "A novel scheduler for a low delay service
-//! within best-effort", IWQoS 2001 (duplicate scheduling with deadlines, DSD). **The full texts were not available;
-//! this follows their abstracts, and is called "ABE-like" for that reason.** From them come: two colours chosen by the
-//! application; a virtual queue that gives every packet its deadline on arrival; separate queues for green and blue; the
-//! deadlines of the two heads decide which goes next; green must not harm blue.
+//! Source: P. Hurley, J. Le Boudec, P. Thiran, M. Kara, "ABE: providing a low-delay service within best effort", IEEE
+//! Network, May 2001; P. Hurley, M. Kara, J. Le Boudec, P. Thiran, "A novel scheduler for a low delay service within
+//! best-effort", IWQoS 2001 (duplicate scheduling with deadlines, DSD). **The full texts were not available; this
+//! follows their abstracts, and is called "ABE-like" for that reason.** It takes from them: two colours chosen by the
+//! application; a virtual queue that gives every packet its deadline on arrival; separate queues for green and blue;
+//! the deadlines of the two heads decide which goes next; green must not harm blue.
 //!
 //! ```text
 //! arrival at t of a packet of L bytes; V = when the virtual FIFO of all packets will be empty; C = link rate
@@ -36,7 +36,7 @@
 //! - The promises of the abstracts: `blue_is_served_no_later_than_in_a_fifo`, `green_waits_at_most_its_bound`,
 //!   `green_is_served_first_if_blue_can_wait`, `late_green_packets_are_dropped`.
 //! - The limit counts the virtual queue: `the_duplicate_is_what_the_limit_counts`.
-//! - Not checked: anything against the papers' results. Their full texts were not available, hence "-like".
+//! - Not compared with the papers' results: their full texts were not available, hence "-like".
 
 use crate::pool::{Held, List, Pool};
 use crate::queue_core::QueueCore;

@@ -1,4 +1,4 @@
-//! Adaptive RED: RED that moves `max_p` until the average queue is where it should be.
+//! Adaptive RED: RED that changes `max_p` until the average queue is in its target range.
 //!
 //! Source: S. Floyd, R. Gummadi, S. Shenker, "Adaptive RED: an algorithm for increasing the robustness of RED's
 //! active queue management", August 2001, sections 4 to 6 and figure 1.

@@ -1,4 +1,4 @@
-//! BLUE: drops grow likelier when the queue overflows, and less likely when the link is idle.
+//! BLUE: the drop probability grows when the queue overflows, and falls when the link is idle.
 //!
 //! Source: W. Feng, K. Shin, D. Kandlur, D. Saha, "The BLUE active queue management algorithms", IEEE/ACM
 //! Transactions on Networking, August 2002, section III and figure 4.
@@ -21,7 +21,7 @@
 //!
 //! - Rises, falls and the freeze time by hand: `overflow_raises_and_idleness_lowers`,
 //!   `a_queue_beyond_the_threshold_counts_as_loss`.
-//! - Looking often changes nothing: `looking_often_changes_nothing`.
+//! - Frequent calls change nothing: `looking_often_changes_nothing`.
 //! - Not checked: the text of the paper was not available, so the values of configuration B4 were not compared with its
 //!   table. Debian's ns-2 has no BLUE to compare with.
 

@@ -1,4 +1,4 @@
-//! CoDel, controlled delay: drops at the head of the queue once packets have waited too long for too long.
+//! CoDel, controlled delay: drops at the head of the queue when the wait has exceeded a target for an interval.
 //!
 //! Source: RFC 8289 sections 3 and 5. With the sojourn time of each packet that leaves:
 //!

@@ -1,4 +1,4 @@
-//! Drop-tail: no AQM at all. A packet is dropped when the queue is full, and only then.
+//! Drop-tail: no AQM. A packet is dropped only when the queue is full.
 //!
 //! Source: RFC 7567 section 2.1 ("tail drop"), which also describes its faults: full queues and
 //! lock-out. Every AQM is compared with it. It has no parameters beyond the queue's limit.

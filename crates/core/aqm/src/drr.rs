@@ -1,4 +1,4 @@
-//! DRR, deficit round robin: flows, or hints, in turn, by bytes; the usual stand-in for weighted fair queueing.
+//! DRR, deficit round robin: flows, or hints, are served in turn, by bytes; the usual approximation of weighted fair queueing.
 //!
 //! Source: M. Shreedhar, G. Varghese, "Efficient fair queueing using deficit round robin", SIGCOMM 1995, figure 2;
 //! buffer stealing: section 3.4 there, after P. McKenney, "Stochastic fairness queueing", INFOCOM 1990.

@@ -1,4 +1,4 @@
-//! DualPI2: one queue for scalable traffic, one for classic, coupled so that both get their share.
+//! DualPI2: one queue for scalable and one for classic traffic, coupled so that both get their share.
 //!
 //! Source: RFC 9332 section 2 and appendix A.
 //!
@@ -32,12 +32,13 @@
 //! | `drop-overload`: drops in overload | `true`; `false`: p' is at most 1 / k | `true` (appendix A.2) |
 //! | `classic-share` | 10: 10 % | 16, "its exact value is unimportant" (appendix A.2) |
 //!
-//! Other differences from Linux's `dualpi2`: the limit is that of the queue's description, and refuses newcomers (Linux:
-//! 10000 packets and a limit on memory; the RFC: 250 ms of both); the classic share is kept by the credit of the classic queue
-//! which is reset when one of the queues is empty; `th-len` looks at the backlog when a packet leaves, not when it
-//! comes; packets that arrive with a mark (CE) go where their ECT would; `drop_early` (at arrival), steps in packets, filters and
-//! `split_gso` are not implemented. Linux always marks, here the queue's `ecn` must be on. A queue's delay at an update is
-//! the sojourn time so far of its head, as in Linux. The recorded probability is p_C.
+//! Other differences from Linux's `dualpi2`: the limit is that of the queue's description, and refuses newcomers
+//! (Linux: 10000 packets and a limit on memory; the RFC: 250 ms of both); the classic share is kept by the credit of
+//! the classic queue which is reset when one of the queues is empty; `th-len` looks at the backlog when a packet
+//! leaves, not when it comes; packets that arrive with a mark (CE) go where their ECT would; `drop_early` (at arrival),
+//! steps in packets, filters and `split_gso` are not implemented. Linux always marks; here the queue's `ecn` must be
+//! on. A queue's delay at an update is the sojourn time so far of its head, as in Linux. The recorded probability is
+//! p_C.
 //!
 //! # Validation
 //!

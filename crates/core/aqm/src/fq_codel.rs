@@ -1,4 +1,4 @@
-//! FQ-CoDel: a CoDel queue for every flow, served in turn, flows that are new first.
+//! FQ-CoDel: a CoDel queue for every flow, served in turn; new flows are served first.
 //!
 //! Source: RFC 8290 sections 3 and 4.
 //!
@@ -23,7 +23,7 @@
 //!
 //! With `spare = "qdisc-backlog"` a flow with a single packet in the queue can lose it, if others wait and the flow's
 //! packets have been later than `target` for an `interval`. With many slow flows this is most of the loss. Linux also
-//! keeps the time since when a flow has been late while the flow is empty; so does this choice.
+//! keeps the time since which a flow has been late while the flow is empty, and so does this choice.
 //!
 //! Worked number: 100 flows fall into 1024 buckets so that 1 - (1023 / 1024)^99 = 9.2 % of them share one
 //! (`flows_collide_with_the_expected_frequency`).

@@ -1,4 +1,4 @@
-//! FQ-PIE: a PIE queue for every flow, served in turn, flows that are new first.
+//! FQ-PIE: a PIE queue for every flow, served in turn; new flows are served first.
 //!
 //! Source: Linux's `fq_pie`, after M. Ramakrishnan, G. Cantarella, M. Tahiliani, "FQ-PIE queue discipline in the Linux kernel", IEEE LCN
 //! Symposium 2019; PIE by RFC 8033, the turns by RFC 8290 section 4. Linux's behaviour is the default, as in `pie.rs`.

@@ -17,9 +17,9 @@
 //! Worked numbers: at drop_prob 0.05, a delay of 30 ms that was 20 ms gives p = (0.125 x 0.015 + 1.25 x 0.01) / 2
 //! = 0.0071875 (`a_step_of_the_rfc`).
 //!
-//! With ECN, a packet that can be marked is marked while drop_prob is below `ecn-threshold`, and dropped beyond (section
-//! 5.1). With `derandomize`, the drop_prob of passed packets adds up. While the sum is below 0.85 no packet is dropped;
-//! once it has reached 8.5 the next one is, whatever is drawn (section 5.4).
+//! With ECN, a packet that can be marked is marked while drop_prob is below `ecn-threshold`, and dropped beyond
+//! (section 5.1). With `derandomize`, the drop_prob of passed packets adds up. While the sum is below 0.85 no packet is
+//! dropped; once it has reached 8.5 the next packet is dropped, whatever number is drawn (section 5.4).
 //!
 //! Linux and the RFC differ. The defaults are Linux's, as its `pie` is since version 5.6:
 //!

@@ -36,8 +36,8 @@
 //! - The law by hand: `the_law`.
 //! - The fluid model of Misra et al., integrated beside it, settles within 10 packets of `q-ref` and does not
 //!   oscillate: `the_models_queue_comes_to_rest_at_the_reference`.
-//! - Not checked: anything against the paper by Gao and Hou. Its abstract says that its model of TCP halves the window
-//!   once a round trip and knows delayed acknowledgements, which ours does not. Its gains differ from these.
+//! - Not compared with the paper by Gao and Hou. According to its abstract, its model of TCP halves the window once a
+//!   round trip and includes delayed acknowledgements, which ours does not. Its gains differ from these.
 
 use crate::sample_clock::SampleClock;
 use crate::{Aqm, Arrival, Backlog, DropProbability, Limit, standing};

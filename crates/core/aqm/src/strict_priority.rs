@@ -1,4 +1,4 @@
-//! Strict priority: the smallest hint first, always.
+//! Strict priority: the smallest hint is always served first.
 //!
 //! Source: RFC 7567 section 2.2.2 and RFC 2474 section 4.2.2.2, as class selectors are commonly served. Without a charge, hints
 //! would be served like this: hint 1 is ahead of all others, and hint 16 may starve.

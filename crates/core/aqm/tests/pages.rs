@@ -189,9 +189,9 @@ fn index(all: &[About]) -> String {
     page
 }
 
-const INTRODUCTION: &str = "Every queue that a scenario may name, with its parameters, its formulas, what departs from its source, and how it was
-checked. `cutline aqm list` and `cutline aqm show NAME` print the same from the command line. To add one, follow
-[the recipe](../internals/recipes/aqm.md).
+const INTRODUCTION: &str = "This folder has a page for every queue that a scenario may name: its parameters, its formulas, its departures from its
+source, and its checks. `cutline aqm list` and `cutline aqm show NAME` print the same on the command line.
+[A recipe](../internals/recipes/aqm.md) describes the addition of an AQM.
 ";
 
 /// Every page by its path.

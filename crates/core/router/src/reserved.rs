@@ -243,7 +243,7 @@ impl ReservedClass {
             if !self.table.add(filter, place) {
                 filters[..number].iter().for_each(|filter| self.table.remove(filter));
                 self.free.push(place);
-                return Err(value("filters", filter, "what there is memory for"));
+                return Err(value("filters", filter, "one for which there is memory"));
             }
         }
         self.numbers.insert(id, place);
@@ -336,7 +336,7 @@ impl ReservedClass {
         let place = self.find(id)?;
         self.check_filter(&filter, 0)?;
         if !self.table.add(&filter, place as u32) {
-            return Err(value("filter", filter, "what there is memory for"));
+            return Err(value("filter", filter, "one for which there is memory"));
         }
         self.entries[place].filters.push(filter);
         Ok(())

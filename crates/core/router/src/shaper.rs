@@ -153,7 +153,7 @@ impl Shaper {
     /// When the queue cannot be built, or a parameter is out of range; when there is no room for the frames.
     pub fn new(params: ShaperParams, random: RandomStream) -> Result<Self, ParameterError> {
         params.check()?;
-        let no_room = || ParameterError::new("memory", params.memory, "what the system has left");
+        let no_room = || ParameterError::new("memory", params.memory, "the memory that the system has left");
         let frames = Frames::new(params.largest_frame as usize, params.memory).ok_or_else(no_room)?;
         Ok(Self {
             queue: build(&params.queue)?,

@@ -312,7 +312,7 @@ fn state_is_limited() {
     let flowspec = Flowspec::ControlledLoad(tspec(1.0));
     let wanted = Reservation { style: Style::FixedFilter, senders, flowspec, confirm: false };
     let error = world.engine(1).reserve(now, session(destination, 1), wanted).unwrap_err();
-    assert_eq!(error.to_string(), "the senders are 3 already: allowed is at most that");
+    assert_eq!(error.to_string(), "there are 3 senders already: allowed are at most 3");
     let engine = &world.nodes[1].engine;
     let sizes = engine.sizes();
     assert_eq!(sizes.sessions, 10);

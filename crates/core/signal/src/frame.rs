@@ -243,7 +243,7 @@ pub struct End {
 
 /// A stream with a frame that this version would not write. Later bytes cannot be understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the peer has sent something that is no message of this protocol")]
+#[error("the peer has sent bytes that are no message of this protocol")]
 pub struct Broken;
 
 /// Finds the messages in a stream. It keeps no bytes.

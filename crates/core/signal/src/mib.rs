@@ -150,7 +150,7 @@ pub struct LocalFeedback {
     pub no_buffers: u64,
     /// Number of ICMP messages about datagrams that did not reach the peer for the time being.
     pub unreachable: u64,
-    /// Number of times that the connection was made again. The numbers of messages are of the one that holds.
+    /// Number of reconnections. The numbers of messages are of the one that holds.
     pub reconnections: u64,
     /// Time of the last reconnection; `None` if there was none.
     pub reconnected: Option<Instant>,

@@ -33,11 +33,12 @@ impl DelayBudget {
     /// Returns the amount of data that may wait in the sender at this rate, B, and the reason.
     pub(crate) fn in_the_sender(&self, rate: Rate, path: &Path) -> (u64, String) {
         if self.share < WAKE_UP {
-            let why =
-                format!("what leaves at {rate} within {WAKE_UP}, which a host may take to wake a sender");
+            let why = format!(
+                "the data that leaves at {rate} within {WAKE_UP}, which a host may take to wake a sender"
+            );
             return (rate.bytes_in(WAKE_UP).get(), why);
         }
-        let why = format!("what leaves at {rate} within {}, {}", self.share, self.because(path));
+        let why = format!("the data that leaves at {rate} within {}, {}", self.share, self.because(path));
         (rate.bytes_in(self.share).get(), why)
     }
 

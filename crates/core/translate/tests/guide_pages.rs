@@ -16,8 +16,9 @@ use std::fmt::Write as _;
 const HEAD: &str = "<!-- Written by crates/core/translate/tests/guide_pages.rs from the code. -->
 # Translation
 
-An application states its needs in its own words: a codec, frames per second, a file by noon. A host has sockets with buffers and
-options, and a network has code points and reservations. Translation gets from one to the other in two steps (QUANTA section 3):
+An application states its needs in its own words: a codec, frames per second, a file by noon. A host
+has sockets with buffers and options, and a network has code points and reservations. Translation
+derives settings from needs in two steps (QUANTA section 3):
 
 1. the words of a class of applications become a generic [specification](specification.md): rates, delays, losses;
 2. the specification becomes settings of the host for one protocol, and marks or requests for one service of the network.
@@ -81,11 +82,11 @@ buffer and the receiving host.
 
 | setting | TCP | UDP and frames |
 | --- | --- | --- |
-| `send-buffer` (`SO_SNDBUF`) | what leaves in a round trip and `max-delay`, if both and the rate are known and a host allows it (212,992 B); else the kernel's tuning | what leaves in a share, at least two messages; without `max-delay` the default |
-| `receive-buffer` (`SO_RCVBUF`) | the kernel's tuning | what comes in 100 ms, if that is more than the default |
+| `send-buffer` (`SO_SNDBUF`) | the data of a round trip and `max-delay`, if both and the rate are known and a host allows it (212,992 B); else the kernel's tuning | the data of a share, at least two messages; without `max-delay` the default |
+| `receive-buffer` (`SO_RCVBUF`) | the kernel's tuning | the data of 100 ms, if that is more than the default |
 | `block`: one write | a message, up to 64 KiB; 8 KiB if its size is open; 64 KiB without `max-delay` | a message that fits a packet, or several datagrams that leave together |
 | `no-delay` (`TCP_NODELAY`) | on if delay, gap or jitter are bounded | |
-| `not-sent-lowat` (`TCP_NOTSENT_LOWAT`) | what leaves in a share, at least a segment; ten segments if the rate is open | |
+| `not-sent-lowat` (`TCP_NOTSENT_LOWAT`) | the data of a share, at least a segment; ten segments if the rate is open | |
 | `mss` (`TCP_MAXSEG`) | the path's, if its MTU is known to be below 1500 B; less if a packet takes longer than a share on the path, at least 536 B (1220 B with IPv6) | |
 | `congestion-control` | `bbr` if the path's known loss would keep others below `min-rate`; never with a reservation | |
 | `pacing` | the peak and a tenth, by the kernel (`SO_MAX_PACING_RATE`) | the peak, by the sender: the kernel ignores the option of UDP sockets |
@@ -108,7 +109,7 @@ const HINT: &str = "
 
 A level stands for 5 ms in a queue. The level is the largest whose delay is within one share, within `jitter`, and within what
 `max-gap` leaves between two messages; at least 1, at most 16. Routers with TSQ charge cutting in line with drops: level 1 up to 7.1
-times those of level 16, level 6 up to 2.9 times. So the level does not go so low that more is lost than the specification accepts
+times those of level 16, level 6 up to 2.9 times. The level is therefore not so low that more is lost than the specification accepts
 (1 % of the packets where nothing may be lost, since TCP repeats them). If both contradict each other, loss decides. Level 16 is
 that of unmarked packets, so they stay unmarked. The code point of the other levels is `(level - 1) * 4 + 3`.
 
@@ -137,7 +138,7 @@ from the IP header on.
 | | | |
 | --- | --- | --- |
 | `bandwidth` | r | the useful rate (`max-rate`, else `min-rate`) with headers, and a tenth more: QUANTA table 2 shows losses and a round trip of a second where exactly the load was reserved |
-| `bucket` | b | the longest message, and what a second at `peak-rate` has above the useful rate; at least a packet |
+| `bucket` | b | the longest message, and the excess of a second at `peak-rate` over the useful rate; at least a packet |
 | `peak` | p | the peak with headers, or the pace if that is faster |
 | `min-policed` | m | the last packet of the longest message; with TCP a header, for acknowledgements |
 | `max-packet` | M | the longest packet |

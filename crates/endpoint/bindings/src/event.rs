@@ -211,7 +211,7 @@ impl From<&socket::SessionEvent> for SessionEvent {
                 Self { sent, reported, ..Self::new(EventKind::Lost, &text) }
             }
             E::Recovered { after, is_new } => {
-                let how = if *is_new { "the connection was made again" } else { "the peer sends again" };
+                let how = if *is_new { "there is a new connection" } else { "the peer sends again" };
                 Self {
                     after_ns: nanos(*after),
                     is_new: i64::from(*is_new),
@@ -219,7 +219,7 @@ impl From<&socket::SessionEvent> for SessionEvent {
                 }
             }
             E::GaveUp { after, cause } => {
-                let text = format!("the connection could not be made again in {after}: {cause}");
+                let text = format!("the connection could not be replaced within {after}: {cause}");
                 Self { after_ns: nanos(*after), ..Self::new(EventKind::GaveUp, &text) }
             }
             E::Allocated { before, rate } => {
@@ -284,7 +284,7 @@ mod tests {
         assert_eq!((lost.kind, lost.sent, lost.reported), (9, 9, 7));
         let silence = format!("the peer has been silent for {}", Duration::from_secs(3));
         assert_eq!(lost.words(), format!("lost: {silence}; of 9 messages sent 7 are reported"));
-        for (is_new, words) in [(true, "the connection was made again"), (false, "the peer sends again")] {
+        for (is_new, words) in [(true, "there is a new connection"), (false, "the peer sends again")] {
             let back = of(&socket::SessionEvent::Recovered { after, is_new });
             assert_eq!((back.kind, back.after_ns, back.is_new), (10, 9, i64::from(is_new)));
             assert_eq!(back.words(), format!("{words} after {after}"));

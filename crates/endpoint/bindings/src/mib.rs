@@ -347,7 +347,7 @@ pub struct Mib {
     pub clock_steps: i64,
     /// TFRC's state of the direction in which this end sends.
     pub tfrc: Tfrc,
-    /// Number of times that the connection was made again. The numbers of messages are of the one that holds.
+    /// Number of reconnections. The numbers of messages are of the one that holds.
     pub reconnections: i64,
     /// Time of the last reconnection, by the monotonic clock, ns; -1 if there was none.
     pub reconnected_ns: i64,

@@ -286,12 +286,12 @@ fn service() -> ValueKind<String> {
 
 fn ack_path() -> ValueKind<AckPath> {
     let words = [("reserved", AckPath::Reserved), ("best-effort", AckPath::BestEffort)];
-    kind::one_of("what becomes of a direction that has acknowledgements alone", &words)
+    kind::one_of("the reservation of a direction with acknowledgements alone", &words)
 }
 
 fn if_refused() -> ValueKind<IfRefused> {
     let words = [("best-effort", IfRefused::BestEffort), ("fail", IfRefused::Fail)];
-    kind::one_of("what becomes of a connection whose reservation is refused", &words)
+    kind::one_of("the effect of a refused reservation", &words)
 }
 
 /// The parameters that a table sets; `None` if there is no such table, or something in it is wrong, which is reported.
@@ -316,12 +316,12 @@ fn peer() -> ValueKind<Peer> {
 
 fn pacing() -> ValueKind<Pacing> {
     let words = [("block", Pacing::Block), ("refuse", Pacing::Refuse), ("count", Pacing::Count)];
-    kind::one_of("what sending too fast does", &words)
+    kind::one_of("the effect of sending too fast", &words)
 }
 
 fn rate_control(tfrc: TfrcParams) -> ValueKind<RateControl> {
     let words = [("agreed", RateControl::Agreed), ("tfrc", RateControl::Tfrc(tfrc))];
-    kind::one_of("what limits the rate of datagrams", &words)
+    kind::one_of("the limit of the rate of datagrams", &words)
 }
 
 fn marking() -> ValueKind<Marking> {
@@ -332,7 +332,7 @@ fn marking() -> ValueKind<Marking> {
     let fixed = fixed.map(|(word, marking)| (word.to_owned(), marking));
     let words = fixed.into_iter().chain(Class::ALL.map(adaptive)).collect();
     let level = kind::integer(1, 16).map(|level| Marking::Fixed(Hint::from_level(level as u16)));
-    kind::choice("how packets are marked", words).or(level)
+    kind::choice("the mark of packets", words).or(level)
 }
 
 /// The marks of packets: those of `dscp`, or of `marking`.
@@ -365,7 +365,7 @@ fn with_goal(marking: Marking, goal: HintGoal) -> Marking {
 
 fn hint_goal() -> ValueKind<HintGoal> {
     let words = [HintGoal::WithinLimit, HintGoal::Quality].map(|goal| (goal.name(), goal));
-    kind::one_of("what an adaptive marking looks for", &words)
+    kind::one_of("the goal of an adaptive marking", &words)
 }
 
 #[cfg(test)]

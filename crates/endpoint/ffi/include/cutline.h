@@ -514,7 +514,7 @@ typedef struct cutline_mib {
     int64_t clock_steps;
     /* TFRC's state of the direction in which this end sends. */
     cutline_tfrc tfrc;
-    /* Number of times that the connection was made again. The numbers of messages are of the one that holds. */
+    /* Number of reconnections. The numbers of messages are of the one that holds. */
     int64_t reconnections;
     /* Time of the last reconnection, by the monotonic clock, ns; -1 if there was none. */
     int64_t reconnected_ns;

@@ -36,7 +36,7 @@ record! {
     pub struct RouteDocument {
         transport: String, label, "Protocol of the programs: `tcp` or `udp`.";
         listen: String, label, "Address at which the gateway listens.", shown("listens at");
-        to: String, label, "Address to which it connects.", shown("connects to");
+        to: String, label, "Address to which the gateway connects.", shown("connects to");
         totals: ConnectionTotals, part, "All connections.";
     }
 
@@ -59,12 +59,12 @@ record! {
         transport: String, label, "Protocol of the programs: `tcp` or `udp`.";
         listen: String, label, "Address at which the gateway has accepted it.";
         peer: String, label, "Address of the program or of the near gateway that has connected.";
-        opened_s: f64, gauge("s"), "Time at which it was accepted, by the host's monotonic clock.";
-        elapsed_s: f64, gauge("s"), "Its duration.";
-        ending: String, part, "Reason of its end.";
-        failed: bool, part, "True if it was not made, or broke.";
-        sent: DeliveredDocument, part, "Data sent to the other one.";
-        received: DeliveredDocument, part, "Data received from the other one.";
+        opened_s: f64, gauge("s"), "Time of its acceptance, by the host's monotonic clock.";
+        elapsed_s: f64, gauge("s"), "Duration of the connection.";
+        ending: String, part, "Reason of the connection's end.";
+        failed: bool, part, "True if the connection was not made, or broke.";
+        sent: DeliveredDocument, part, "Data sent to the other gateway.";
+        received: DeliveredDocument, part, "Data received from the other gateway.";
         clock_error_ms: Option<f64>, gauge("ms"), "The largest error of the offset between the two hosts' clocks, and so of each delay; null if the offset is not known.";
         round_trip_ms: Option<f64>, gauge("ms"), "The latest round-trip time; null if it is not known.";
         retransmissions: Option<u64>, counter("packets"), "Segments that TCP sent again; null for datagrams.";

@@ -265,7 +265,7 @@ impl<'s> Exchanges<'s> {
             self.no_place_until = now.saturating_add(NO_PLACE_FOR);
             return false;
         };
-        self.end(number, "it has made place for another one".to_owned(), false);
+        self.end(number, "another exchange has taken its place".to_owned(), false);
         true
     }
 
@@ -333,7 +333,7 @@ impl<'s> Exchanges<'s> {
             let silent = self.all.iter_mut().filter(has_turn);
             let silent = silent.filter_map(|(number, exchange)| Some((*number, exchange.silence(at)?)));
             for (number, silence) in silent.collect::<Vec<_>>() {
-                let why = format!("the other gateway has said nothing for {:.1} s", silence.as_secs_f64());
+                let why = format!("the other gateway has been silent for {:.1} s", silence.as_secs_f64());
                 self.end(number, why, self.shared.side == GatewaySide::Near);
             }
         }

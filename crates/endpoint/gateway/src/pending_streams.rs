@@ -55,7 +55,7 @@ impl PendingStreams {
                     if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
                 // Without a free descriptor the connection stays ready, so the oldest stream gives up its own.
                 Err(error) if lacks_room(&error) && !self.0.is_empty() => {
-                    self.leave(shared, route, 0, "it has made place for another one");
+                    self.leave(shared, route, 0, "another connection has taken its place");
                     return None;
                 }
                 Err(error) => return Some(error),
@@ -102,7 +102,7 @@ impl PendingStreams {
                     proven.push((guest.stream, guest.peer));
                     continue;
                 }
-                Ok(false) => "the peer is no near gateway: it speaks something else".to_owned(),
+                Ok(false) => "the peer is no near gateway: it speaks another protocol".to_owned(),
                 Err(QosError::System { source, .. })
                     if source.kind() == ErrorKind::WouldBlock
                         && at.saturating_since(guest.since) < NEGOTIATION =>

@@ -45,8 +45,8 @@ record! {
     /// The beginning of a recording.
     pub struct RecordingStarted {
         kind: &'static str, label, "`start`.";
-        side: String, label, "The recording gateway: `near` or `far`.";
-        at_s: f64, gauge("s"), "Time of its beginning.";
+        side: String, label, "Side of the recording gateway: `near` or `far`.";
+        at_s: f64, gauge("s"), "Time of the beginning.";
         unix_s: f64, gauge("s"), "The same time by the system's clock, since 1970.";
     }
 
@@ -57,7 +57,7 @@ record! {
         transport: String, label, "Protocol of the programs: `tcp` or `udp`.";
         listen: String, label, "Address at which the gateway has accepted it.";
         peer: String, label, "Address of the program or of the near gateway that has connected.";
-        at_s: f64, gauge("s"), "Time at which it was accepted.";
+        at_s: f64, gauge("s"), "Time of the acceptance.";
     }
 
     /// Traffic that a connection sent in an interval.
@@ -69,7 +69,7 @@ record! {
         messages: u64, gauge("messages"), "Messages sent in it.";
         bytes: u64, gauge("B"), "Their bytes.";
         throughput_bps: u64, gauge("bit/s"), "The throughput.";
-        held_ms: f64, gauge("ms"), "Time of it in which sending was held back.";
+        held_ms: f64, gauge("ms"), "Time in the interval for which sending was held back.";
     }
 
     /// Traffic that a connection received in an interval.
@@ -98,7 +98,7 @@ record! {
         kind: &'static str, label, "`message`.";
         connection: u64, label, "The connection.";
         number: u64, label, "The number that the other gateway gave it, from 0.";
-        at_s: f64, gauge("s"), "Time of its arrival.";
+        at_s: f64, gauge("s"), "Time of the arrival.";
         bytes: u64, gauge("B"), "Its length.";
         delay_ms: Option<f64>, gauge("ms"), "Its one-way delay; null while the offset between the clocks is not known.";
         jitter_ms: Option<f64>, gauge("ms"), "The change of delay since the message before it; null of the first one.";
@@ -108,7 +108,7 @@ record! {
     pub struct SamplesForgotten {
         kind: &'static str, label, "`forgotten`.";
         connection: u64, label, "The connection.";
-        messages: u64, gauge("messages"), "Number of such messages.";
+        messages: u64, gauge("messages"), "Number of messages.";
     }
 }
 

@@ -97,12 +97,12 @@ impl Shared {
         let why = match full {
             Full::All => {
                 format!(
-                    "there are {} connections: others are turned away (--max-connections)",
+                    "there are {} connections: further ones are refused (--max-connections)",
                     self.limits.connections
                 )
             }
             Full::OfAddress => format!(
-                "{} has {} connections: others of it are turned away (--max-per-address)",
+                "{} has {} connections: further ones from it are refused (--max-per-address)",
                 peer.ip(),
                 self.limits.of_one_address
             ),

@@ -111,7 +111,7 @@ fn one_address_does_not_get_all_connections_unless_it_has_proved_a_key() {
         wait_until("all have come", || totals().accepted + totals().turned_away == 5);
         assert_eq!(totals().accepted, expected);
         if key.is_none() {
-            far.told.wait_for(&format!("{own} has 3 connections: others of it are turned away"));
+            far.told.wait_for(&format!("{own} has 3 connections: further ones from it are refused"));
             // A place that is given back is another one's.
             drop(streams);
             wait_until("they have ended", || {
@@ -155,7 +155,7 @@ fn forged_datagrams_have_no_threads_and_keep_no_program_out() {
     let document = near.stop();
     let of_known: Vec<_> = document.connections.iter().filter(|it| it.peer == port.to_string()).collect();
     assert_eq!(of_known.len(), 1, "{of_known:?}");
-    assert!(document.connections.iter().any(|it| it.ending == "it has made place for another one"));
+    assert!(document.connections.iter().any(|it| it.ending == "another exchange has taken its place"));
     drop(far);
 }
 

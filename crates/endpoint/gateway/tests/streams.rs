@@ -313,7 +313,7 @@ fn more_connections_than_allowed_are_turned_away() {
     let totals = totals();
     assert_eq!((totals.accepted, totals.turned_away), (2, 1));
     assert_eq!(near.told.text().lines().count(), 1);
-    near.told.wait_for("there are 2 connections: others are turned away (--max-connections)");
+    near.told.wait_for("there are 2 connections: further ones are refused (--max-connections)");
 }
 
 #[test]

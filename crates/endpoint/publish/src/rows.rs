@@ -49,7 +49,7 @@ record! {
         clock_error_ms: Option<f64>, gauge("ms"), "The largest error of the delays because of the two clocks; null if it is not known.";
         #[serde(skip_serializing_if = "Option::is_none")]
         retransmissions: Option<u64>, counter("packets"), "Segments that TCP has sent again; null for datagrams.";
-        reconnections: u64, counter("reconnections"), "Number of times that the connection was made again.";
+        reconnections: u64, counter("reconnections"), "Number of reconnections.";
         #[serde(skip_serializing_if = "Option::is_none")]
         target_rate: Option<f64>, gauge("messages/s"), "Rate at which the application should send; null if no limit is in effect.";
         send_queue_bytes: u64, gauge("B"), "Data in the socket's send queue.";
@@ -152,7 +152,7 @@ record! {
     pub struct ProgramRow {
         process: u64, label, "Number of the process.";
         program: String, label, "The command.", shown("program");
-        method: String, label, "Way to its sockets: `preload` or `cgroup`.", shown("method");
+        method: String, label, "Method by which its sockets are reached: `preload` or `cgroup`.", shown("method");
         hint: Option<u16>, gauge("level"), "Delay hint of its packets; null if they have none.", shown("hint");
         is_counted: bool, label, "True if messages are counted: with `preload`, not with `cgroup`.";
         rate_bps: Option<u64>, gauge("bit/s"), "Rate at which its datagrams are paced; null without pacing.";

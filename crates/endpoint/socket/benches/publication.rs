@@ -82,9 +82,8 @@ const PUBLISHER: &str = "cutline-publish";
 /// Returns how long the thread that publishes has run, ns, and how often it was switched to; zeros without one, and on a kernel that does
 /// not count them.
 fn publisher_thread() -> [u64; 2] {
-    let is_it = |task: &Path| {
-        fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim_end() == PUBLISHER)
-    };
+    let is_it =
+        |task: &Path| fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim_end() == PUBLISHER);
     let tasks = fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path());
     let numbers = tasks.filter(|task| is_it(task)).find_map(|task| {
         let text = fs::read_to_string(task.join("schedstat")).ok()?;

@@ -26,10 +26,12 @@ pub enum QosError {
     NoPeer(OneSidedReason),
     /// The connection was lost, and is being made again or was made again. A call fails so once in each direction after each loss: it was not
     /// carried out, and a message that was under way is not whole.
-    #[error("the connection was lost with data under way; it is made again, and the next call uses it: {0}")]
+    #[error(
+        "the connection was lost with data in transit; a new connection is made, and the next call uses it: {0}"
+    )]
     Lost(Cause),
     /// The connection was lost, and was not made again within the time that the specification gives for it.
-    #[error("the connection was lost and could not be made again in {after}: {cause}")]
+    #[error("the connection was lost and could not be replaced within {after}: {cause}")]
     NotRecovered {
         /// Duration of the attempts.
         after: Duration,
@@ -46,7 +48,7 @@ pub enum QosError {
     /// This process is a copy by fork(2) of the one that has made the socket, whose threads serve it. A child makes its own connections, and
     /// listens itself for datagrams.
     #[error(
-        "the socket is of the process that has made it, not of its child by fork: let the child connect or listen by itself"
+        "the socket belongs to the process that made it, not to a child by fork: let the child connect or listen by itself"
     )]
     Inherited,
     /// The network has refused a reservation, which the options make an error.
@@ -76,7 +78,7 @@ fn because(reason: OneSidedReason) -> String {
     match reason {
         OneSidedReason::NoAnswer => "it has not answered in time".to_owned(),
         OneSidedReason::OtherVersion(version) => format!("it speaks version {version} of the protocol"),
-        OneSidedReason::Foreign => "it speaks something else".to_owned(),
+        OneSidedReason::Foreign => "it speaks another protocol".to_owned(),
         OneSidedReason::Contradiction => "its answer contradicts its own specification".to_owned(),
     }
 }

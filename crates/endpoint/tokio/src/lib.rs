@@ -93,8 +93,8 @@ pub use cutline_socket::{
     Access, AckPath, AddressTextError, AllocationOptions, AllocationState, Alternatives, Attempt, Bytes,
     Cause, Class, ConnectionReservation, ConnectionSpecification, Delivery, DirectAddress, Direction, Dscp,
     Duration, Hint, HintBits, HintGoal, HintParams, IfRefused, IpVersion, Marking, Measure, Mib,
-    MonitorParams, NegotiationParams, OperationParams, Pacing, Path, Peer, Preset, ProtectedThread,
-    QosError, QosOptions, RaisedPriority, Rate, RateControl, RenegotiationParams, ReservationEvent, Sample,
+    MonitorParams, NegotiationParams, OperationParams, Pacing, Path, Peer, Preset, ProtectedThread, QosError,
+    QosOptions, RaisedPriority, Rate, RateControl, RenegotiationParams, ReservationEvent, Sample,
     SchedulingClass, SchedulingStats, SentInterval, SessionEvent, SessionTrace, Specification, TfrcParams,
     UnknownService, Violation, ViolationOrigin,
 };

@@ -92,7 +92,7 @@ record! {
         duration_ms: u64, label("ms"), "Least duration of a measurement.";
         least_blocks: u32, label("blocks"), "Least number of blocks of a measurement with a fixed load: it lasts longer if the duration has fewer.";
         max_rate_bps: u64, label("bit/s"), "The largest load.";
-        unlimited_udp: bool, label, "Whether UDP is measured without rate control: as fast as the socket takes it.";
+        unlimited_udp: bool, label, "True if UDP is measured without rate control: as fast as the socket takes it.";
         default_buffer: u64, label("B"), "Receive buffer of UDP as by default (`SO_RCVBUF` before the kernel doubles it).";
         large_buffer: u64, label("B"), "The larger buffers (`SO_RCVBUF` and `SO_SNDBUF` before the kernel doubles them).";
         shaper_queue: u64, label("B"), "Payload that may wait for the requested bandwidth; at least two blocks.";

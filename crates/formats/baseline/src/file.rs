@@ -28,7 +28,7 @@ pub enum FileError {
         source: io::Error,
     },
     /// The file is not a table of baselines, or is damaged.
-    #[error("{}: it is no table of cutline baseline, or it is damaged: {}", Printable(.path.display()), Printable(.why))]
+    #[error("{}: this is no table of cutline baseline, or it is damaged: {}", Printable(.path.display()), Printable(.why))]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -49,7 +49,7 @@ pub enum FileError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TableError {
     /// The text is not a table of baselines, or is damaged.
-    #[error("it is no table of cutline baseline, or it is damaged: {}", Printable(.0))]
+    #[error("this is no table of cutline baseline, or it is damaged: {}", Printable(.0))]
     Damaged(String),
     /// The text has a format of another version.
     #[error("it has format {0}, and this program reads format {FORMAT}: measure again")]

@@ -26,7 +26,7 @@ pub enum Invalid {
         days: u64,
     },
     /// Its measurements are not complete.
-    #[error("its measurements are not complete: the same command continues them")]
+    #[error("its measurements are not complete: run the same command again to continue")]
     Incomplete,
 }
 

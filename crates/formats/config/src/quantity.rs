@@ -3,7 +3,7 @@
 //! A quantity is a decimal number and a unit, with or without a space between them. The arithmetic is in
 //! integers, so `"0.1 s"` is 100,000,000 ns exactly; a number that is finer than the smallest unit (1 ns,
 //! 1 bit/s, 1 B) is refused instead of rounded. Decimal prefixes are powers of 1000 (`KB`, `MB`), binary ones
-//! of 1024 (`KiB`, `MiB`). `MB/s` is refused because half of its writers mean bits.
+//! of 1024 (`KiB`, `MiB`). `MB/s` is refused because it often means bits.
 //!
 //! Numbers with an exponent and numbers without a unit are not quantities.
 
@@ -28,7 +28,8 @@ pub struct Dimension {
     refused: &'static [(&'static str, &'static str)],
 }
 
-const BYTES_OR_BITS: &str = "half of its writers mean bits: write Mbit/s (and 8 times the number for bytes)";
+const BYTES_OR_BITS: &str =
+    "it is ambiguous, because it often means bits: write Mbit/s (and 8 times the number for bytes)";
 
 /// Bits per second.
 pub const RATE: Dimension = Dimension {

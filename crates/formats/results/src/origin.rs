@@ -48,7 +48,7 @@ impl Summary {
             (self.schema == other.schema, "the version of the tables"),
             (self.version == other.version, "the version of Cutline"),
             (self.seeds == other.seeds, "the seeds"),
-            (settings(self) == settings(other), "what is set"),
+            (settings(self) == settings(other), "the settings"),
             (self.scenario == other.scenario, "the text of the scenario"),
         ];
         facts.into_iter().filter(|(same, _)| !same).map(|(_, what)| what).collect()

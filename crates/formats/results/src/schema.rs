@@ -34,10 +34,10 @@ with any number of threads.
 `summary.json` contains the text of the scenario, the overrides of the command line, the version, the seeds, the points with
 their settings, the runs that finished, the runs that failed with their errors, the machine, and the times of start and end.
 
-## What delays contain
+## Delays of flows and queues
 
-`queuing_*` of a flow is the time that its packets waited anywhere on their path, also at the access links before and behind the
-bottleneck, which matters when many packets leave a host at once. The wait at one queue alone is in `queues.parquet`: `delay_*` of the row
+`queuing_*` of a flow is the time that its packets waited on their whole path. It includes the access
+links before and behind the bottleneck, which matter when many packets leave a host at once. The wait at one queue alone is in `queues.parquet`: `delay_*` of the row
 with that link, such as `r1->r2`, over all packets of all flows. `one_way_*` contains queuing, transmission and propagation.
 
 Percentiles of a flow are those of its own packets as long as its scenario keeps a distribution for each flow
@@ -68,13 +68,13 @@ before the first run.
 ## Damage
 
 `summary.json` has the SHA-256 digest of every table (`files`) and its own digest (`digest`). If a file has changed since it was
-stored, `cutline compare`, `report` and `reproduce` fail with an error that names the file. What to do:
+stored, `cutline compare`, `report` and `reproduce` fail with an error that names the file. `--resume` of the command that stored the file repairs this:
 
-| damaged | what `--resume` of the command that stored it does |
+| damaged | effect of `--resume` |
 | --- | --- |
-| a file in `runs/RUN/`, whose digests are in `digests.json` beside it | it makes that run again |
-| a table, or it is missing | it makes all runs again that have no folder in `runs`; measurements of the laboratory are measured again |
-| `summary.json`, and `origin` in it is intact | it writes it again |
+| a file in `runs/RUN/`, whose digests are in `digests.json` beside it | the run is made again |
+| a table, or it is missing | all runs that have no folder in `runs` are made again; measurements of the laboratory are measured again |
+| `summary.json`, and `origin` in it is intact | the summary is written again |
 | `summary.json`, and it cannot be read, or `origin` in it differs from the requested one | nothing; `--force` replaces everything |
 
 A file without a digest counts as damaged.

@@ -174,10 +174,8 @@ fn read(reader: &TableReader<'_>) -> Option<QueueConfig> {
         _ => (None, None),
     };
     if let Some(aqm) = aqm.as_ref().filter(|aqm| tsq.is_some() && !aqm.takes_tsq()) {
-        let why = format!(
-            "TSQ rides on an AQM that decides by a probability, and {} is a queue of its own",
-            aqm.name()
-        );
+        let why =
+            format!("TSQ needs an AQM that decides by a probability, and {} is a complete queue", aqm.name());
         reader.refuse("tsq", &why);
     }
     finish(reader, own, &aqms);

@@ -40,7 +40,7 @@ pub enum Error {
     },
     /// The interface has a shaper of Cutline's, of another process or of one that has ended.
     #[error(
-        "interface `{interface}` has a shaper of Cutline's already: stop the process that owns it, or sweep"
+        "interface `{interface}` has a shaper of Cutline's already: stop the process that owns it, or remove its leftovers (`sweep`)"
     )]
     Installed {
         /// The interface.

@@ -51,7 +51,7 @@ pub enum PortError {
     },
     /// The interface carries longer frames than the port can receive.
     #[error(
-        "interface `{name}` has an MTU of {mtu} B; AF_XDP takes at most {most} B: lower it, or use a packet socket"
+        "interface `{name}` has an MTU of {mtu} B; AF_XDP allows at most {most} B: lower it, or use a packet socket"
     )]
     MtuTooLarge {
         /// The interface's name.
@@ -63,7 +63,7 @@ pub enum PortError {
     },
     /// The interface takes VLAN tags out of frames.
     #[error(
-        "interface `{name}` takes VLAN tags out of frames, and AF_XDP does not get them: `ethtool -K {name} rxvlan off`, \
+        "interface `{name}` removes VLAN tags from frames, and AF_XDP does not get them: use `ethtool -K {name} rxvlan off`, \
          or --fix-offloads"
     )]
     VlanTagsRemoved {

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 pub enum QdiscError {
     /// The kernel accepts no queueing disciplines in eBPF.
     #[error(
-        "TSQ and Sieve cannot be queueing disciplines here: {0}; `cutline router up` has the same queues outside of the kernel \
+        "TSQ and Sieve cannot be queueing disciplines on this machine: {0}; `cutline router up` has the same queues outside of the kernel \
          (docs/guide/router.md)"
     )]
     NotSupported(#[from] NoQueueingDisciplines),
@@ -24,7 +24,7 @@ pub enum QdiscError {
     },
     /// The object file of a queue is not installed.
     #[error(
-        "{name} is missing: it is in the package and is built by `make bpf`; it is looked for in {}, or in the folder of {variable}",
+        "{name} is missing: the package has it, and `make bpf` builds it; cutline looks for it in {}, or in the folder of {variable}",
         Printable(places)
     )]
     NoObject {
@@ -108,7 +108,7 @@ pub enum QdiscError {
         slots: u32,
     },
     /// The kernel's program has refused a configuration that was in range here.
-    #[error("the kernel's program refused the change, which is not in use: is {kind} of another version?")]
+    #[error("the kernel's program refused the change, which has no effect: {kind} may be of another version")]
     Refused {
         /// Name of the queue in the kernel.
         kind: &'static str,

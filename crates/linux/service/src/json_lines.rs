@@ -41,23 +41,23 @@ pub struct JsonLineError {
 
 #[derive(Debug, thiserror::Error)]
 enum Problem {
-    #[error("it does not run: {0}")]
+    #[error("the service does not run: {0}")]
     Absent(&'static str),
-    #[error("this user may not connect: the owner and the group of the socket may")]
+    #[error("this user may not connect: only the owner and the group of the socket may")]
     Forbidden,
     #[error(transparent)]
     Io(#[from] io::Error),
-    #[error("it has closed the connection")]
+    #[error("the service has closed the connection")]
     Closed,
-    #[error("it has not answered in time")]
+    #[error("the service has not answered in time")]
     Late,
-    #[error("it has answered something else")]
+    #[error("the service has sent an answer of another kind")]
     Unexpected,
-    #[error("it says: {}", Printable(.0))]
+    #[error("the service refused the request: {}", Printable(.0))]
     Refused(String),
-    #[error("its line cannot be read: {0}")]
+    #[error("the answer cannot be read: {0}")]
     Line(#[from] serde_json::Error),
-    #[error("its line is longer than {} B", .0.longest)]
+    #[error("the answer is longer than {} B", .0.longest)]
     TooLong(LineTooLong),
 }
 
@@ -191,12 +191,12 @@ mod tests {
 
     #[test]
     fn errors_name_service_socket_and_reason() {
-        assert_eq!(error_after(b""), "a service at /s: it has closed the connection");
-        assert_eq!(error_after(&[b'1'; 21]), "a service at /s: its line is longer than 20 B");
+        assert_eq!(error_after(b""), "a service at /s: the service has closed the connection");
+        assert_eq!(error_after(&[b'1'; 21]), "a service at /s: the answer is longer than 20 B");
         let malformed = error_after(b"[1,\n");
-        assert!(malformed.starts_with("a service at /s: its line cannot be read: EOF"), "{malformed}");
+        assert!(malformed.starts_with("a service at /s: the answer cannot be read: EOF"), "{malformed}");
         let absent = JsonLineClient::connect(&SERVICE, Path::new("/nowhere/s"), 20).unwrap_err();
-        let what_to_do = "a service at /nowhere/s: it does not run: `start it` starts it";
+        let what_to_do = "a service at /nowhere/s: the service does not run: `start it` starts it";
         assert_eq!(absent.to_string(), what_to_do);
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s");
@@ -216,6 +216,9 @@ mod tests {
         assert_eq!(client.greeting::<Vec<u8>>().unwrap(), [1]);
         assert_eq!(client.receive::<Vec<u8>>(PATIENCE).unwrap(), Some(vec![2, 3]));
         assert_eq!(client.receive::<Vec<u8>>(Duration::from_millis(1)).unwrap(), None);
-        assert_eq!(client.refused("no".to_owned()).problem.to_string(), "it says: no");
+        assert_eq!(
+            client.refused("no".to_owned()).problem.to_string(),
+            "the service refused the request: no"
+        );
     }
 }

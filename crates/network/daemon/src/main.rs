@@ -19,8 +19,8 @@ use std::sync::atomic::AtomicBool;
 
 /// The RSVP agent of a host or router, and the service of reservations for its applications
 ///
-/// It reads its file again on SIGHUP, and then changes keys and shares. It removes all that it has installed when it ends, and at its start
-/// the leftovers of a killed one. `cutline reservations` shows its state.
+/// cutlined reads its file again on SIGHUP, and then changes keys and shares. When it ends, it removes everything that it has installed. When it
+/// starts, it removes the leftovers of a killed cutlined. `cutline reservations` shows its state.
 #[derive(Parser)]
 #[command(name = "cutlined", version, after_help = EXAMPLES)]
 struct Args {
@@ -35,8 +35,8 @@ struct Args {
 const EXAMPLES: &str = "Examples:
   cutlined --check                             check /etc/cutline/cutlined.toml
   cutlined --config ./cutlined.toml            run with another file, as root
-  systemctl reload cutlined                    take changes of keys and shares over
-  cutline reservations                         show what it holds
+  systemctl reload cutlined                    apply changes of keys and shares
+  cutline reservations                         show its reservations
 
 The file is described in cutlined.toml(5).";
 

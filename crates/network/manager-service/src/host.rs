@@ -180,7 +180,7 @@ impl ManagedHost {
         if self.taken_over > 0 {
             let sessions = self.sessions.values().filter(|session| !session.flows.is_empty()).count();
             self.notices.push(format!(
-                "the resource manager has taken over {} flows of {sessions} clients",
+                "the resource manager has restored {} flows of {sessions} clients",
                 self.taken_over
             ));
         }
@@ -330,7 +330,7 @@ impl ManagedHost {
 
     fn new_session(&mut self, user: UserId) -> Result<ClientKey, SysError> {
         let bytes: [u8; 16] =
-            cutline_sys::random().map_err(|error| SysError::new("random numbers cannot be got", error))?;
+            cutline_sys::random().map_err(|error| SysError::new("cannot get random numbers", error))?;
         let token = format!("{:032x}", u128::from_be_bytes(bytes));
         let key = ClientKey(self.next_key);
         self.next_key += 1;

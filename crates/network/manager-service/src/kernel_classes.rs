@@ -250,7 +250,7 @@ impl InterfaceClasses {
         match made {
             Ok(is_whole) => {
                 if self.problem.take().is_some() {
-                    notices.push(format!("classes of `{}`: they are there", self.name));
+                    notices.push(format!("classes of `{}`: they are in effect", self.name));
                 }
                 is_whole
             }

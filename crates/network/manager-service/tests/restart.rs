@@ -33,7 +33,7 @@ fn a_client_has_its_flows_again_after_a_restart() {
     };
     assert_eq!(flows(&before), flows(&after));
     let said = place.said.lock().unwrap().join("\n");
-    assert!(said.contains("taken over 2 flows of 2 clients"), "{said}");
+    assert!(said.contains("restored 2 flows of 2 clients"), "{said}");
 }
 
 #[test]

@@ -86,7 +86,7 @@ pub enum PublishedLineError {
     #[error("the version of the protocol is {0}, allowed is {VERSION}")]
     Version(u32),
     /// Too many publishers.
-    #[error("there are too many publishers, in all or of this user")]
+    #[error("there are too many publishers, in total or of this user")]
     Full,
 }
 

@@ -95,7 +95,7 @@ impl Holder {
             let until = cutline_sys::now() + PATIENCE;
             while !ended[0].revents().contains(PollFlags::IN) && cutline_sys::now() < until {
                 reactor::wait(&mut ended, until.saturating_since(cutline_sys::now()))
-                    .map_err(|error| SysError::new("the router's end cannot be awaited", error))?;
+                    .map_err(|error| SysError::new("waiting for the end of the router failed", error))?;
             }
             if ended[0].revents().contains(PollFlags::IN) {
                 return Ok(());

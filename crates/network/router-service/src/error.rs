@@ -26,9 +26,9 @@ pub enum ServiceError {
     },
     /// The host uses the interfaces itself.
     #[error(
-        "the host uses these interfaces itself:\n  {}\nA router between them would copy packets that the kernel forwards or takes, too, and \
+        "the host uses these interfaces itself:\n  {}\nA router between them would copy packets that the kernel also forwards or receives, and \
          would not shape the kernel's own. On a host that routes, use `cutline router up --lan {lan} --wan {wan} --rate RATE`, or `cutline \
-         router setup` for its first half (docs/guide/router.md, \"On a host that routes\"). To bridge all the same: --force-bridge, or \
+         router setup` for its first half (docs/guide/router.md, \"On a host that routes\"). To bridge them anyway, use --force-bridge, or \
          force-bridge = true in the file",
         uses.join("\n  ")
     )]
@@ -42,7 +42,7 @@ pub enum ServiceError {
     },
     /// Another router has the interface.
     #[error(
-        "another router{} has interface `{name}`: end it first; `cutline router status` lists those that run",
+        "another router{} has interface `{name}`: end it first; `cutline router status` lists the running routers",
         process.map_or_else(String::new, |process| format!(", process {process},"))
     )]
     Taken {

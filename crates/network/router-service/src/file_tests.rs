@@ -138,7 +138,7 @@ fn a_wrong_value_is_told_with_its_place() {
     assert_eq!(
         refusals_with("\"2 Mbit/s\"", "\"2 MB/s\""),
         "r.toml:10:8: key \"reverse.rate\": value \"2 MB/s\" is not allowed: expected a rate such as \"15 Mbit/s\" \
-         (bit/s, kbit/s, Mbit/s, Gbit/s), above 0, from 1 kbit/s to 10000 Gbit/s; \"MB/s\" is refused: half of its writers mean bits: write \
+         (bit/s, kbit/s, Mbit/s, Gbit/s), above 0, from 1 kbit/s to 10000 Gbit/s; \"MB/s\" is refused: it is ambiguous, because it often means bits: write \
          Mbit/s (and 8 times the number for bytes)"
     );
     assert_eq!(
@@ -179,7 +179,7 @@ fn slips_are_met_with_the_nearest_right_name() {
 fn what_the_router_cannot_do_is_refused() {
     let refused = [
         ("ecn = false", "pass-on-waiting = true", "this one leaves hints unchanged"),
-        ("ecn = false", "tsq = true", "fq-codel is a queue of its own"),
+        ("ecn = false", "tsq = true", "fq-codel is a complete queue"),
         ("in = \"eth0\"", "in = \"an-interface-name\"", "of 1 to 15 bytes"),
         ("in =", "socket = \"r.sock\"\nin =", "an absolute path"),
         ("in =", "spin = \"1 s\"\nin =", "at most 10 ms"),

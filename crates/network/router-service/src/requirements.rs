@@ -69,7 +69,7 @@ impl StartRequirements {
                 self.obstacles.push(error.into());
             }
             Err(error) => self.notices.push(format!(
-                "whether the host uses the interfaces itself is not known ({error}): if it does, do not bridge them; a unit needs AF_NETLINK"
+                "it is not known whether the host uses the interfaces itself ({error}): if it does, do not bridge them; a unit needs AF_NETLINK"
             )),
         }
     }

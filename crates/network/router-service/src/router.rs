@@ -88,8 +88,7 @@ pub struct Schedule {
 /// Unpredictable seed: queues draw from it the salts that keep senders from choosing the flows that theirs collide with. It
 /// fits the file's `seed`.
 fn random_seed() -> Result<u64, SysError> {
-    let bytes =
-        cutline_sys::random().map_err(|error| SysError::new("random numbers cannot be got", error))?;
+    let bytes = cutline_sys::random().map_err(|error| SysError::new("cannot get random numbers", error))?;
     Ok(u64::from_ne_bytes(bytes) >> 1)
 }
 

@@ -240,7 +240,7 @@ impl<'a> Service<'a> {
             autorate.reload(reloader.spec(), now);
         }
         let summary = summary(reloader.spec());
-        let refused = if result.is_err() { "; its file was refused as it is now" } else { "" };
+        let refused = if result.is_err() { "; its present file was refused" } else { "" };
         self.watchdog.manager.ready(&format!("{summary}{refused}"));
         let is_applied = result.is_ok();
         self.listener.reloaded(result, &summary);

@@ -33,7 +33,7 @@ record! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reload: Option<ReloadStatus>, part, "The status of reloads, for a router with a file.";
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        autorate: Option<AutorateStatistics>, part, "State of rates that follow the link; only where one does.";
+        autorate: Option<AutorateStatistics>, part, "Observations and changes of rates that follow the link; only if a rate does.";
         #[serde(default)]
         dropped_output: u64, counter("documents"), "Documents and messages of its output that were dropped, because they could not be written at once.";
         #[serde(default)]
@@ -62,12 +62,12 @@ record! {
         backlog: PacketCount, gauge("packets, B"), "Backlog of the queue.";
         probability: Option<f64>, gauge("0..1"), "The AQM's drop probability; null if it has none.";
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        sieve: Option<SieveStatistics>, part, "State and counters of Sieve; only where it is the queue.";
+        sieve: Option<SieveStatistics>, part, "State and counters of Sieve; only if the queue is Sieve.";
         marked: PacketCount, counter("packets, B"), "Frames marked with congestion experienced (ECN).", shown("marked");
         remarked: PacketCount, counter("packets, B"), "Frames whose code point was changed.", shown("re-marked");
         not_ip: PacketCount, counter("packets, B"), "Frames that are not IP and passed without a hint.", shown("not IP");
         slipped_ms: f64, counter("ms"), "Total slip of the schedule, because the router was not scheduled in time.";
-        departure_error_us: DepartureError, gauge("us"), "Time by which frames were handed to the interface late.";
+        departure_error_us: DepartureError, gauge("us"), "Lateness of frames at the interface.";
         #[serde(default)]
         waits_us: BucketCounts, histogram("us"), "Frames that left the queue, by their waiting time. A bucket has the waits below its bound.";
         hints: Vec<HintStatistics>, part, "The hints that have been seen, of frames that were not reserved.";
@@ -131,7 +131,7 @@ record! {
         #[serde(default)]
         replying: u64, gauge("reflectors"), "Reflectors that reply at present. Without one, no rate rises.", shown("replying");
         delayed_replies: u64, counter("replies"), "Replies that took longer than usual by more than the limit.", shown("delayed");
-        delay_ms: Option<f64>, gauge("ms"), "Time by which the last reply took longer than usual; null before the first.", shown("now ms");
+        delay_ms: Option<f64>, gauge("ms"), "Excess of the last reply over its usual time; null before the first.", shown("now ms");
         decreases: u64, counter("changes"), "Changes to a lower rate, both directions.", shown("rate lowered");
         increases: u64, counter("changes"), "Changes to a higher rate, both directions.", shown("rate raised");
     }

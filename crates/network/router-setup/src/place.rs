@@ -74,8 +74,8 @@ impl SetupPlace {
     #[must_use]
     pub fn take_back(&self, error: SetupError) -> SetupError {
         match self.undo() {
-            Ok(()) => error.with("everything was taken back"),
-            Err(why) => error.with(&format!("taking it back failed, too: {why}")),
+            Ok(()) => error.with("all changes were undone"),
+            Err(why) => error.with(&format!("undoing the changes failed, too: {why}")),
         }
     }
 
@@ -94,7 +94,7 @@ impl SetupPlace {
     /// Returns the error that there is no such setup.
     pub fn is_missing(&self) -> SetupError {
         SetupError::Failed(format!(
-            "there is no setup {:?} in {}: nothing to take back",
+            "there is no setup {:?} in {}: nothing to undo",
             self.name,
             Printable(self.folder.display())
         ))

@@ -106,7 +106,7 @@ impl Plan {
 
     /// Returns the script that takes the setup back: in the reverse order; missing parts are skipped.
     pub fn back(&self, name: &str) -> String {
-        let mut text = format!("#!/bin/sh\n# Takes back the setup {name}. Missing parts are skipped.\n");
+        let mut text = format!("#!/bin/sh\n# Undoes the setup {name}. Missing parts are skipped.\n");
         for step in self.0.iter().rev() {
             if let Some(back) = &step.back {
                 let _ = writeln!(text, "{back} 2>/dev/null || true");

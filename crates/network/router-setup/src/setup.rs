@@ -90,8 +90,8 @@ impl RoutedSetup {
         self.check_firewall(&rules)?;
         match (self.nat, rules.translate) {
             (NatMode::Existing, false) => Err(SetupError::Failed(
-                "--nat existing: no rule of this host translates source addresses (`nft list ruleset`). If this host shall do so, use --nat \
-                 masquerade; if another one does, or none, --nat none"
+                "--nat existing: no rule of this host translates source addresses (`nft list ruleset`). If this host shall translate them, use \
+                 --nat masquerade; if another host does, or none, use --nat none"
                     .to_owned(),
             )),
             (NatMode::Auto, true) => Ok(NatMode::Existing),
@@ -109,7 +109,7 @@ impl RoutedSetup {
             surroundings::left_out(self)?.iter().map(|name| format!("`{}`", Printable(name))).collect();
         let warning = || {
             format!(
-                "warning: what hosts behind {} send does not pass the router; name each interface with hosts behind it: --lan INTERFACE",
+                "warning: packets from hosts behind {} do not pass the router; name each interface with hosts behind it: --lan INTERFACE",
                 names.join(", ")
             )
         };
@@ -139,7 +139,7 @@ impl RoutedSetup {
         }
         if self.lan.contains(&self.wan) {
             return Err(SetupError::Invalid(format!(
-                "--lan and --wan are both {}: they are two interfaces",
+                "--lan and --wan are both {}: name two interfaces",
                 self.wan
             )));
         }
@@ -187,8 +187,8 @@ impl RoutedSetup {
             }
         };
         Err(SetupError::Failed(format!(
-            "the firewall drops what its rules do not accept between interfaces ({}), and they do not name {near} and {far}. Packets pass it \
-             twice: between {lan} and {near}, and between {far} and {wan}. Allow that first, in the firewall's own file if it has one; your rules \
+            "the firewall drops forwarded packets that its rules do not accept ({}), and they do not name {near} and {far}. Packets pass it \
+             twice: between {lan} and {near}, and between {far} and {wan}. Allow these packets first, in the firewall's own file if it has one; your rules \
              for {lan} and {wan} then belong to {far} and {wan}:{}",
             Printable(chain),
             ways.map(rule).concat()

@@ -119,8 +119,8 @@ impl<'n> SystemdUnits<'n> {
             go_on()
         });
         started.map_err(|error| match self.stop() {
-            Ok(()) => error.with("everything was taken back"),
-            Err(why) => error.with(&format!("taking it back failed, too: {why}")),
+            Ok(()) => error.with("all changes were undone"),
+            Err(why) => error.with(&format!("undoing the changes failed, too: {why}")),
         })
     }
 

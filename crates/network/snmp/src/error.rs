@@ -33,7 +33,7 @@ pub enum SnmpError {
     },
     /// The address cannot be listened at.
     #[error(
-        "snmp: listen = \"{address}\": {why}; where snmpd has the port, choose another one, or serve through it (agentx)"
+        "snmp: listen = \"{address}\": {why}; if snmpd has the port, choose another one, or serve through snmpd (agentx)"
     )]
     Listen {
         /// The address.

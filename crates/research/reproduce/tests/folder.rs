@@ -102,7 +102,7 @@ fn a_report_refuses_results_of_another_scenario() {
     fs::rename(&short, &full).unwrap();
     let error = tsq().report(folder.path(), &ExperimentChanges::quick(false)).unwrap_err().to_string();
     assert!(
-        error.contains("unresponsive does not hold") && error.contains("the seeds and what is set"),
+        error.contains("unresponsive does not hold") && error.contains("the seeds and the settings"),
         "{error}"
     );
 }

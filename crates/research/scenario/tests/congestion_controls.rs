@@ -25,8 +25,7 @@ NewReno, CUBIC and DCTCP grow a window until there is a loss or a mark. Segments
 for it (accurate ECN), and growth and reductions are those of a flow with a round trip of 25 ms if its own is shorter.
 
 `bbr` and `bbr3` *model the path*: its rate by the delivery rate of each flight, and its round trip by the least one. The model sets the
-window, and a *pacing rate* at which segments leave one by one. A paced control needs to know of each segment when it left and whether it
-is lost, so it turns on `sack` and `rack` (RFC 8985); `rack = false` beside it is an error. The sender marks samples in which the
+window, and a *pacing rate* at which segments leave one by one. A paced control needs the departure time of each segment and knowledge of its loss, so it turns on `sack` and `rack` (RFC 8985); `rack = false` beside it is an error. The sender marks samples in which the
 application had too little to send. They do not lower the estimate, and raise it if they are higher.
 
 Losses do not reduce the rate of `bbr`. `bbr3` bounds the flight when a round trip loses more than 2 % while it probes, and lowers its
@@ -39,8 +38,8 @@ the utilisation of the link and the mean wait in its queue, as means of seeds 1 
 
 ONE
 
-With 1 % of random losses, CUBIC takes every loss for congestion. In a buffer of four products, it fills the buffer, and the window of two
-products keeps `bbr` at one.
+With 1 % of random losses, CUBIC treats every loss as congestion. CUBIC fills a buffer of four
+products. The window of two products keeps `bbr` at one product in the buffer.
 
 ## Two flows
 
@@ -84,15 +83,14 @@ and waits longer.
 - *ECN of Google's version 3* for data centres, which answers the share of marks: the draft does not have it, and `bbr3` is not scalable.
   It sends ECT(0) with `ecn = true`.
 - *Packet conservation in `bbr3`.* The draft has none in recovery; `bbr` has it, and the detection of policers, as in Linux.
-- *Reordering windows that grow*, and undoing a fast recovery: losses that were none are detected after a timeout alone.
-- *Pacing of the other controls.* Linux can pace them; here they behave as without.
+- *Reordering windows that grow*, and undoing a fast recovery: spurious losses are detected only after a timeout.
+- *Pacing of the other controls.* Linux can pace them; here they are not paced.
 - *Prague with windows below two segments*, which the draft has, and its fall-back at queues that mark all flows alike. Marks are counted
   in segments with 32 bits; the header of RFC 9768 has three bits, and an option counts bytes.
 
 - *The variation of a real encoder* (RFC 8593): each frame of `nada` has the size of the target rate.
 
-The laboratory asks the kernel for the control of the same name. Most kernels have `bbr` as a module (`modprobe tcp_bbr`). `bbr3` and
-`prague` need a kernel of those who develop them.
+The laboratory requests the control of the same name from the kernel. Most kernels have `bbr` as a module (`modprobe tcp_bbr`). `bbr3` and `prague` need the kernels of their developers.
 ";
 
 const CONTROLS: [&str; 3] = ["cubic", "bbr", "bbr3"];

@@ -69,9 +69,10 @@ Random numbers come from streams of the link's own, one each for loss, reorderin
 same seed loses the same packets, in the simulator and in the [laboratory](lab.md), which has the same code. The laboratory with routers refuses
 impairments.
 
-In `queues.parquet` and `--json`, `lost` and `reordered` count what the wire has done, and `lost_ratio` and `reordered_ratio` are their shares.
-A packet is reordered if one that was sent later arrives earlier (RFC 4737). They are null for links without an impairment. `loss_ratio` and
-`packets_dropped` of a flow count both what queues have dropped and what links have lost.
+In `queues.parquet` and `--json`, `lost` and `reordered` count the packets that the wire has lost and reordered, and
+`lost_ratio` and `reordered_ratio` are their shares.
+A packet is reordered if one that was sent later arrives earlier (RFC 4737). These columns are null for links without an impairment. `loss_ratio` and
+`packets_dropped` of a flow count the packets that queues have dropped and those that links have lost.
 
 ## Cells
 
@@ -80,8 +81,7 @@ padding for each CSPDU. The link's `rate` is that of cells, and its queue counts
 \"cell\" }` each cell is lost independently, and with it the CSPDU and the packet; with `to-bad` cells are lost in bursts. A packet of n
 cells is lost with the probability 1 - (1 - `loss`)^n: one of 9148 B has 191 cells.
 
-A connection with a constant bit rate (CBR) is a link of that rate in front of the shared one: its queue drops what exceeds the rate. One
-with an available bit rate (ABR) has no such link. A \"direct\" connection (QUANTA section 2) is UDP with `header = \"0 B\"` over links
+A connection with a constant bit rate (CBR) is a link of that rate in front of the shared one: its queue drops the packets that exceed the rate. A connection with an available bit rate (ABR) has no such link. A \"direct\" connection (QUANTA section 2) is UDP with `header = \"0 B\"` over links
 with `aal5 = { encapsulation = \"0 B\" }`.
 
 KEYS
@@ -102,8 +102,8 @@ KEYS
 
 const SPECIFICATION: &str = "# QoS specifications
 
-A specification says what an application needs of a connection: for each direction which rates of messages, delays, jitter and losses
-are acceptable. It is a class of application, or a file:
+A specification states the requirements of an application on a connection: the acceptable rates of
+messages, delays, jitter and losses of each direction. It is a class of application, or a file:
 
 ```toml
 class = \"video\"              # where both directions start; without a class they demand nothing
@@ -119,7 +119,8 @@ coerce = [\"min-rate\"]        # true: all; false: none
 class = \"telemetry\"
 ```
 
-Every parameter may be left open, which demands nothing. The same as JSON, in a file whose name ends with `.json`:
+Every parameter may be left open, which demands nothing. A file whose name ends with `.json` has the
+same as JSON:
 `{\"class\": \"video\", \"send\": {\"max-delay\": \"100 ms\"}}`.
 
 ```
@@ -140,8 +141,7 @@ const AFTER_PARAMETERS: &str = "
 The names of QoSockets are understood, too: `min_rate`, `max_rate`, `peak_rate`, `min_delay`, `max_delay`, `int_delay` (`max-gap`),
 `rec_time` (`recovery`), `permt` (`reordering`). So are properties of TAPS (RFC 9622): `minSendRate` and `maxSendRate` in `[send]`,
 `minRecvRate` and `maxRecvRate` in `[receive]` (bit rates, which become rates of messages by `size`), `reliability` (true is a loss of
-0), `preserveOrder`, `connTimeout` (`recovery`), and, above the tables, `connCapacityProfile`. TAPS has no words for delay, jitter, gaps,
-and losses between none and all.
+0), `preserveOrder`, `connTimeout` (`recovery`), and, above the tables, `connCapacityProfile`. TAPS has no properties for delay, jitter, gaps, and losses between none and all.
 
 ## Two ends
 
@@ -151,7 +151,7 @@ an end would have to weaken another one, the two do not agree, and the parameter
 coerce it. Limits of different ends can contradict each other, such as a `min-rate` of 50 and a `max-rate` of 40. Then the stronger demand,
 which is the lower limit of a rate or the upper limit of a delay, is weakened, if its end coerces it.
 
-`cutline spec agree` shows three values of each parameter: what the first end offers, what the other one requests, and what holds.
+`cutline spec agree` shows three values of each parameter: the offer of the first end, the request of the other end, and the value in effect.
 
 ## Region of operation
 

@@ -34,7 +34,7 @@ const SEPARATOR: &str = ",";
 #[derive(Debug, thiserror::Error)]
 pub enum FlentError {
     /// Nothing to draw.
-    #[error("no flow keeps its interval series: set flow.NAME.series=true for those that are to be drawn")]
+    #[error("no flow keeps its interval series: set flow.NAME.series=true for the flows to draw")]
     NoSeries,
     /// Nothing was received.
     #[error("no flow has received anything, so there is nothing to draw")]

@@ -189,10 +189,10 @@ record! {
 
     /// The relation of the clocks of both ends. Delays are corrected by the offset.
     pub struct Clock {
-        same: bool, label, "Whether both ends have the same clock.";
+        same: bool, label, "True if both ends have the same clock.";
         error_ms: f64, gauge("ms"), "The largest possible error of one-way delays.";
         offset_ms: f64, gauge("ms"), "The receiver's clock minus the sender's before the run.";
-        drift_ms: Option<f64>, gauge("ms"), "How much the offset changed during the run; null if it is not known.";
+        drift_ms: Option<f64>, gauge("ms"), "Change of the offset during the run; null if it is not known.";
         round_trip_ms: f64, gauge("ms"), "The round-trip time of the exchange that gave the offset.";
     }
 
@@ -216,8 +216,8 @@ record! {
         not_sent: u32, gauge("B"), "Bytes in the socket's buffer that have not been sent yet.";
         pacing_rate_bps: u64, gauge("bit/s"), "The rate that segments are paced to; zero if they are not paced.";
         delivery_rate_bps: u64, gauge("bit/s"), "The delivery rate measured last.";
-        ecn: bool, label, "Whether both ends have agreed on ECN.";
-        sack: bool, label, "Whether both ends have agreed on selective acknowledgements.";
+        ecn: bool, label, "True if both ends have agreed on ECN.";
+        sack: bool, label, "True if both ends have agreed on selective acknowledgements.";
     }
 }
 

@@ -53,8 +53,8 @@ mod trace;
 
 pub use cutline_signal::clock::ClockOffset;
 pub use document::{
-    Clock, DistributionDocument, FlowDocument, GroupTotals, IntervalDocument, ReceiveDocument, ReceiverDocument,
-    SendDocument, SenderDocument, SentDocument, TcpDocument, Totals,
+    Clock, DistributionDocument, FlowDocument, GroupTotals, IntervalDocument, ReceiveDocument,
+    ReceiverDocument, SendDocument, SenderDocument, SentDocument, TcpDocument, Totals,
 };
 pub use generator::Generator;
 pub use header::MESSAGE_HEADER;

@@ -1,7 +1,7 @@
-//! CAKE: fair among hosts and then among their flows, by class of traffic, each flow with COBALT.
+//! CAKE: shares the link among hosts and then among their flows, by class of traffic; each flow has COBALT.
 //!
-//! Source: T. Høiland-Jørgensen, D. Täht, J. Morton, "Piece of CAKE: a comprehensive queue management solution for home gateways", IEEE
-//! LANMAN 2018. Where the paper leaves something open, as Linux's cake does it.
+//! Source: T. Høiland-Jørgensen, D. Täht, J. Morton, "Piece of CAKE: a comprehensive queue management solution for home
+//! gateways", IEEE LANMAN 2018. Where the paper leaves a choice open, this queue follows Linux's `cake`.
 //!
 //! ```text
 //! arrival:    the class by the hint; in it the flow's place in a table of 1024 in sets of eight (places.rs)
@@ -13,13 +13,15 @@
 //! too full:   the flow with most bytes loses its head
 //! ```
 //!
-//! `isolation` says whose share a flow's is divided among: `triple-isolate`, the default, takes the host at that end where more flows
-//! have a backlog. In a scenario every flow has hosts of its own unless `host` names one; the router takes them from addresses.
+//! `isolation` selects the hosts that share the link. With `triple-isolate`, the default, a flow belongs to the host at
+//! the end where more flows have a backlog. In a scenario every flow has hosts of its own unless `host` names one; the
+//! router takes them from addresses.
 //!
 //! `tins` is the number of classes. The queue does not see code points, so the class comes from the hint, which the
-//! router takes from the code point: hints 1 to 8 are voice (EF, VA, CS4 to CS7), 9 to 15 video (AF21 to AF33, CS2, CS3), 16 is best effort.
-//! Voice may take a quarter of the link before others, video half; above that they are served as best effort is. A class is due when its
-//! own rate would let it send; of those that are due the highest is served first.
+//! router takes from the code point: hints 1 to 8 are voice (EF, VA, CS4 to CS7), 9 to 15 video (AF21 to AF33, CS2,
+//! CS3), 16 is best effort. Voice may take a quarter of the link before others, video half; above that they are served
+//! like best effort. A class is due when its own rate would let it send; of those that are due the highest is served
+//! first.
 //!
 //! Worked number: `rtt` = 100 ms gives an interval of 100 ms and a target of 5 ms; at 1 Mbit/s a packet of 1514 B takes 12.1 ms, and
 //! the target is one and a half times that.
@@ -32,8 +34,8 @@
 //! turn is rounded down to whole bytes, which Linux rounds up or down at random; a packet that finds its set full shares a place
 //! without a change of that place's hosts. COBALT is computed with real square roots.
 //!
-//! Not here: the shaper, which is the link itself; the filter of acknowledgements; `ingress` mode; compensation of overheads, which
-//! the router has; washing of code points, which is `--remark`.
+//! Not implemented: the shaper (the link is one); the filter of acknowledgements; `ingress` mode; compensation of
+//! overheads (the router has it); washing of code points (`--remark` of the router does it).
 //!
 //! # Validation
 //!

@@ -9,9 +9,10 @@
 //!                                    and   qdelay x score > critical-delay x critical-score
 //! ```
 //!
-//! The packets of a flow score while the queue is long. So a flow that sends little, or reduces its rate when it is marked, keeps a
-//! score near zero. A flow that fills the queue has its packets redirected as long as it does so; the other flows' packets stay.
-//! Scores are in buckets: 32, of which a flow has two to choose from, and one for all flows that find theirs taken.
+//! The packets of a flow score while the queue is long. So a flow that sends little, or reduces its rate when it is
+//! marked, keeps a score near zero. A flow that fills the queue has its packets redirected as long as it does so; the
+//! other flows' packets stay. Scores are in 32 buckets. A flow uses one of two of them. One more bucket is for all
+//! flows that find both of theirs taken.
 //!
 //! Worked numbers: a packet of 1500 B that finds a delay beyond the ramp (p = 1) adds 1500 / 2^19 s = 2.86 ms. At 1.4 ms, 2.86 x 1.4
 //! is more than 4 x 1, and it is redirected (`a_packet_is_redirected_when_delay_times_score_is_critical`).

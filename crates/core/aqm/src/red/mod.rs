@@ -1,4 +1,4 @@
-//! RED, random early detection: drops grow likelier as the average queue does.
+//! RED, random early detection: the drop probability grows with the average queue.
 //!
 //! Source: S. Floyd, V. Jacobson, "Random early detection gateways for congestion avoidance", IEEE/ACM
 //! Transactions on Networking, August 1993, figures 1 and 2 and section VII; gentle: S. Floyd, "Recommendation on
@@ -29,11 +29,11 @@
 //!
 //! **Mode bytes.** The queue is measured in bytes and divided by `mean-packet`. Thresholds are packets in either mode.
 //!
-//! **Spacing.** As in figure 2, a hit sets `count` to 0, and each packet adds 1 before it is judged. So the packet after a
-//! hit has p_b / (1 - p_b), and the gap from hit to hit is uniform over 1 to 1 / p_b - 1 packets. (The paper's text counts
-//! the packets that were spared, and has 1 to 1 / p_b. Only the first hit comes like that, because `count` begins with
-//! -1.) Spacing `wait` lets 1 / p_b - 1 packets pass after a hit, and hits one of the next 1 / p_b. Spacing `none` draws
-//! for each packet alone.
+//! **Spacing.** As in figure 2, a hit sets `count` to 0, and each packet adds 1 before it is judged. So the packet
+//! after a hit has p_b / (1 - p_b), and the gap from hit to hit is uniform over 1 to 1 / p_b - 1 packets. (The paper's
+//! text counts the packets that were spared, and has 1 to 1 / p_b. This holds only for the first hit, because `count`
+//! begins with -1.) Spacing `wait` lets 1 / p_b - 1 packets pass after a hit, and hits one of the next 1 / p_b. Spacing
+//! `none` draws for each packet alone.
 //!
 //! Worked numbers: an average of 10 packets between 5 and 15 gives p_b = 0.01, and p_a = 0.01 / (1 - 50 x 0.01)
 //! = 0.02 for the 50th packet since a hit (`the_probability_halfway_between_the_thresholds`). At p_b = 0.02 the gaps between hits are
@@ -62,8 +62,9 @@
 //!   `idle_time_counts_as_small_packets_that_could_have_passed`, `automatic_settings`.
 //! - The distribution of the gaps over a million packets: `gaps_are_uniform`,
 //!   `waiting_hits_within_the_second_stretch`.
-//! - Against ns-2's RED, gentle, with spacing wait, in packets: the cases named red of docs/validation/ns2.md, five mixes of
-//!   NewReno and TFRC and an overload of UDP. With uniform spacing by way of Adaptive RED ([`crate::ared`]).
+//! - Against ns-2's RED, gentle, with spacing wait, in packets: the cases named red of docs/validation/ns2.md, five
+//!   mixes of NewReno and TFRC and an overload of UDP. Uniform spacing is checked by the comparison of Adaptive RED
+//!   ([`crate::ared`]).
 //! - Not checked against another engine: mode bytes, a slope that is not gentle, spacing none.
 
 mod params;

@@ -1,7 +1,8 @@
 //! Sieve: a flow that has recently used less of its share is served before others, and its drop probability follows from its own wait.
 //!
-//! Every flow has one number, the finish of its last packet in virtual time. The order of service follows from it, and so does the price. No hint is
-//! believed, and no loop estimates a share: the measure is a flow's own lag behind its share.
+//! Every flow has one number, the finish of its last packet in virtual time. The order of service follows from it, and
+//! so does the price, which is the drop probability. Hints are not trusted, and no control loop estimates a share: the
+//! measure is a flow's own lag behind its share.
 //!
 //! ```text
 //! V      = start of the packet in service, as in start-time fair queueing; f = dV/dt over tau is the fair share
@@ -12,24 +13,26 @@
 //! g      = rtt for two rtt after a drop or a mark, else 0: excess that a sender could not yet react to is not counted
 //! ```
 //!
-//! A flow below its share starts at the floor: it waits for the packets of other such flows alone, and its w is 0. A flow above its share
-//! has a w that grows, whatever others do. It is the only one that waits for this, and its price leads it back. The order alone
-//! gives every flow its share (Goyal, Vin, Cheng 1996). The price only keeps queues short, so it needs neither state nor an integral: a sender
-//! that does not respond fills its own queue and no other one.
+//! A flow below its share starts at the floor: it waits for the packets of other such flows alone, and its w is 0. A
+//! flow above its share has a w that grows, whatever others do. Only this flow waits longer, and its price makes it
+//! reduce its rate. The order alone gives every flow its share (Goyal, Vin, Cheng 1996). The price only keeps queues
+//! short, so it needs neither state nor an integral: a sender that does not respond fills its own queue and no other
+//! one.
 //!
 //! **Hints.** A hint is a flow's own target: a lower one waits less and loses more. It changes nothing for others, and gives no flow a larger share.
 //!
-//! **Marks.** With ECN, packets that can be marked are marked instead of dropped while p'^2 is at most 25 % (`p_Cmax` of RFC 9332 appendix A.1).
-//! Scalable ones are marked also by a ramp on w, from 1.3 ms on, or 1.5 large packets at f, to twice that. While other flows wait, a second ramp
-//! counts: on the w that the flow would have if no unused share were kept for it, over the next 10 ms, or 5 large packets. So a scalable
-//! sender is marked when its rate passes its share. A mark when the kept share is used up would come a round trip too late for
-//! its wait. A sender that has used less than an eighth of tau of an unused share is below its share, and is left alone: it may be in slow
-//! start.
+//! **Marks.** With ECN, packets that can be marked are marked instead of dropped while p'^2 is at most 25 % (`p_Cmax`
+//! of RFC 9332 appendix A.1). Scalable ones are marked also by a ramp on w, from 1.3 ms on, or 1.5 large packets at f,
+//! to twice that. While other flows wait, a second ramp counts: on the w that the flow would have if no unused share
+//! were kept for it, over the next 10 ms, or 5 large packets. So a scalable sender is marked when its rate passes its
+//! share. A mark when the kept share is used up would come a round trip too late for its wait. A sender that has used
+//! less than an eighth of tau of an unused share is below its share, and the second ramp does not mark it: it may be in
+//! slow start.
 //!
-//! **New flows.** A flow that has just come is below any share, and a sender could use a new flow for every packet. So flows that were
-//! first seen less than `newcomer-age` ago share two accounts, one for those that have been at the floor by themselves, and one for those that
-//! have been behind it. So a call that begins does not wait for ten slow starts that begin. Each account has the share of a flow, or an
-//! eighth of the link if that is more.
+//! **New flows.** A flow that has just begun is below any share, and a sender could use a new flow for every packet.
+//! Therefore flows that were first seen less than `newcomer-age` ago share two accounts, one for those that have been
+//! at the floor by themselves, and one for those that have been behind it. A call that begins therefore does not wait
+//! for ten slow starts that begin. Each account has the share of a flow, or an eighth of the link if that is more.
 //!
 //! **Hosts.** With `key = "source"` or `"destination"` all flows of a host are one. With `"source-then-flow"` or `"destination-then-flow"` a packet of a
 //! host counts as many times as flows of the host have packets waiting: so each host has a share f, and each of its flows an equal part of
@@ -38,9 +41,10 @@
 //! **A full queue** pushes out the packet with the largest finish. **An idle link** lets V run at the rate of the share, which grows by e in tau up to
 //! the link's rate. V falls to the served bytes when nothing has reached it for `rtt`: then the flows are below it.
 //!
-//! **Memory** does not grow: 24 B for each of the flows that have sent recently (accounts.rs), and the calendar of packets (calendar.rs). With hosts
-//! before flows, a quarter of `memory` is theirs. A flow without a cell is a guest: it shares the account of another one, and the price has no
-//! grace for it and takes its hint for the largest, because the wait is not its own.
+//! **Memory** does not grow: 24 B for each of the flows that have sent recently (accounts.rs), and the calendar of
+//! packets (calendar.rs). With hosts before flows, a quarter of `memory` is theirs. A flow without a cell is a guest:
+//! it shares the account of another flow. Its price has no grace and assumes the largest hint, because the wait is not
+//! its own.
 //!
 //! Worked numbers: three flows that send 3.2, 4.8 and 9.6 Mbit/s over 8 Mbit/s get a third of it each, and lose 17, 44 and 72 %
 //! (`who_sends_more_loses_more`). On a link of 8 Mbit/s with two others, a flow that does not respond waits until p'^2 is the part that it sends
@@ -51,14 +55,15 @@
 //! - Order within a flow: `a_flow_keeps_its_order`, `flows_that_share_an_account_keep_their_order`, and every other test;
 //!   `flows_keep_their_order` of the calendar.
 //! - Order of service: `the_sparse_go_first_whatever_their_hint`, `it_is_a_sorted_list_to_the_width_of_a_slot`.
-//! - Start-time fairness, the largest wait of a sparse flow, and the gain of a lie: `backlogged_flows_get_the_same_to_two_packets`,
-//!   `a_sparse_flow_waits_for_sparse_flows_alone`, `no_claim_gains_a_share`.
+//! - Start-time fairness, the largest wait of a sparse flow, and the gain of a false hint:
+//!   `backlogged_flows_get_the_same_to_two_packets`, `a_sparse_flow_waits_for_sparse_flows_alone`,
+//!   `no_claim_gains_a_share`.
 //! - Pulses around tau: `pulses_gain_nothing`.
 //! - Dropped packets: `who_sends_more_loses_more`, `a_flow_that_does_not_respond_keeps_its_share`, `a_hint_is_a_target`, `marks_are_no_way_to_stay`.
 //! - New flows: `new_flows_share_an_allowance`, `calls_that_begin_do_not_wait_for_slow_starts`.
 //! - Hosts: `a_host_that_splits_its_traffic_gains_only_where_flows_count`, `a_host_has_one_share_and_its_flows_a_fair_part_of_it`,
 //!   `new_flows_of_a_host_have_its_share`.
-//! - A salt that has become known: `an_attack_by_a_known_salt_ends_with_it`.
+//! - An attacker that knows the salt: `an_attack_by_a_known_salt_ends_with_it`.
 //! - A surge: `a_surge_is_soon_forgotten`. A rate that falls: `after_a_fall_of_the_rate_the_sparse_go_first_at_once`.
 //! - No other engine has Sieve. `experiments/suites` compares it with FQ-CoDel, CAKE and DualPI2, cell by cell.
 

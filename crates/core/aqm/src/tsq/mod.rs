@@ -19,9 +19,10 @@
 //! arrival time (`six_sixteenths_of_the_drain_time`). With l = 40 ms, hint 1 and 400 ms in front of it, q' is
 //! about 25 ms and p' = ((40 + 400) / (40 + 25))^2 p = 45.8 p (`the_charge_is_steep_behind_a_long_queue`).
 //!
-//! **The charge behind a long queue.** The charge grows with the square of the queue that is jumped. Behind 53 ms, hint 1
-//! is charged 4.5 times p; behind 400 ms, 46 times, which at p = 2 % drops nine packets of ten. A small hint is meant for short
-//! queues, or for sources that send little. `max-ratio` bounds p' / p. Beyond the bound, an untrue hint gains.
+//! **The charge behind a long queue.** The charge grows with the square of the queue that a packet overtakes. Behind 53
+//! ms, hint 1 is charged 4.5 times p; behind 400 ms, 46 times, which at p = 2 % drops nine packets of ten. A small hint
+//! is meant for short queues, or for sources that send little. `max-ratio` bounds p' / p. Beyond the bound, a false
+//! hint gains.
 //!
 //! **No packet waits forever.** No newcomer gets ahead of a packet after `w`, and the packets ahead by then drain: a packet
 //! waits at most d td / 2^n + (the limit + a packet in service) / C in all.

@@ -111,7 +111,7 @@ pub enum CallError {
     )]
     Sender(IpAddr),
     /// As many sessions or senders as are allowed.
-    #[error("the {what} are {most} already: allowed is at most that")]
+    #[error("there are {most} {what} already: allowed are at most {most}")]
     Full {
         /// The kind of state of which there is too much.
         what: &'static str,

@@ -401,8 +401,7 @@ impl Engine {
         }
         let s = self.by_session.get(&confirmation.session).and_then(|id| self.sessions.get(id));
         let Some(s) = s.filter(|s| !s.paths.is_empty()) else { return !self.owns(confirmation.receiver) };
-        let comes_there =
-            |psb: &Psb| psb.from.is_some_and(|(interface, _)| interface == origin.interface);
+        let comes_there = |psb: &Psb| psb.from.is_some_and(|(interface, _)| interface == origin.interface);
         let is_along_its_path = |named: &Sender| {
             let mut its = s.paths.iter().filter(|((sender, _), _)| sender == named).peekable();
             its.peek().is_none() || its.any(|(_, psb)| comes_there(psb))

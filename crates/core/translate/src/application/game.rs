@@ -59,9 +59,9 @@ impl ApplicationTranslator for GameParams {
         let worst = "twice that one way: the player loses";
         let g1010 = if view == Perspective::FirstPerson { "ITU-T G.1010 table I.2" } else { claypool };
         vec![
-            Demand::new(SpecParameter::MinRate, least_rate, "", "what the application says"),
-            Demand::new(SpecParameter::MaxRate, update_rate, "", "what the application says"),
-            Demand::new(SpecParameter::PeakRate, peak_rate, "", "what the application says"),
+            Demand::new(SpecParameter::MinRate, least_rate, "", "stated by the application"),
+            Demand::new(SpecParameter::MaxRate, update_rate, "", "stated by the application"),
+            Demand::new(SpecParameter::PeakRate, peak_rate, "", "stated by the application"),
             Demand::new(SpecParameter::Size, state_size, "", "an update is a message"),
             Demand::new(SpecParameter::MinDelay, tolerance / 2, claypool, best),
             Demand::new(SpecParameter::MaxDelay, tolerance * 2, g1010, worst),

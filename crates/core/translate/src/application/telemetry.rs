@@ -45,8 +45,8 @@ impl ApplicationTranslator for TelemetryParams {
     fn demands(&self) -> Vec<Demand> {
         let Self { rate, least_rate, size, deadline } = *self;
         let mut demands = vec![
-            Demand::new(SpecParameter::MinRate, least_rate, "", "what the application says"),
-            Demand::new(SpecParameter::MaxRate, rate, "", "what the application says"),
+            Demand::new(SpecParameter::MinRate, least_rate, "", "stated by the application"),
+            Demand::new(SpecParameter::MaxRate, rate, "", "stated by the application"),
             Demand::new(SpecParameter::PeakRate, rate, "", "reports come at equal intervals"),
             Demand::new(SpecParameter::Size, size, "", "a report is a message"),
             Demand::new(SpecParameter::MaxDelay, deadline, "", "a later report is of no use"),

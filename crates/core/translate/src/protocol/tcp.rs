@@ -107,7 +107,7 @@ fn send_buffer(send: &Stream<'_>) -> Chosen<Bytes> {
         return Chosen::leave("socket(7), net.core.wmem_max", why);
     }
     let why = format!(
-        "what leaves at {rate} in a round trip ({rtt}) and max-delay ({}); more would be late. This ends the kernel's own \
+        "the data that leaves at {rate} in a round trip ({rtt}) and max-delay ({}); more would be late. This ends the kernel's own \
          tuning; the kernel doubles the value and counts {BOOKKEEPING} B more for each segment",
         budget.limit
     );

@@ -51,7 +51,7 @@ impl NetworkTranslator for Diffserv {
 
 fn of_profile(traffic: &Traffic<'_>) -> Chosen<Dscp> {
     let profile = traffic.profile();
-    let who = if traffic.profile.is_some() { "the application states" } else { "what is demanded fits" };
+    let who = if traffic.profile.is_some() { "the application states" } else { "the demands fit" };
     let why = format!("{who} the capacity profile {profile}");
     match code_point(profile) {
         Some((dscp, source)) => Chosen::set(dscp, source, why),

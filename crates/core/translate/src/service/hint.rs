@@ -87,10 +87,7 @@ fn patience(stream: &Stream<'_>) -> Option<(Duration, String)> {
     let jitter = stream.spec.jitter.map(|jitter| (jitter, "the acceptable jitter".to_owned()));
     let gap = stream.spec.max_gap.map(|gap| {
         let between = stream.interval().unwrap_or_default();
-        (
-            gap.saturating_sub(between),
-            format!("what max-gap ({gap}) leaves of the {between} between two messages"),
-        )
+        (gap.saturating_sub(between), format!("max-gap ({gap}) without the {between} between two messages"))
     });
     [share, jitter, gap].into_iter().flatten().min_by_key(|(time, _)| *time)
 }

@@ -24,7 +24,7 @@ use std::thread::{self, JoinHandle};
 
 /// Number of times that a question is sent.
 const TRIES: u64 = 3;
-const DOING: &str = "cannot send a question for a QoS socket";
+const DOING: &str = "cannot send the request that detects a QoS socket";
 /// Time within which an address that has asked is expected to begin.
 const EXPECTED: Duration = Duration::from_secs(10);
 /// The most addresses of such.

@@ -257,7 +257,7 @@ fn a_listener_that_comes_back_in_time_is_found_and_a_later_one_is_not() {
             assert!(now().saturating_since(begin) < Duration::from_secs(60));
             let (after, cause) = end(&ours).unwrap_err();
             assert!(after >= Duration::from_millis(600) && after < Duration::from_secs(60), "{after}");
-            let text = format!("the connection was lost and could not be made again in {after}: {cause}");
+            let text = format!("the connection was lost and could not be replaced within {after}: {cause}");
             assert_eq!(error.to_string(), text);
             assert!(text.contains("refused"), "{text}");
             // It stays so, in both directions, also when there is a listener again.

@@ -230,7 +230,7 @@ fn a_peer_that_breaks_the_protocol_is_an_error() {
     (&*ours.0.socket).write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
     let error = theirs.read(&mut [0; 100]).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::InvalidData);
-    assert_eq!(error.to_string(), "the peer has sent something that is no message of this protocol");
+    assert_eq!(error.to_string(), "the peer has sent bytes that are no message of this protocol");
 }
 
 #[test]

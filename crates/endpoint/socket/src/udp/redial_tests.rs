@@ -194,7 +194,7 @@ fn an_end_that_stays_away_is_given_up_in_bounded_time() {
     let SessionEvent::GaveUp { after, cause } = next(&ours) else { panic!("given up") };
     let took = now().saturating_since(begin);
     assert!(after >= Duration::from_millis(700) && took < Duration::from_secs(60), "{after}, {took}");
-    let text = format!("the connection was lost and could not be made again in {after}: {cause}");
+    let text = format!("the connection was lost and could not be replaced within {after}: {cause}");
     assert!(text.contains("refused"), "{text}");
     for _ in 0..2 {
         assert_eq!(ours.send(b"three").unwrap_err().to_string(), text);

@@ -481,7 +481,7 @@ fn engine(config: &DaemonConfig) -> Result<Engine, DaemonError> {
 
 /// Unpredictable random bytes.
 fn random<const N: usize>() -> Result<[u8; N], SysError> {
-    cutline_sys::random().map_err(|error| SysError::new("random numbers cannot be got", error))
+    cutline_sys::random().map_err(|error| SysError::new("cannot get random numbers", error))
 }
 
 /// The time since 1900 in NTP's format, which grows over restarts (RFC 2747 section 3).

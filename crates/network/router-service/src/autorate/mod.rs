@@ -161,10 +161,11 @@ impl Silence {
         }
         (self.is_reported, self.next) = (true, now + REPORTS);
         let text = if ever {
-            "autorate: no reflector replies any more: no rate rises until one does; it falls to the configured one, or to the lowest one while \
-             the direction is busy"
+            "autorate: no reflector replies: no rate rises until one replies; a rate falls to the configured one, or to the lowest one while \
+             its direction is busy"
         } else {
-            "autorate: no reflector has replied so far: no rate rises above the configured one until one does. Does `ping` reach them from this host?"
+            "autorate: no reflector has replied so far: no rate rises above the configured one until one replies. Check with \
+             `ping` that this host reaches them"
         };
         Some(text.to_owned())
     }

@@ -44,7 +44,7 @@ pub enum ProgramError {
         messages: String,
     },
     /// The program's output is not the expected one.
-    #[error("{program} has written something else than expected: {what}")]
+    #[error("{program} has written unexpected output: {what}")]
     Output {
         /// The program.
         program: String,

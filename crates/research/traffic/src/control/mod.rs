@@ -79,11 +79,11 @@ pub enum ControlError {
     #[error("the receiver refused the request: {}", Printable(.0))]
     Refused(String),
     /// The receiver requires a key, and the sender has none.
-    #[error("the receiver requires a key: use --key-file with the key that it has")]
+    #[error("the receiver requires a key: use --key-file with the receiver's key")]
     KeyRequired,
     /// The sender has a key, and the receiver has none: it could be another one than the expected one.
     #[error(
-        "the receiver has no key, so nothing proves that it is the right one: start it with --key-file, or send without"
+        "the receiver has no key, so its identity cannot be verified: start it with --key-file, or send without a key"
     )]
     Keyless,
     /// A message has no valid tag.
