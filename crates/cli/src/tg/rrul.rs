@@ -14,7 +14,7 @@ use cutline_traffic::control::{self, SendParams};
 use cutline_traffic::responsiveness::{
     ClassDocument, LoadedDirection, Responsiveness, ResponsivenessDocument, RrulClass, SETTLING,
 };
-use cutline_traffic::{DatagramOptions, Distribution, FlowGroups, SendResults, TcpOptions};
+use cutline_traffic::{DatagramOptions, DistributionDocument, FlowGroups, SendResults, TcpOptions};
 use cutline_units::{Duration, Streams};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -184,8 +184,8 @@ fn table(document: &ResponsivenessDocument) -> String {
 }
 
 fn row(of: &LoadedDirection) -> [Option<f64>; 8] {
-    let of_idle = |value: fn(&Distribution) -> Option<f64>| of.idle_ms.as_ref().and_then(value);
-    let of_loaded = |value: fn(&Distribution) -> Option<f64>| of.loaded_ms.as_ref().and_then(value);
+    let of_idle = |value: fn(&DistributionDocument) -> Option<f64>| of.idle_ms.as_ref().and_then(value);
+    let of_loaded = |value: fn(&DistributionDocument) -> Option<f64>| of.loaded_ms.as_ref().and_then(value);
     [
         of_idle(|it| it.p50),
         of_idle(|it| it.p95),

@@ -4,8 +4,8 @@ use crate::table::{Table, cells, number, titles};
 use cutline_text::Printable;
 use cutline_traffic::control::ClockReport;
 use cutline_traffic::{
-    Distribution, FlowsSummary, GroupTotals, IntervalDocument, MeterReport, PlanDirection, SendResults,
-    SenderReport, Totals,
+    DistributionDocument, FlowsSummary, GroupTotals, IntervalDocument, MeterReport, PlanDirection,
+    SendResults, SenderReport, Totals,
 };
 use cutline_units::Duration;
 
@@ -92,7 +92,8 @@ fn delays(rows: &[GroupTotals]) -> String {
         |totals| totals.delay_ms.as_ref(),
         more,
         |totals| {
-            let mean = |distribution: &Option<Distribution>| distribution.as_ref().and_then(|it| it.mean);
+            let mean =
+                |distribution: &Option<DistributionDocument>| distribution.as_ref().and_then(|it| it.mean);
             // The wait is an estimate, which may exceed a short delay. Both parts add up to the delay here.
             let buffers =
                 mean(&totals.delay_ms).zip(totals.network_mean_ms).map(|(all, network)| all - network);
@@ -114,12 +115,12 @@ fn response_times(rows: &[GroupTotals]) -> String {
 fn times(
     head: &str,
     rows: &[GroupTotals],
-    choose: impl Fn(&Totals) -> Option<&Distribution>,
+    choose: impl Fn(&Totals) -> Option<&DistributionDocument>,
     more: &[&str],
     means: impl Fn(&Totals) -> Vec<Option<f64>>,
 ) -> String {
     let titles: Vec<_> =
-        [head].into_iter().chain(titles::<Distribution>()).chain(more.iter().copied()).collect();
+        [head].into_iter().chain(titles::<DistributionDocument>()).chain(more.iter().copied()).collect();
     let mut table = Table::new(1, &titles);
     for GroupTotals { name, totals, .. } in rows {
         let Some(distribution) = choose(totals) else { continue };
