@@ -523,7 +523,7 @@ fn the_document_and_the_text_say_what_was_delivered() {
     let output = exec(&options, &command).output().unwrap();
     succeeded(&output);
     let text = String::from_utf8(output.stderr).unwrap();
-    assert!(text.contains("hint 9 (DSCP 35), at most 100000 kbit/s a socket by preload"), "{text}");
+    assert!(text.contains("hint 9 (DSCP 35), at most 100000 kbit/s per socket by preload"), "{text}");
     assert!(text.contains("exit code 0") && text.contains("TCP    15 sockets"), "{text}");
     let document: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     schema::check("exec", &document);

@@ -761,7 +761,7 @@ END
     }
     let (interrupted, after) = said.split_once("files after a signal:\n").unwrap();
     assert!(
-        interrupted.contains("interrupted") && interrupted.contains("everything was taken back"),
+        interrupted.contains("interrupted") && interrupted.contains("all changes were undone"),
         "{interrupted}"
     );
     assert!(after.starts_with("up: lan to wan"), "a command that is interrupted leaves no file: {after}");

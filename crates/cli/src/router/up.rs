@@ -100,7 +100,7 @@ pub fn up(args: &UpArgs) -> Result<(), Failure> {
             return Err(Failure::Usage("--folder is for setups without --persist".to_owned()));
         }
         units.check(&command)?;
-        let stop = interrupt::cancel_flag("What was done is taken back.".to_owned())?;
+        let stop = interrupt::cancel_flag("All changes are undone.".to_owned())?;
         units.start(&command, &setup.options(nat), &file, &stop)?;
         format!(
             "The router starts with the machine. Its file is {}; `systemctl status 'cutline-*@{name}'` and `journalctl -u cutline-router@{name}` \
