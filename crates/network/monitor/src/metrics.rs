@@ -236,7 +236,7 @@ mod tests {
         let programs = (0..most.programs as u64 + 20).map(program).collect();
         let routers = (0..most.routers as u32 + 7).map(router).collect();
         let totals = HostTotals { sockets: 1050, violations: 1020, ..HostTotals::default() };
-        let document = HostDocument { sockets, programs, routers, totals, ..HostDocument::default() };
+        let document = HostDocument { totals, sockets, programs, routers, ..HostDocument::default() };
         let text = metrics(document, TextFormat::OpenMetrics);
         for line in ["cutline_host_sockets 1050", "cutline_host_violations 1020"] {
             assert!(text.lines().any(|found| found == line), "totals are of all rows: no {line}");
