@@ -158,6 +158,12 @@ fn measured(publish: &str) -> Vec<Use> {
     loads.iter().map(of).collect()
 }
 
+/// Returns the middle value, or the larger of two.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
 fn main() {
     if std::env::args().any(|argument| argument == "child") {
         return child();
