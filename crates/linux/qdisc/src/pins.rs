@@ -188,8 +188,18 @@ pub(crate) fn remove(folder: &Path) -> Result<(), QdiscError> {
         // An older kernel cannot detach it. The pin's end does the same a moment later.
         let _detached = bpf::detach(link);
     }
+    // A folder with a link counts as whole, so the link is the first pin to go: a process that is killed here leaves no folder that cannot be opened.
+    match fs::remove_file(folder.join(LINK)) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error).into()),
+        _ => {}
+    }
     for entry in entries {
-        fs::remove_file(entry.map_err(failed)?.path()).map_err(failed)?;
+        let path = entry.map_err(failed)?.path();
+        match fs::remove_file(&path) {
+            // The list may have the link, which has gone.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            removed => removed.map_err(failed)?,
+        }
     }
     Ok(fs::remove_dir(folder).map_err(failed)?)
 }
@@ -202,5 +212,31 @@ mod tests {
     fn a_folder_that_does_not_exist_has_nothing_to_remove() {
         let folder = tempfile::tempdir().unwrap();
         remove(&folder.path().join("none")).unwrap();
+    }
+
+    /// A removal that ends early, as by a kill, leaves a folder without a link, which the next command removes.
+    #[test]
+    fn the_link_is_removed_before_the_maps() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(LINK), "").unwrap();
+        // Folders cannot be removed as pins are, so the removal ends at the first of them.
+        for number in 0..32 {
+            fs::create_dir(folder.path().join(format!("map{number}"))).unwrap();
+        }
+        remove(folder.path()).unwrap_err();
+        assert!(!folder.path().join(LINK).exists());
+        assert!(Pins::open(KernelQueue::Tsq, folder.path().to_owned()).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_removal_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let pins = folder.path().join("tsq1");
+        fs::create_dir(&pins).unwrap();
+        for name in [LINK, "cutline_configs", "cutline_states"] {
+            fs::write(pins.join(name), "").unwrap();
+        }
+        remove(&pins).unwrap();
+        assert!(!pins.exists());
     }
 }
