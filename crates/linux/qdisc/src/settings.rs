@@ -98,6 +98,8 @@ const SETS: (u64, u64) = (149, 32_768);
 const RATES: std::ops::RangeInclusive<u64> = 1_000..=10_000_000_000_000;
 /// The largest rate of Sieve, bit/s.
 const MOST_OF_SIEVE: Rate = Rate::from_bps(100_000_000_000);
+/// The largest threshold of RED that the programs accept, packets.
+const MOST_THRESHOLD: f64 = 1e7;
 /// Number of hint bits of the kernel's table of hints.
 const MOST_BITS: u64 = 4;
 
@@ -331,6 +333,10 @@ fn red_layout(params: &AredParams, rate: Rate) -> Result<Box<RedWorcesterLayout>
         return refuse("spacing", red.spacing.name(), "uniform in the kernel");
     }
     let Automatic { min_th, max_th, w_q } = red.automatic(rate);
+    if max_th > MOST_THRESHOLD {
+        let allowed = "at most 10,000,000 packets in the kernel, also where it is automatic";
+        return Err(ParameterError::new("max-th", max_th, allowed));
+    }
     Ok(Box::new(RedWorcesterLayout {
         min_th: fixed_packets(min_th),
         max_th: fixed_packets(max_th),
@@ -512,6 +518,11 @@ mod tests {
         );
         refused(settings("pi", &[], Some(TsqParams { bits: 5, ..TsqParams::default() })), "1 to 4");
         refused(settings("ared", &[("mode", ParameterValue::Choice("bytes".into()))], tsq), "packets");
+        // A second at 100 Gbit/s is 12.5 million packets of 1000 B: max-th is three halves of that.
+        let second = ParameterValue::Duration(Duration::from_secs(1));
+        let mut distant = settings("ared", &[("target-delay", second)], tsq);
+        distant.queue.rate = Rate::from_bps(100_000_000_000);
+        refused(distant, "max-th = 18750000");
         let mut too_fast = settings("sieve", &[], None);
         too_fast.queue.rate = Rate::from_bps(200_000_000_000);
         refused(too_fast, "Sieve");
