@@ -175,14 +175,15 @@ def down_and_up(queue: Found) -> str:
 
 
 def commands(queue: Found) -> str:
-    """The command adds, changes, replaces and removes; a second `add`, a foreign queueing discipline and a wrong value are refused with a reason."""
-    wanted = {"loaded": 0, "add": 0, "replace": 0, "replace-own": 0, "change": 0, "metrics": 0, "del": 0}
-    refused = {"add-twice": 1, "add-foreign": 1, "del-twice": 1, "wrong": 2, "change-larger": 2, "no-interface": 2, "unknown": REFUSED}
+    """The command adds, changes, replaces and removes; a second `add`, a foreign queueing discipline, a missing object and a wrong value are refused with a reason."""
+    wanted = {"loaded": 0, "add": 0, "replace": 0, "replace-own": 0, "kept": 0, "change": 0, "metrics": 0, "del": 0}
+    refused = {"add-twice": 1, "add-foreign": 1, "del-twice": 1, "unloadable": 1, "wrong": 2, "change-larger": 2, "no-interface": 2, "unknown": REFUSED}
     wrong = [f"{step}: {queue.codes(step)}" for step, code in (wanted | refused).items() if set(queue.codes(step)) != {code}]
     reasons = {
         "add-twice": ("already", "cutline qdisc change"),
         "add-foreign": ("pfifo 77:", "--replace"),
         "del-twice": ("no queue of Cutline's",),
+        "unloadable": (".bpf.o is missing",),
         "del-gone": ("memory was freed",),
         "change": ("4 Mbit/s", "in use"),
     }

@@ -153,6 +153,11 @@ for queue in $(cat /queues); do
     said add-foreign
     status replace command add dev in --rate 100Mbit $options --replace
     status replace-own command add dev in --rate 200Mbit $options --replace
+    # The other queue cannot be loaded: this one stays.
+    case $queue in tsq) other= ;; *) other="--tsq" ;; esac
+    status unloadable nsenter --net=/run/netns/r env CUTLINE_BPF=/none /usr/bin/cutline qdisc add dev in --rate 100Mbit --replace $other
+    said unloadable
+    status kept command show dev in
     status del command del dev in
     status del-twice command del dev in
     said del-twice

@@ -88,7 +88,8 @@ impl KernelQueues {
         Self { folder: bpffs.join(FOLDER) }
     }
 
-    /// Adds a queue at the root of an interface. With `replace` it replaces another one. The first queue of its kind is loaded by `loader`.
+    /// Adds a queue at the root of an interface. With `replace` it replaces another one. The first queue of its kind is loaded by `loader`. A queue of
+    /// Cutline's that is to be replaced stays where the programs cannot be loaded or no instance is free.
     ///
     /// # Errors
     /// When the kernel has no such queues, the interface has a queueing discipline that is not to be replaced, a setting is not allowed, or the
@@ -118,20 +119,18 @@ impl KernelQueues {
         replace: bool,
         loader: &dyn QdiscLoader,
     ) -> Result<QdiscStatus, QdiscError> {
+        let mut old = None;
         if let Some(RootQdisc { kind, handle }) = RootQdisc::of(interface)? {
-            let interface_name = interface.name.clone();
-            match KernelQueue::named(&kind) {
-                Some(old) if !replace => {
-                    let kind = old.kernel_name();
-                    return Err(QdiscError::AlreadyThere { interface: interface_name, kind });
-                }
-                // The kernel has no step from one instance to another of the same kind.
-                Some(_) => RootQdisc::remove(interface)?,
-                None if replace => {}
-                None => return Err(QdiscError::OtherQdisc { interface: interface_name, kind, handle }),
+            old = KernelQueue::named(&kind);
+            if !replace {
+                let interface = interface.name.clone();
+                return Err(match old {
+                    Some(old) => QdiscError::AlreadyThere { interface, kind: old.kernel_name() },
+                    None => QdiscError::OtherQdisc { interface, kind, handle },
+                });
             }
         }
-        self.sweep(Some(interface.index))?;
+        self.sweep(None)?;
         let folder = self.folder.join(queue.folder());
         let mut pins = Pins::open(queue, folder.clone())?;
         if pins.is_none() {
@@ -139,14 +138,19 @@ impl KernelQueues {
             pins = Pins::open(queue, folder.clone())?;
         }
         let pins = pins.ok_or(QdiscError::OtherLayout { folder })?;
-        let used: BTreeSet<u32> = pins.entries()?.iter().map(|entry| entry.instance).collect();
-        let instance = (0..pins.instances()).find(|instance| !used.contains(instance)).ok_or_else(|| {
+        let key = key(interface.index)?;
+        let instance = free_instance(&pins.entries()?, &key, pins.instances()).ok_or_else(|| {
             QdiscError::NoInstance { instances: pins.instances(), kind: queue.kernel_name() }
         })?;
+        if old.is_some() {
+            // The kernel has no step from one instance to another of the same kind. The old queue stays until all that may fail before has been done.
+            RootQdisc::remove(interface)?;
+        }
+        self.sweep(Some(interface.index))?;
         let salt = u64::from_ne_bytes(random().map_err(|error| SysError::new("no random numbers", error))?);
         let generation = next(pins.config(instance)?.generation);
         let config = settings.config(interface.header, salt, generation)?;
-        let entry = Entry { key: key(interface.index)?, instance };
+        let entry = Entry { key, instance };
         let added = (|| {
             pins.create(instance, config.limit_packets, settings.account_sets())?;
             pins.configure(instance, &config)?;
@@ -405,6 +409,13 @@ fn load(queue: KernelQueue, loader: &dyn QdiscLoader, folder: &Path) -> Result<(
     done
 }
 
+/// Returns the first instance that no other interface than that of a key has. The one of the key itself is free once its old queue is removed.
+fn free_instance(entries: &[Entry], key: &InterfaceKey, instances: u32) -> Option<u32> {
+    let used: BTreeSet<u32> =
+        entries.iter().filter(|entry| entry.key != *key).map(|entry| entry.instance).collect();
+    (0..instances).find(|instance| !used.contains(instance))
+}
+
 fn status(
     pins: &Pins,
     queue: KernelQueue,
@@ -492,6 +503,15 @@ mod tests {
         assert_eq!(permitted(Ok(7)).unwrap(), Some(7));
         assert_eq!(permitted(failed(std::io::ErrorKind::PermissionDenied)).unwrap(), None);
         assert!(permitted(failed(std::io::ErrorKind::NotFound)).is_err());
+    }
+
+    #[test]
+    fn an_interface_may_take_the_instance_that_it_has() {
+        let key = |index| InterfaceKey { namespace_inode: 1, index };
+        let entries = [(7, 0), (8, 1)].map(|(index, instance)| Entry { key: key(index), instance });
+        let free = |index, instances| free_instance(&entries, &key(index), instances);
+        assert_eq!([free(7, 2), free(8, 2), free(9, 3)], [Some(0), Some(1), Some(2)]);
+        assert_eq!(free(9, 2), None);
     }
 
     #[test]
