@@ -73,6 +73,20 @@ pub enum QdiscError {
         /// Kind of the queueing discipline that is set there.
         has: Option<String>,
     },
+    /// The interface has a queue of Cutline's whose pins are elsewhere.
+    #[error(
+        "`{interface}` has the queue {kind}, and {} has no pins of it: name its bpffs with --bpffs (`ip netns exec` hides /sys/fs/bpf: \
+         use `nsenter --net=/run/netns/NAME`)",
+        Printable(folder.display())
+    )]
+    PinnedElsewhere {
+        /// The interface.
+        interface: String,
+        /// Name of the queue in the kernel.
+        kind: &'static str,
+        /// The folder in which the pins were looked for.
+        folder: PathBuf,
+    },
     /// The interface has a queueing discipline that is not Cutline's.
     #[error(
         "`{interface}` has the queueing discipline {} {handle:x}: already, which is not Cutline's: remove it, or allow it to be replaced \

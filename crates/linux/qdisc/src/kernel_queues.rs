@@ -289,21 +289,18 @@ impl KernelQueues {
     }
 
     fn entry_of(&self, interface: &Interface) -> Result<(Pins, KernelQueue, Entry), QdiscError> {
-        let root = RootQdisc::of(interface)?;
-        let missing = |root: Option<RootQdisc>| QdiscError::NotThere {
-            interface: interface.name.clone(),
-            has: root.map(|root| root.kind),
-        };
-        let Some(queue) = root.as_ref().and_then(|root| KernelQueue::named(&root.kind)) else {
-            return Err(missing(root));
+        let kind = RootQdisc::of(interface)?.map(|root| root.kind);
+        let folder = self.folder.clone();
+        let Some(queue) = kind.as_deref().and_then(KernelQueue::named) else {
+            return Err(missing(interface.name.clone(), kind, folder));
         };
         self.exists()?;
         let Some(pins) = Pins::open(queue, self.folder.join(queue.folder()))? else {
-            return Err(missing(root));
+            return Err(missing(interface.name.clone(), kind, folder));
         };
         let key = key(interface.index)?;
         let entry = pins.entries()?.into_iter().find(|entry| entry.key == key);
-        entry.map(|entry| (pins, queue, entry)).ok_or_else(|| missing(root))
+        entry.map(|entry| (pins, queue, entry)).ok_or_else(|| missing(interface.name.clone(), kind, folder))
     }
 
     /// Frees the instances whose queueing discipline has gone: with its interface, by another program, or because adding it was interrupted; and
@@ -409,6 +406,14 @@ fn load(queue: KernelQueue, loader: &dyn QdiscLoader, folder: &Path) -> Result<(
     done
 }
 
+/// Returns the reason why an interface with this kind of queueing discipline has no queue in a folder of pins.
+fn missing(interface: String, kind: Option<String>, folder: PathBuf) -> QdiscError {
+    match kind.as_deref().and_then(KernelQueue::named) {
+        Some(queue) => QdiscError::PinnedElsewhere { interface, kind: queue.kernel_name(), folder },
+        None => QdiscError::NotThere { interface, has: kind },
+    }
+}
+
 /// Returns the first instance that no other interface than that of a key has. The one of the key itself is free once its old queue is removed.
 fn free_instance(entries: &[Entry], key: &InterfaceKey, instances: u32) -> Option<u32> {
     let used: BTreeSet<u32> =
@@ -503,6 +508,20 @@ mod tests {
         assert_eq!(permitted(Ok(7)).unwrap(), Some(7));
         assert_eq!(permitted(failed(std::io::ErrorKind::PermissionDenied)).unwrap(), None);
         assert!(permitted(failed(std::io::ErrorKind::NotFound)).is_err());
+    }
+
+    /// `ip netns exec` hides the pins of a queue that the interface has.
+    #[test]
+    fn a_queue_without_pins_is_not_denied() {
+        let message = |kind: Option<&str>| {
+            let folder = PathBuf::from("/sys/fs/bpf/cutline");
+            missing("eth0".to_owned(), kind.map(str::to_owned), folder).to_string()
+        };
+        let hidden = message(Some("cutline_sieve1"));
+        assert!(hidden.contains("has the queue cutline_sieve1") && hidden.contains("--bpffs"), "{hidden}");
+        assert!(!hidden.contains("no queue"), "{hidden}");
+        assert_eq!(message(Some("htb")), "`eth0` has no queue of Cutline's in the kernel; it has htb");
+        assert_eq!(message(None), "`eth0` has no queue of Cutline's in the kernel");
     }
 
     #[test]
