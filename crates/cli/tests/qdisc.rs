@@ -119,3 +119,14 @@ fn the_unit_has_the_options_of_the_command() {
         // Where the kernel has such queues, the last line removes what the first has added.
     }
 }
+
+/// An interface may come after the start of the machine, and come again: a USB adapter, a modem, a tunnel.
+#[test]
+fn the_unit_comes_and_goes_with_its_interface() {
+    let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/cutline-qdisc@.service");
+    let unit = std::fs::read_to_string(unit).unwrap();
+    for key in ["BindsTo=", "WantedBy="] {
+        let values: Vec<_> = unit.lines().filter_map(|line| line.strip_prefix(key)).collect();
+        assert_eq!(values, ["sys-subsystem-net-devices-%i.device"], "{key}");
+    }
+}
