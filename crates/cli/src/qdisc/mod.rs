@@ -220,8 +220,8 @@ impl AddArgs {
         if let Some(note) = note_on_segments(name, self.rate) {
             message::print(&note);
         }
-        if let Some(note) = too_small(settings.queue.limit, full_frame(name)) {
-            message::print(&format!("note: {note}"));
+        if let Some(note) = note_on_limit(name, settings.queue.limit) {
+            message::print(&note);
         }
         Ok(())
     }
@@ -259,8 +259,8 @@ impl ChangeArgs {
             ChangeOutcome::WithNextPacket => "in use with the next packet",
         };
         output::print(&format!("{}: {}; {when}\n", Printable(name), in_a_line(&queues.show(name)?)))?;
-        if let Some(note) = change.limit.and_then(|limit| too_small(limit, full_frame(name))) {
-            message::print(&format!("note: {note}"));
+        if let Some(note) = change.limit.and_then(|limit| note_on_limit(name, limit)) {
+            message::print(&note);
         }
         Ok(())
     }
@@ -379,11 +379,34 @@ fn in_a_line(status: &QdiscStatus) -> String {
     format!("{} {shaped} {rate}, {}", in_words(status.queue, config), document::limit(config))
 }
 
+/// Returns a note where a limit is so small that packets are dropped whatever waits.
+fn note_on_limit(interface: &str, limit: Limit) -> Option<String> {
+    let note = too_small(limit, full_frame(interface));
+    let note = note.or_else(|| too_small_for_segments(limit, is_segmenting(interface)));
+    note.map(|note| format!("note: {note}"))
+}
+
+/// Returns the consequence of a limit that has no room for the largest packet before segmentation.
+fn too_small_for_segments(limit: Limit, is_segmenting: bool) -> Option<String> {
+    match limit {
+        Limit::Bytes(most) if is_segmenting && most < LARGEST_SEGMENTED => Some(format!(
+            "the queue holds {most} B, and packets have up to {LARGEST_SEGMENTED} B before the interface cuts them: it drops the larger ones. Set a \
+             larger limit, or turn off segmentation (docs/guide/qdisc.md)"
+        )),
+        _ => None,
+    }
+}
+
+/// Returns whether packets leave before segmentation.
+fn is_segmenting(interface: &str) -> bool {
+    let is_on = |command| ethtool::get(interface, command).is_ok_and(|on| on != 0);
+    is_on(ethtool::Command::TSO) || is_on(ethtool::Command::GSO)
+}
+
 /// Returns a note where packets leave before segmentation and take long on the link.
 fn note_on_segments(interface: &str, rate: Rate) -> Option<String> {
-    let is_on = |command| ethtool::get(interface, command).is_ok_and(|on| on != 0);
     let time = Duration::from_secs_f64(LARGEST_SEGMENTED as f64 * 8.0 / rate.as_bps() as f64);
-    let is_worth_it = time > LONG_SERVICE && (is_on(ethtool::Command::TSO) || is_on(ethtool::Command::GSO));
+    let is_worth_it = time > LONG_SERVICE && is_segmenting(interface);
     is_worth_it.then(|| {
         format!(
             "note: packets of up to 64 KiB leave as one before the interface cuts them, and others wait up to {:.0} ms behind each: \
@@ -467,6 +490,18 @@ mod tests {
         assert!(Line::try_parse_from(["qdisc", "del"]).is_err());
         assert!(Line::try_parse_from(["qdisc", "add", "dev", "eth0"]).is_err(), "a rate is needed");
         assert!(Line::try_parse_from(["qdisc", "change", "dev", "eth0", "--unshaped"]).is_err());
+    }
+
+    /// With TSO, TCP hands over packets of nearly 64 KiB. None of them fits into the 64 KB of the help.
+    #[test]
+    fn a_limit_without_room_for_segments_is_noted() {
+        let note = too_small_for_segments(Limit::Bytes(64_000), true).unwrap();
+        assert!(note.contains("holds 64000 B") && note.contains("65536 B"), "{note}");
+        for (limit, is_segmenting) in
+            [(Limit::Bytes(64_000), false), (Limit::Bytes(65_536), true), (Limit::Packets(1), true)]
+        {
+            assert_eq!(too_small_for_segments(limit, is_segmenting), None, "{limit:?}");
+        }
     }
 
     #[test]

@@ -102,10 +102,7 @@ fn load_object(path: &Path, instances: u32, folder: &Path) -> Result<(), QdiscEr
     for mut map in object.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         if map.map_type() == MapType::StructOps {
-            let attached = map.attach_struct_ops();
-            link = Some(attached.map_err(|error| {
-                failed(format!("{name} cannot be added to the kernel's queueing disciplines"), error)
-            })?);
+            link = Some(map.attach_struct_ops().map_err(|error| not_attached(&name, error))?);
         } else if name.starts_with(PREFIX) {
             let pinned = map.pin(folder.join(&name));
             pinned.map_err(|error| failed(format!("the map {name} cannot be pinned"), error))?;
@@ -113,6 +110,15 @@ fn load_object(path: &Path, instances: u32, folder: &Path) -> Result<(), QdiscEr
     }
     let mut link = link.ok_or_else(|| QdiscError::OtherLayout { folder: folder.to_owned() })?;
     link.pin(folder.join(LINK)).map_err(|error| failed("the link of the queue cannot be pinned", error))
+}
+
+/// Returns the error of a queue that the kernel does not add. It has each name once, also when the pins are in another bpffs.
+fn not_attached(name: &str, error: libbpf_rs::Error) -> QdiscError {
+    let elsewhere = match error.kind() {
+        libbpf_rs::ErrorKind::AlreadyExists => ", which have it already: name the bpffs of its pins with --bpffs",
+        _ => "",
+    };
+    failed(format!("{name} cannot be added to the kernel's queueing disciplines{elsewhere}"), error)
 }
 
 fn failed(failure: impl Into<String>, error: libbpf_rs::Error) -> QdiscError {
@@ -126,6 +132,17 @@ fn failed(failure: impl Into<String>, error: libbpf_rs::Error) -> QdiscError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Two queues of one kind with two bpffs: the kernel refuses the second one.
+    #[test]
+    fn a_queue_that_is_loaded_from_another_place_is_said_to_be() {
+        let message = |kind: io::ErrorKind| {
+            not_attached("cutline_sieve", libbpf_rs::Error::from(io::Error::from(kind))).to_string()
+        };
+        assert!(message(io::ErrorKind::AlreadyExists).contains("--bpffs"));
+        let other = message(io::ErrorKind::InvalidInput);
+        assert!(other.contains("cutline_sieve cannot be added") && !other.contains("--bpffs"), "{other}");
+    }
 
     #[test]
     fn a_missing_object_is_named_with_its_places() {
