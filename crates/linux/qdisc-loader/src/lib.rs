@@ -115,7 +115,9 @@ fn load_object(path: &Path, instances: u32, folder: &Path) -> Result<(), QdiscEr
 /// Returns the error of a queue that the kernel does not add. It has each name once, also when the pins are in another bpffs.
 fn not_attached(name: &str, error: libbpf_rs::Error) -> QdiscError {
     let elsewhere = match error.kind() {
-        libbpf_rs::ErrorKind::AlreadyExists => ", which have it already: name the bpffs of its pins with --bpffs",
+        libbpf_rs::ErrorKind::AlreadyExists => {
+            ", which have it already: name the bpffs of its pins with --bpffs"
+        }
         _ => "",
     };
     failed(format!("{name} cannot be added to the kernel's queueing disciplines{elsewhere}"), error)
@@ -135,7 +137,7 @@ mod tests {
 
     /// Two queues of one kind with two bpffs: the kernel refuses the second one.
     #[test]
-    fn a_queue_that_is_loaded_from_another_place_is_said_to_be() {
+    fn a_second_place_of_pins_is_named_as_the_reason() {
         let message = |kind: io::ErrorKind| {
             not_attached("cutline_sieve", libbpf_rs::Error::from(io::Error::from(kind))).to_string()
         };
