@@ -39,11 +39,17 @@ fn bpf(bpf: &Bpf) -> Vec<Finding> {
     } else {
         "supported, but no bpffs at /sys/fs/bpf: `mount -t bpf bpf /sys/fs/bpf`, and `cutline qdisc` puts TSQ and Sieve into the kernel"
     };
+    // The kernel lets only compiled programs call its functions, and a queue calls some.
+    let interpreted = "programs are not compiled: `sysctl -w net.core.bpf_jit_enable=1`";
+    let queue = match bpf.jit {
+        Some(false) if bpf.qdisc.is_yes() => Answer::No(interpreted.to_owned()),
+        _ => bpf.qdisc.clone(),
+    };
     vec![
         Finding::optional("eBPF programs", &bpf.programs, compiled),
         Finding::optional("XDP programs", &bpf.xdp, "can be loaded"),
         Finding::optional("BTF", &bpf.btf, "the kernel has type information"),
-        qdisc(&bpf.qdisc, supported),
+        qdisc(&queue, supported),
     ]
 }
 
@@ -77,6 +83,23 @@ mod tests {
             (State::Unknown, "pie"),
         ];
         assert_eq!(texts, expected);
+    }
+
+    /// A kernel refuses the programs of a queue where it only interprets programs.
+    #[test]
+    fn queues_in_the_kernel_need_compiled_programs() {
+        let mut survey = perfect();
+        let found = |survey: &Survey| qdisc_finding(&bpf(&survey.bpf));
+        assert_eq!(found(&survey).0, State::Ok);
+        survey.bpf.jit = Some(false);
+        let (state, what) = found(&survey);
+        assert!(state == State::Note && what.contains("net.core.bpf_jit_enable=1"), "{state:?}: {what}");
+    }
+
+    /// The state and the text of the last finding, which is about queues in the kernel.
+    fn qdisc_finding(findings: &[Finding]) -> (State, String) {
+        let last = findings.last().unwrap();
+        (last.state, last.what.clone())
     }
 
     #[test]

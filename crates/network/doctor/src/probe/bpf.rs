@@ -5,7 +5,6 @@ use super::answer::Answer;
 use super::kernel;
 use cutline_sys::bpf::{ProgramType, load_program, queueing_disciplines};
 use std::io;
-use std::path::Path;
 
 /// Availability of eBPF.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +19,7 @@ pub struct Bpf {
     pub btf: Answer,
     /// Availability of queue disciplines in eBPF.
     pub qdisc: Answer,
-    /// True if the file system for programs is mounted.
+    /// True if the file system for programs is mounted at `/sys/fs/bpf`.
     pub file_system: bool,
 }
 
@@ -33,7 +32,7 @@ pub fn bpf() -> Bpf {
         jit: kernel::sysctl("net.core.bpf_jit_enable").value.map(|value| value != "0"),
         qdisc: queueing_disciplines().map_or_else(|why| Answer::No(why.to_string()), |()| Answer::Yes),
         btf: Answer::from_result(btf.map(drop)),
-        file_system: Path::new("/sys/fs/bpf").is_dir() && is_mounted(),
+        file_system: is_mounted(&std::fs::read_to_string("/proc/self/mounts").unwrap_or_default()),
     }
 }
 
@@ -43,7 +42,23 @@ fn load(kind: ProgramType) -> io::Result<()> {
     load_program(kind, &[[0xb7, 0, 0, 0, 0, 0, 0, 0], [0x95, 0, 0, 0, 0, 0, 0, 0]]).map(drop)
 }
 
-fn is_mounted() -> bool {
-    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    mounts.lines().any(|line| line.split(' ').nth(2) == Some("bpf"))
+/// Returns whether a list of mounts has the file system for programs at its usual place. One at another place is not where `cutline qdisc` looks.
+fn is_mounted(mounts: &str) -> bool {
+    mounts.lines().any(|line| {
+        let mut words = line.split(' ').skip(1);
+        words.next() == Some("/sys/fs/bpf") && words.next() == Some("bpf")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_system_for_programs_counts_at_its_usual_place_alone() {
+        let usual = "sysfs /sys sysfs rw 0 0\nbpf /sys/fs/bpf bpf rw,nosuid,mode=700 0 0\n";
+        let elsewhere = "sysfs /sys sysfs rw 0 0\nbpf /run/cilium/bpffs bpf rw 0 0\n";
+        assert!(is_mounted(usual) && !is_mounted(elsewhere));
+        assert!(!is_mounted("tmpfs /sys/fs/bpf tmpfs rw 0 0\n") && !is_mounted(""));
+    }
 }
