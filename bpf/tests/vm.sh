@@ -186,6 +186,13 @@ for queue in $(cat /queues); do
     status del command del dev gone
     said del-gone
     status no-interface command del dev gone
+    # Another interface's change frees the memory, so nothing is left for `del`.
+    $ip -n r link add gone type veth peer name peer
+    up r gone
+    status add command add dev gone --rate 10Mbit $options
+    $ip -n r link del gone
+    status change command change dev bottleneck --rate 10Mbit
+    status no-interface command del dev gone
 
     # Added and removed under load.
     status del command del dev bottleneck

@@ -107,8 +107,7 @@ impl KernelQueues {
         settings.config(interface.header, 0, 0)?;
         let _guard = self.lock()?;
         let added = self.add_locked(interface, settings, queue, replace, loader);
-        self.tidy()?;
-        added
+        self.finish(added)
     }
 
     fn add_locked(
@@ -173,8 +172,7 @@ impl KernelQueues {
         let interface = &Interface::named(name)?;
         let _guard = self.lock()?;
         let changed = self.change_locked(interface, change);
-        self.tidy()?;
-        changed
+        self.finish(changed)
     }
 
     fn change_locked(
@@ -182,6 +180,7 @@ impl KernelQueues {
         interface: &Interface,
         change: &QdiscChange,
     ) -> Result<ChangeOutcome, QdiscError> {
+        self.sweep(None)?;
         let (pins, queue, entry) = self.entry_of(interface)?;
         let mut config = pins.config(entry.instance)?;
         let slots = pins.slots(entry.instance)?.saturating_sub(1);
@@ -216,8 +215,7 @@ impl KernelQueues {
     pub fn remove(&self, name: &str) -> Result<Removal, QdiscError> {
         let _guard = self.lock()?;
         let removed = self.remove_locked(name);
-        self.tidy()?;
-        removed
+        self.finish(removed)
     }
 
     fn remove_locked(&self, name: &str) -> Result<Removal, QdiscError> {
@@ -318,6 +316,13 @@ impl KernelQueues {
             }
         }
         Ok(freed)
+    }
+
+    /// Tidies up after a command. The command's own error is the one that matters.
+    fn finish<T>(&self, done: Result<T, QdiscError>) -> Result<T, QdiscError> {
+        let tidied = self.tidy();
+        let done = done?;
+        tidied.map(|()| done)
     }
 
     /// Unloads the programs that no interface uses, and removes the folder if it is empty.
@@ -508,6 +513,20 @@ mod tests {
         assert_eq!(permitted(Ok(7)).unwrap(), Some(7));
         assert_eq!(permitted(failed(std::io::ErrorKind::PermissionDenied)).unwrap(), None);
         assert!(permitted(failed(std::io::ErrorKind::NotFound)).is_err());
+    }
+
+    #[test]
+    fn the_error_of_a_command_is_not_hidden_by_that_of_tidying_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let pins = folder.path().join(FOLDER).join(KernelQueue::Tsq.folder());
+        fs::create_dir_all(&pins).unwrap();
+        // A link without maps cannot be opened.
+        fs::write(pins.join(pins::LINK), "").unwrap();
+        let queues = KernelQueues::new(folder.path());
+        queues.finish(Ok(())).unwrap_err();
+        let own = QdiscError::NoInstance { instances: 1, kind: KernelQueue::Tsq.kernel_name() };
+        let error = queues.finish(Err::<(), _>(own)).unwrap_err();
+        assert!(matches!(error, QdiscError::NoInstance { .. }), "{error}");
     }
 
     /// `ip netns exec` hides the pins of a queue that the interface has.
