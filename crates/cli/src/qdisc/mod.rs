@@ -75,7 +75,7 @@ struct AddArgs {
 /// Change the queue of an interface while packets wait in it
 ///
 /// Options that are left out keep their values. --aqm, --set and --rtt reset all other parameters of the algorithm to their defaults, and --tsq
-/// resets those of TSQ. To change from TSQ to Sieve or back, use `del` and `add`.
+/// resets those of TSQ. --hint gives the other code points their standard hints. To change from TSQ to Sieve or back, use `del` and `add`.
 #[derive(clap::Args)]
 #[command(after_help = CHANGE_EXAMPLES)]
 struct ChangeArgs {
