@@ -387,15 +387,18 @@ fn limits(limit: Limit) -> Result<(u32, u64), ParameterError> {
 
 /// Returns the bytes that a link adds to a packet that the kernel counts with `header` bytes of link header, and the least bytes on the link.
 fn overheads(overhead: Overhead, header: Bytes) -> Result<(i32, u32), ParameterError> {
-    // The sizes of crates/core/router/src/overhead.rs, for a packet of the kernel: IEEE 802.3's shortest frame, and the bytes around a frame.
+    // The sizes of crates/core/router/src/overhead.rs, for a packet of the kernel: IEEE 802.3's shortest frame, the bytes around a frame, and its header.
     const SHORTEST: u32 = 60;
     const AROUND: i32 = 24;
+    const ETHERNET: i32 = 14;
     let without_header = -(header.get() as i32);
+    // An interface such as `ppp0` counts packets without the Ethernet header that they get on the link.
+    let with_ethernet = without_header + ETHERNET;
     match overhead {
         Overhead::None => Ok((0, 0)),
         Overhead::Ip => Ok((without_header, 0)),
-        Overhead::Ethernet => Ok((AROUND, SHORTEST + AROUND as u32)),
-        Overhead::Pppoe => Ok((8 + AROUND, SHORTEST + AROUND as u32)),
+        Overhead::Ethernet => Ok((with_ethernet + AROUND, SHORTEST + AROUND as u32)),
+        Overhead::Pppoe => Ok((with_ethernet + 8 + AROUND, SHORTEST + AROUND as u32)),
         Overhead::Docsis => Ok((without_header + 18, SHORTEST + 4)),
         Overhead::Added(bytes, Units::Bytes) => Ok((without_header + i32::from(bytes), 0)),
         Overhead::Ptm | Overhead::PppoePtm | Overhead::Pppoa | Overhead::PppoeAtm | Overhead::Added(..) => {
@@ -559,6 +562,16 @@ mod tests {
                 assert_eq!(size, overhead.size(length as u32, &headers), "{overhead} {length}");
             }
         }
+    }
+
+    /// PPPoE that this host speaks: a packet of 1492 B on `ppp0` is a frame of 1514 B, and 24 B around it.
+    #[test]
+    fn an_interface_without_a_header_counts_that_of_the_link() {
+        let found = |overhead, header| overheads(overhead, Bytes::new(header)).unwrap();
+        assert_eq!([found(Overhead::Pppoe, 0), found(Overhead::Pppoe, 14)], [(46, 84), (32, 84)]);
+        assert_eq!([found(Overhead::Ethernet, 0), found(Overhead::Ethernet, 14)], [(38, 84), (24, 84)]);
+        assert_eq!([found(Overhead::None, 0), found(Overhead::Ip, 0)], [(0, 0), (0, 0)]);
+        assert_eq!([found(Overhead::Docsis, 0), found(Overhead::Docsis, 14)], [(18, 64), (4, 64)]);
     }
 
     #[test]
