@@ -160,9 +160,11 @@ impl Service {
         if let Some(paths) = &self.host.paths {
             reactor.add(paths, SUMMARIES, EventFlags::IN).map_err(failed)?;
         }
+        // True if the last turn has ended with clients that have gone: what they held is not given to others yet.
+        let mut is_unsettled = false;
         while !self.shared.is_stopped.load(Ordering::Relaxed) {
             let deadline = self.host.deadline().min(self.next_second);
-            let deadline = if self.connections.has_work() { now() } else { deadline };
+            let deadline = if is_unsettled || self.connections.has_work() { now() } else { deadline };
             let ready: Vec<(u32, EventFlags)> = reactor.wait(deadline).map_err(failed)?.collect();
             for (number, flags) in ready {
                 match number {
@@ -188,7 +190,9 @@ impl Service {
                 self.connections.begin_second();
             }
             self.settle(at);
-            for gone in self.connections.flush(&reactor) {
+            let gone = self.connections.flush(&reactor);
+            is_unsettled = !gone.is_empty();
+            for gone in gone {
                 self.leave(gone);
             }
             self.host.notices().into_iter().for_each(say);

@@ -97,6 +97,8 @@ pub struct Store {
     lengths: [u64; 2],
     boot: String,
     problem: Option<String>,
+    /// The last problem, which is reported once.
+    reported: Option<String>,
 }
 
 impl Store {
@@ -113,6 +115,7 @@ impl Store {
             lengths: [0, 0],
             boot,
             problem: None,
+            reported: None,
         }
     }
 
@@ -150,18 +153,23 @@ impl Store {
         Ok(Some(state))
     }
 
-    /// Replaces the snapshot, and begins a journal. The first problem is kept ([`Store::problem`]).
+    /// Replaces the snapshot, and begins a journal. A problem is kept ([`Store::problem`]); then another snapshot is due
+    /// ([`Store::note_changes`]).
     pub fn replace(&mut self, state: StoredState) {
         self.generation += 1;
         let (boot, generation) = (self.boot.clone(), self.generation);
         let file = SnapshotFile { version: VERSION, boot, generation, state };
         let text = serde_json::to_vec(&file).expect("the state has no other keys than text");
-        let outcome = self.write(&text);
-        self.note(outcome);
+        match self.write(&text) {
+            Ok(()) => self.reported = None,
+            Err(error) => {
+                self.lengths[1] = u64::MAX;
+                self.note(&error);
+            }
+        }
     }
 
     fn write(&mut self, text: &[u8]) -> io::Result<()> {
-        self.journal = None;
         let mut temporary = self.path.as_os_str().to_owned();
         temporary.push(".new");
         let temporary = PathBuf::from(temporary);
@@ -169,6 +177,8 @@ impl Store {
         fchmod(&file, Mode::RUSR | Mode::WUSR)?;
         file.write_all(text)?;
         std::fs::rename(&temporary, &self.path)?;
+        // Until here the journal belongs to the snapshot before, which stays if this one cannot be written.
+        self.journal = None;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let journal = File::from(open(&self.journal_path, flags, Mode::RUSR | Mode::WUSR)?);
         fchmod(&journal, Mode::RUSR | Mode::WUSR)?;
@@ -178,19 +188,17 @@ impl Store {
         self.append(&[Change::Begin(self.generation)])
     }
 
-    /// Writes changes to the journal. Returns whether it has become long.
+    /// Writes changes to the journal. Returns whether a snapshot is due: the journal has become long, or could not be written.
     pub fn note_changes(&mut self, changes: &[Change]) -> bool {
-        if changes.is_empty() {
-            return false;
+        if let Err(error) = self.append(changes) {
+            self.note(&error);
         }
-        let outcome = self.append(changes);
-        self.note(outcome);
         let [snapshot, journal] = self.lengths;
         journal > LONG.max(snapshot)
     }
 
     fn append(&mut self, changes: &[Change]) -> io::Result<()> {
-        let Some(journal) = &mut self.journal else { return Ok(()) };
+        let Some(journal) = self.journal.as_mut().filter(|_| !changes.is_empty()) else { return Ok(()) };
         let mut text = Vec::new();
         for change in changes {
             serde_json::to_writer(&mut text, change)?;
@@ -203,14 +211,15 @@ impl Store {
             self.lengths[1] = u64::MAX;
             return outcome;
         }
-        self.lengths[1] += text.len() as u64;
+        self.lengths[1] = self.lengths[1].saturating_add(text.len() as u64);
         Ok(())
     }
 
-    fn note(&mut self, outcome: io::Result<()>) {
-        if let Err(error) = outcome {
-            let path = self.path.display();
-            self.problem = Some(format!("the state in `{}` cannot be written: {error}", Printable(path)));
+    fn note(&mut self, error: &io::Error) {
+        let why = format!("the state in `{}` cannot be written: {error}", Printable(self.path.display()));
+        if self.reported.as_ref() != Some(&why) {
+            self.reported = Some(why.clone());
+            self.problem = Some(why);
         }
     }
 

@@ -139,3 +139,26 @@ fn a_client_that_does_not_read_is_disconnected() {
     };
     assert!(eventually(PATIENCE, is_gone));
 }
+
+/// The share of a client that is disconnected goes to others at once, not in the next second.
+#[test]
+fn others_get_the_share_of_a_client_that_is_disconnected_at_once() {
+    undisturbed(|| {
+        let place = Place::new();
+        let _service = place.start();
+        let mut other = place.client();
+        other.admit(1, open(100)).unwrap();
+        let mut worst = Duration::ZERO;
+        for _ in 0..5 {
+            let mut liar = Client::connect(&place.spec.socket, None).unwrap();
+            liar.admit(1, need(SchedulingClass::RealTime, 60)).unwrap();
+            while other.rate(1) > 50_000_000 {}
+            // A second hello is not allowed.
+            let begin = now();
+            liar.send(&AllocationRequest::Hello { version: 1, session: None });
+            while other.rate(1) < 90_000_000 {}
+            worst = worst.max(now().saturating_since(begin));
+        }
+        in_time!(worst < Duration::from_millis(150), "{worst}");
+    });
+}

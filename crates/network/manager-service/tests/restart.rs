@@ -134,3 +134,39 @@ fn a_state_that_cannot_be_written_is_reported_and_serves_on() {
     let is_said = || place.said.lock().unwrap().iter().any(|line| line.contains("cannot be written"));
     assert!(eventually(PATIENCE, is_said));
 }
+
+/// A full disk, for example: changes are still in the journal, and a later attempt writes the snapshot.
+#[test]
+fn a_snapshot_that_could_not_be_written_is_written_later() {
+    let mut place = Place::new();
+    place.spec.resources.lease = Duration::from_secs(600);
+    let service = place.start();
+    let mut client = place.client();
+    client.admit(1, need(SchedulingClass::RealTime, 30)).unwrap();
+    // The name of the temporary file is not free.
+    std::fs::create_dir(place.path("manager.state.new")).unwrap();
+    let mut spec = place.spec.clone();
+    spec.capacities.datagrams = Some(cutline_units::Rate::from_mbps(90));
+    service.reconfigure(spec);
+    let count = || {
+        let said = place.said.lock().unwrap();
+        said.iter().filter(|line| line.contains("cannot be written")).count()
+    };
+    assert!(eventually(PATIENCE, || count() > 0));
+    client.admit(2, need(SchedulingClass::RealTime, 20)).unwrap();
+    let killed = Place::new();
+    for name in ["manager.state", "manager.state.journal"] {
+        std::fs::copy(place.path(name), killed.path(name)).unwrap();
+    }
+    assert_eq!(killed.start().taken_over(), 2, "{:?}", killed.said.lock().unwrap());
+    // Two more attempts, one a second.
+    std::thread::sleep(std::time::Duration::from_millis(2500));
+    assert_eq!(count(), 1, "the same problem is reported once");
+    std::fs::remove_dir(place.path("manager.state.new")).unwrap();
+    let is_written = || {
+        let state = std::fs::read_to_string(place.path("manager.state")).unwrap();
+        state.contains("\"datagrams_bps\":90000000")
+    };
+    assert!(eventually(PATIENCE, is_written));
+    assert_eq!(client.status().all_flows, 2);
+}
