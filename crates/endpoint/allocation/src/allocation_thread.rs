@@ -16,6 +16,7 @@ use cutline_sys::{lock, now};
 use cutline_units::{Duration, Instant, Rate};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read as _, Write as _};
+use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
@@ -79,6 +80,7 @@ pub struct AllocatedFlow {
 enum Command {
     Admit(u64),
     Change(u64),
+    Move(u64),
     Release(u64),
 }
 
@@ -212,6 +214,23 @@ impl AllocatedFlow {
         drop(state);
         self.shared.wake_up();
     }
+
+    /// States the address of this end, whose connection was made again.
+    pub fn moved(&self, source: SocketAddr) {
+        if self.generation != generation() {
+            return;
+        }
+        let mut state = lock(&self.shared.state);
+        if let Some(entry) = state.flows.get_mut(&self.id) {
+            if entry.need.source == source {
+                return;
+            }
+            entry.need.source = source;
+            state.commands.push_back(Command::Move(self.id));
+        }
+        drop(state);
+        self.shared.wake_up();
+    }
 }
 
 impl Drop for AllocatedFlow {
@@ -312,6 +331,8 @@ impl AllocationThread {
                 entry.state = AllocationState::Granted(rate);
                 entry.missed = 0;
                 requests.push(change(*id, &entry.need));
+                // The address may have changed without a manager.
+                requests.push(AllocationRequest::Move { id: *id, source: entry.need.source });
                 if entry.rate != Some(rate) {
                     let (before, cause) = (entry.rate.replace(rate), AllocationCause::Share);
                     notices.push((entry.handler.clone(), FlowNotice::Rate { before, rate, cause }));
@@ -338,6 +359,9 @@ impl AllocationThread {
                 match &command {
                     Command::Admit(id) => need(id).map(|need| AllocationRequest::Admit { id: *id, need }),
                     Command::Change(id) => need(id).map(|need| change(*id, &need)),
+                    Command::Move(id) => {
+                        need(id).map(|need| AllocationRequest::Move { id: *id, source: need.source })
+                    }
                     Command::Release(id) => Some(AllocationRequest::Release { id: *id }),
                 }
             };
@@ -378,12 +402,15 @@ impl AllocationThread {
         let is_refused_change =
             matches!(notice, FlowNotice::Refused(_)) && matches!(entry.state, AllocationState::Granted(_));
         if is_refused_change {
-            // The flow keeps its rate.
+            // The flow keeps its rate, until a repetition finds room.
+            entry.again = now().saturating_add(REFUSED_REST);
             return None;
         }
         let is_known = entry.state == state_now && matches!(notice, FlowNotice::Refused(_));
         entry.rate = if let AllocationState::Granted(rate) = state_now { Some(rate) } else { None };
         entry.again = match &notice {
+            // A change that was refused is still to be repeated.
+            FlowNotice::Rate { .. } if matches!(entry.state, AllocationState::Granted(_)) => entry.again,
             FlowNotice::Rate { .. } => Instant::FAR_FUTURE,
             FlowNotice::Revoked(AllocationCause::Lease) => now().saturating_add(EXPIRED_REST),
             FlowNotice::Revoked(_) | FlowNotice::Refused(_) => now().saturating_add(REFUSED_REST),
@@ -392,14 +419,17 @@ impl AllocationThread {
         (!is_known).then(|| (entry.handler.clone(), notice))
     }
 
-    /// Repeats the requests of flows that were refused or revoked.
+    /// Repeats the requests of flows that were refused or revoked, and changes that were refused.
     fn ask_again(&mut self) -> Result<(), JsonLineError> {
         let at = now();
         let mut requests = Vec::new();
         for (id, entry) in &mut lock(&self.shared.state).flows {
             if entry.again <= at {
                 entry.again = Instant::FAR_FUTURE;
-                requests.push(AllocationRequest::Admit { id: *id, need: entry.need });
+                requests.push(match entry.state {
+                    AllocationState::Granted(_) => change(*id, &entry.need),
+                    _ => AllocationRequest::Admit { id: *id, need: entry.need },
+                });
             }
         }
         requests.iter().try_for_each(|request| self.send(request))

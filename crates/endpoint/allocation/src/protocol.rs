@@ -15,7 +15,7 @@
 //!
 //! A client numbers its flows. A flow may send at a rate from its `rate` reply on. The replies that lower other flows to
 //! make room are sent before it. A client renews the leases of all its flows by `renew`, or that of one flow by `report`.
-//! Requests of the kinds `renew`, `report` and `missed` have no reply.
+//! Requests of the kinds `renew`, `report`, `missed` and `move` have no reply; a `move` that is not allowed is refused.
 //!
 //! All flows of a client end when the client closes its connection, or its process ends. When the manager is restarted, the
 //! client connects again, names the session that the earlier `welcome` has assigned, and takes over its flows, which the new
@@ -177,6 +177,13 @@ pub enum AllocationRequest {
         /// The worst acceptable loss, per cent.
         #[serde(default)]
         loss_percent: Option<f64>,
+    },
+    /// States the address of this end after the connection of a flow was made again. The flow keeps its rates.
+    Move {
+        /// The client's number for it.
+        id: u64,
+        /// Address of this end.
+        source: SocketAddr,
     },
     /// Reports the delivery of a flow, and renews its lease.
     Report {
@@ -361,6 +368,7 @@ mod tests {
                 delay_ms: None,
                 loss_percent: Some(0.5),
             },
+            AllocationRequest::Move { id: 7, source: "[fe80::1%2]:4000".parse().unwrap() },
             AllocationRequest::Report { id: 7, report },
             AllocationRequest::Missed { id: 7, missed: 3 },
             AllocationRequest::Renew {},

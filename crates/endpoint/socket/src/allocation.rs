@@ -121,8 +121,9 @@ pub enum PacketKind {
 pub struct Allocator {
     options: AllocationOptions,
     transport: PacketKind,
-    /// Addresses of this end and of the peer.
-    addresses: [SocketAddr; 2],
+    /// Address of this end.
+    source: Mutex<SocketAddr>,
+    peer: SocketAddr,
     /// The connection, once the service thread serves it.
     handler: OnceLock<Weak<dyn FlowHandler>>,
     state: Mutex<State>,
@@ -142,9 +143,17 @@ struct State {
 }
 
 impl Allocator {
-    pub fn new(options: AllocationOptions, transport: PacketKind, addresses: [SocketAddr; 2]) -> Self {
+    pub fn new(options: AllocationOptions, transport: PacketKind, [local, peer]: [SocketAddr; 2]) -> Self {
         let (handler, state) = (OnceLock::new(), Mutex::default());
-        Self { options, transport, addresses, handler, state }
+        Self { options, transport, source: Mutex::new(local), peer, handler, state }
+    }
+
+    /// Sets the address of the reconnected socket, by which the manager knows the packets of the connection.
+    pub fn moved(&self, local: SocketAddr) {
+        *lock(&self.source) = local;
+        if let Some(flow) = &lock(&self.state).flow {
+            flow.moved(local);
+        }
     }
 
     /// Sets the connection for which shares are requested from now on.
@@ -184,7 +193,7 @@ impl Allocator {
         self.options.validate()?;
         let AllocationOptions { class, weight, priority, .. } = self.options;
         let has_header = matches!(participation, Participation::Joined(_));
-        let factor = factor(self.transport, self.addresses[1], has_header, sending.size);
+        let factor = factor(self.transport, self.peer, has_header, sending.size);
         let on_wire = |rate: Rate| (rate.as_bps() as f64 * factor).ceil() as u64;
         let desired = sending.peak_throughput().or_else(|| sending.max_throughput()).map(on_wire);
         if desired.is_none() && class == SchedulingClass::RealTime {
@@ -200,8 +209,8 @@ impl Allocator {
                 PacketKind::Segments => CarrierKind::Tcp,
                 PacketKind::Datagrams | PacketKind::Frames => CarrierKind::Datagrams,
             },
-            source: self.addresses[0],
-            destination: self.addresses[1],
+            source: *lock(&self.source),
+            destination: self.peer,
             desired_bps: desired,
             minimum_bps: minimum.max(least).min(desired.unwrap_or(u64::MAX)),
             priority,

@@ -242,8 +242,13 @@ impl Connection {
             SessionEvent::Agreed(agreed) => Some(agreed.clone()),
             _ => None,
         });
-        if let (Some(reserver), Ok(local)) = (&self.reserver, local) {
-            reserver.moved(local);
+        if let Ok(local) = local {
+            if let Some(reserver) = &self.reserver {
+                reserver.moved(local);
+            }
+            if let Some(allocator) = &self.allocator {
+                allocator.moved(local);
+            }
         }
         let mut current = lock(&self.session);
         let limit = self.outbound().limit();

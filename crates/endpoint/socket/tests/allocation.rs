@@ -1,6 +1,9 @@
 //! Connections that are limited by the resource manager of the host.
 
-use cutline_manager::resources::{Capacities, ResourceParams};
+use cutline_allocation::protocol::FlowNeed;
+use cutline_allocation::{AllocatedFlow, FlowHandler, FlowNotice, allocate};
+use cutline_manager::feedback::{FlowEdges, FlowReport};
+use cutline_manager::resources::{Capacities, CarrierKind, ResourceParams};
 use cutline_manager_service::{ManagerService, ManagerSpec};
 use cutline_quality::spec::Specification;
 use cutline_socket::{
@@ -9,7 +12,11 @@ use cutline_socket::{
 };
 use cutline_testbed::{in_time, undisturbed};
 use cutline_units::Bytes;
+use rustix::net::connect_unspec;
+use rustix::net::sockopt::set_socket_linger;
 use std::io::{Read as _, Write as _};
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -282,4 +289,101 @@ fn missed_deadlines_are_counted_and_reported() {
         assert!(Instant::now() < until, "{status:?}");
         thread::sleep(Duration::from_millis(50));
     }
+}
+
+/// A stream that is made again has another port. The manager learns of it: classes of the kernel and reservations are for its packets.
+#[test]
+fn the_manager_has_the_port_of_a_stream_that_is_made_again() {
+    let host = Host::new(Rate::from_mbps(8));
+    let _service = host.start();
+    let recovers =
+        Specification::builder().recovery(cutline_units::Duration::from_secs(60)).coerce_all().build();
+    let options = QosOptions::both(recovers.unwrap()).reconnect(true).peer(Peer::Speaks);
+    let options = options.allocation(host.options(SchedulingClass::TimeShared));
+    let listener = QosTcpListener::bind("127.0.0.1:0", &QosOptions::default()).unwrap();
+    let to = listener.local_addr().unwrap();
+    let (ours, theirs) = thread::scope(|scope| {
+        let accepted = scope.spawn(|| {
+            let (stream, _) = listener.accept().unwrap();
+            stream.has_qos_peer().unwrap();
+            stream
+        });
+        (QosTcpStream::connect(to, &options).unwrap(), accepted.join().unwrap())
+    });
+    next(&ours, allocated);
+    let sources = || -> Vec<SocketAddr> {
+        let mut client = cutline_allocation::ManagerConnection::connect(&host.spec.socket, None).unwrap();
+        let status = client.status(cutline_units::Duration::from_secs(60)).unwrap();
+        status.flows.iter().map(|flow| flow.source).collect()
+    };
+    let before = ours.local_addr().unwrap();
+    assert_eq!(sources(), [before]);
+    // A reset, in both directions at once.
+    set_socket_linger(&theirs, Some(Duration::ZERO)).unwrap();
+    let _reset = connect_unspec(&theirs);
+    let (_again, _) = listener.accept().unwrap();
+    next(&ours, |event| matches!(event, SessionEvent::Recovered { is_new: true, .. }).then_some(()));
+    let after = ours.local_addr().unwrap();
+    assert_ne!(before, after);
+    let until = Instant::now() + PATIENCE;
+    while sources() != [after] {
+        assert!(Instant::now() < until, "{:?} is {after}", sources());
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert!(matches!(ours.allocation(), Some(AllocationState::Granted(_))));
+}
+
+/// A flow that measures nothing.
+struct Silent;
+
+impl FlowHandler for Silent {
+    fn on_notice(&self, _: FlowNotice) {}
+
+    fn report(&self) -> Option<FlowReport> {
+        None
+    }
+}
+
+/// A change for which there is no room is repeated, as a refused request is.
+#[test]
+fn a_change_that_was_refused_is_made_when_there_is_room() {
+    let host = Host::new(Rate::from_mbps(80));
+    let _service = host.start();
+    let silent: Arc<dyn FlowHandler> = Arc::new(Silent);
+    let flow = |mbps: u64| {
+        let need = FlowNeed {
+            class: SchedulingClass::RealTime,
+            carrier: CarrierKind::Datagrams,
+            source: "127.0.0.1:4000".parse().unwrap(),
+            destination: "127.0.0.1:5000".parse().unwrap(),
+            desired_bps: Some(mbps * 1_000_000),
+            minimum_bps: mbps * 1_000_000,
+            priority: 7,
+            weight: 1,
+            delay_ms: None,
+            loss_percent: None,
+        };
+        allocate(&host.spec.socket, need, Arc::downgrade(&silent)).unwrap()
+    };
+    let wait = |flow: &AllocatedFlow, mbps: u64| {
+        let until = Instant::now() + PATIENCE;
+        while flow.state() != AllocationState::Granted(Rate::from_mbps(mbps)) {
+            assert!(Instant::now() < until, "{:?}", flow.state());
+            thread::sleep(Duration::from_millis(10));
+        }
+    };
+    // 60 may be promised.
+    let (first, second) = (flow(40), flow(10));
+    wait(&first, 40);
+    wait(&second, 10);
+    second.change(Some(Rate::from_mbps(50)), Rate::from_mbps(50), FlowEdges::default());
+    let mut client = cutline_allocation::ManagerConnection::connect(&host.spec.socket, None).unwrap();
+    let until = Instant::now() + PATIENCE;
+    while client.status(cutline_units::Duration::from_secs(60)).unwrap().counters.refused == 0 {
+        assert!(Instant::now() < until, "the change is refused");
+        thread::sleep(Duration::from_millis(10));
+    }
+    wait(&second, 10);
+    drop(first);
+    wait(&second, 50);
 }

@@ -24,6 +24,7 @@ use cutline_sys::clock::unix_time;
 use cutline_sys::{SysError, interface};
 use cutline_units::{Instant, Rate};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
 
 /// Interval at which numbers of interfaces are looked up, and the state is written if paths have changed.
 const SECOND: cutline_units::Duration = cutline_units::Duration::from_secs(1);
@@ -373,6 +374,7 @@ impl ManagedHost {
                 let edges = FlowEdges { delay: delay_ms, loss: loss_percent };
                 self.change(now, key, id, (desired_bps, minimum_bps), edges);
             }
+            AllocationRequest::Move { id, source } => self.move_flow(key, id, source),
             AllocationRequest::Report { id, report } => {
                 if let Some(flow) = self.flow_of(key, id) {
                     self.manager.report(now, key, flow, &report.report());
@@ -422,7 +424,7 @@ impl ManagedHost {
                 format!("id = {id}: allowed is a number that no flow of the client has"),
             );
         }
-        if let Some(why) = self.foreign_source(need) {
+        if let Some(why) = self.foreign_source(need.source) {
             return self.refuse(key, id, why);
         }
         let interface = self.interface_of(need);
@@ -561,12 +563,27 @@ impl ManagedHost {
 
     /// Returns why a flow is refused whose packets are not those of this host: classes of the kernel would serve packets that this host forwards
     /// for another one.
-    fn foreign_source(&mut self, need: &FlowNeed) -> Option<String> {
-        let source = need.source.ip().to_canonical();
+    fn foreign_source(&mut self, source: SocketAddr) -> Option<String> {
+        let address = source.ip().to_canonical();
         let has_classes = self.spec.interfaces.iter().any(|interface| interface.has_classes);
-        let routes = self.routes.as_mut().filter(|_| has_classes && !source.is_unspecified())?;
-        let is_local = matches!(routes.route(Question::from(source)), Ok(KernelRoute::Local));
-        (!is_local).then(|| format!("source = {}: allowed is an address of this host", need.source))
+        // No host forwards packets with a link-local source, and that of frames below IP need not be an address of IP.
+        let is_own = address.is_unspecified() || link_local_zone(source).is_some();
+        let routes = self.routes.as_mut().filter(|_| has_classes && !is_own)?;
+        let is_local = matches!(routes.route(Question::from(address)), Ok(KernelRoute::Local));
+        (!is_local).then(|| format!("source = {source}: allowed is an address of this host"))
+    }
+
+    /// Takes another source of a flow, whose connection was made again. The flow keeps its promise and its interface.
+    fn move_flow(&mut self, key: ClientKey, id: u64, source: SocketAddr) {
+        let Some(flow) = self.flow_of(key, id) else { return };
+        if let Some(why) = self.foreign_source(source) {
+            return self.refuse(key, id, why);
+        }
+        if let Some(place) = self.places.get_mut(&flow).filter(|place| place.source != source) {
+            place.source = source;
+            self.touched.insert(flow);
+            self.kernel_classes.touch();
+        }
     }
 
     /// The managed interface by which the kernel's route leads now.
@@ -577,9 +594,16 @@ impl ManagedHost {
             (!source.is_unspecified() && source.is_ipv4() == destination.is_ipv4()).then_some(source);
         let transport = Some((protocol(need.carrier), (need.source.port(), need.destination.port())));
         let mark = self.spec.route_mark;
-        let question = Question { source, transport, mark, ..Question::from(destination) };
-        let Ok(KernelRoute::Leaves(hop)) = routes.route(question) else { return None };
-        let index = InterfaceIndex(hop.interface);
+        let outgoing = link_local_zone(need.destination);
+        let question = Question { source, transport, mark, outgoing, ..Question::from(destination) };
+        let index = match (routes.route(question), outgoing) {
+            (Ok(KernelRoute::Local), _) => return None,
+            // Frames below IP need no route.
+            (_, Some(zone)) => zone,
+            (Ok(KernelRoute::Leaves(hop)), None) => hop.interface,
+            _ => return None,
+        };
+        let index = InterfaceIndex(index);
         self.interfaces.contains_key(&index).then_some(index)
     }
 
@@ -771,5 +795,15 @@ impl ManagedHost {
     /// Takes the notices for the log.
     pub fn notices(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notices)
+    }
+}
+
+/// Returns the interface of a link-local address of IPv6, which is in its zone; `None` for other addresses.
+fn link_local_zone(address: SocketAddr) -> Option<u32> {
+    match address {
+        SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() => {
+            Some(v6.scope_id()).filter(|zone| *zone > 0)
+        }
+        _ => None,
     }
 }

@@ -6,6 +6,7 @@ use cutline_manager::resources::{AllocationCause, SchedulingClass};
 use cutline_manager_service::{AccessRule, AccessRules, ManagedInterface, ReservedRates};
 use cutline_units::{Duration, Rate};
 use std::collections::BTreeMap;
+use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
 
 #[test]
 fn flows_are_admitted_reduced_or_refused_by_class() {
@@ -164,4 +165,30 @@ fn a_flow_that_is_not_renewed_is_revoked() {
     });
     assert_eq!(cause, AllocationCause::Lease);
     assert_eq!(client.status().counters.expired, 1);
+}
+
+/// Frames below IP have link-local addresses to which no route needs to lead. A connection that was made again has another source.
+#[test]
+fn a_flow_between_link_local_addresses_is_at_the_interface_of_its_zone() {
+    let mut place = Place::new();
+    place.spec.interfaces =
+        vec![ManagedInterface { name: "lo".to_owned(), rate: Rate::from_mbps(80), has_classes: false }];
+    let _service = place.start();
+    let mut client = place.client();
+    // The loopback interface has number 1 in every network namespace.
+    let address = |last, port| {
+        let ip = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0xff, 0xfe00, last);
+        SocketAddr::V6(SocketAddrV6::new(ip, port, 0, 1))
+    };
+    let frames = cutline_allocation::protocol::FlowNeed {
+        source: address(1, 4000),
+        destination: address(2, 5000),
+        ..need(SchedulingClass::RealTime, 10)
+    };
+    client.admit(1, frames).unwrap();
+    let flow = client.status().flows.remove(0);
+    assert_eq!((flow.interface.as_deref(), flow.source), (Some("lo"), address(1, 4000)));
+    client.send(&AllocationRequest::Move { id: 1, source: address(1, 4001) });
+    let flow = client.status().flows.remove(0);
+    assert_eq!((flow.source, flow.granted_bps), (address(1, 4001), 10_000_000));
 }

@@ -9,7 +9,7 @@ use cutline_netlink::{Interface, sweep};
 use cutline_sys::namespace::Namespace;
 use cutline_testbed::may_make_namespaces;
 use cutline_units::Rate;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
 use std::process::Command;
 use std::time::Duration;
 
@@ -136,6 +136,16 @@ fn the_same_packets_have_one_class_and_no_other_host_has_any() {
             let foreign = FlowNeed { source, ..flow(SchedulingClass::RealTime, [4000, 5000], 1) };
             let refused = client.admit(4, foreign).unwrap_err();
             assert_eq!(refused, "source = 10.0.0.9:4000: allowed is an address of this host");
+            // No host forwards packets with a link-local source, and that of frames below IP is none of its addresses.
+            let zone = Interface::named("east").unwrap().index;
+            let address = |last, port| {
+                let ip = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0xff, 0xfe00, last);
+                SocketAddr::V6(SocketAddrV6::new(ip, port, 0, zone))
+            };
+            let (source, destination) = (address(9, 4000), address(2, 5000));
+            let frames =
+                FlowNeed { source, destination, ..flow(SchedulingClass::RealTime, [4000, 5000], 1) };
+            assert_eq!(client.admit(4, frames), Ok(100_000));
         })
         .unwrap();
 }
