@@ -35,6 +35,8 @@ const LIMITS: LineServerOptions = LineServerOptions {
 pub struct ClientProcess {
     pub user: u32,
     pub pid: u32,
+    /// Groups of the process when it connected.
+    pub groups: Vec<u32>,
     pub policy: UserPolicy,
 }
 
@@ -42,6 +44,11 @@ pub struct ClientProcess {
 struct Client {
     process: ClientProcess,
     session: Option<ClientKey>,
+}
+
+/// Returns why a user's client is not served.
+fn refusal(user: u32) -> String {
+    format!("user = {user}: allowed are the users and groups of the manager's file")
 }
 
 /// All connections.
@@ -77,11 +84,27 @@ impl Connections {
     ) {
         self.server.accept(listener, reactor, |process| {
             let (user, pid) = (process.user, process.pid.as_raw_pid().cast_unsigned());
-            let policy = policy(user, &process.groups).ok_or_else(|| {
-                format!("user = {user}: allowed are the users and groups of the manager's file")
-            })?;
-            Ok(Client { process: ClientProcess { user, pid, policy }, session: None })
+            let groups = process.groups.clone();
+            let policy = policy(user, &groups).ok_or_else(|| refusal(user))?;
+            Ok(Client { process: ClientProcess { user, pid, groups, policy }, session: None })
         });
+    }
+
+    /// Applies other rules to the connected clients. Returns the policies of their users. A client that may no longer use the manager gets the
+    /// reason, and is disconnected.
+    pub fn apply(&mut self, policy: impl Fn(u32, &[u32]) -> Option<UserPolicy>) -> BTreeMap<u32, UserPolicy> {
+        let mut policies = BTreeMap::new();
+        for id in self.server.numbers() {
+            let Some(Client { process, .. }) = self.server.client_mut(id) else { continue };
+            let user = process.user;
+            if let Some(found) = policy(user, &process.groups) {
+                process.policy = found;
+                policies.insert(user, found);
+            } else {
+                self.server.fail(id, &refusal(user));
+            }
+        }
+        policies
     }
 
     /// Reads as the descriptor with this number of the reactor is ready for. Returns the client if it has gone.

@@ -274,15 +274,24 @@ impl ManagedHost {
     /// Takes other settings: those that can change while the manager runs.
     pub fn reconfigure(&mut self, spec: ManagerSpec) {
         self.spec = spec;
-        for (user, policy) in &mut self.policies {
-            // Groups are known when a client connects.
-            if let Some(rule) = self.spec.access.users.iter().find(|rule| rule.id == user.0) {
-                *policy = rule.policy;
-                let _checked = self.manager.set_policy(*user, *policy);
-            }
-        }
+        // Groups of a user are known as long as a client is connected.
+        let own = |user: &UserId| self.spec.access.users.iter().find(|rule| rule.id == user.0);
+        let rules: Vec<(u32, UserPolicy)> =
+            self.policies.keys().filter_map(own).map(|rule| (rule.id, rule.policy)).collect();
+        self.set_policies(rules);
         self.kernel_classes.set_interfaces(&self.spec.interfaces);
         self.update_capacities();
+    }
+
+    /// Sets the policies of users, which the reader of the file has checked.
+    pub fn set_policies(&mut self, policies: impl IntoIterator<Item = (u32, UserPolicy)>) {
+        for (user, policy) in policies {
+            let user = UserId(user);
+            if self.policies.insert(user, policy) != Some(policy) {
+                let _checked = self.manager.set_policy(user, policy);
+                self.is_stale = true;
+            }
+        }
     }
 
     /// Weight of a user among users.
@@ -305,13 +314,8 @@ impl ManagedHost {
         policy: UserPolicy,
         token: Option<&str>,
     ) -> Result<(ClientKey, AllocationReply), SysError> {
+        self.set_policies([(user, policy)]);
         let user = UserId(user);
-        if self.policies.get(&user) != Some(&policy) {
-            self.policies.insert(user, policy);
-            // The reader of the file has checked it.
-            let _checked = self.manager.set_policy(user, policy);
-            self.is_stale = true;
-        }
         let known = token.and_then(|token| self.tokens.get(token)).copied();
         let known = known.filter(|key| self.sessions.get(key).is_some_and(|session| session.user == user));
         let key = match known {
@@ -801,9 +805,7 @@ impl ManagedHost {
 /// Returns the interface of a link-local address of IPv6, which is in its zone; `None` for other addresses.
 fn link_local_zone(address: SocketAddr) -> Option<u32> {
     match address {
-        SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() => {
-            Some(v6.scope_id()).filter(|zone| *zone > 0)
-        }
+        SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() => Some(v6.scope_id()).filter(|zone| *zone > 0),
         _ => None,
     }
 }

@@ -204,6 +204,9 @@ impl Service {
         let Inbox { reserved, spec } = std::mem::take(&mut *lock(&self.shared.inbox));
         if let Some(spec) = spec {
             self.host.reconfigure(*spec);
+            let access = self.host.access();
+            let policies = self.connections.apply(|user, groups| access.policy(user, groups));
+            self.host.set_policies(policies);
         }
         if let Some(reserved) = reserved {
             self.host.set_reserved(reserved);

@@ -192,3 +192,24 @@ fn a_flow_between_link_local_addresses_is_at_the_interface_of_its_zone() {
     let flow = client.status().flows.remove(0);
     assert_eq!((flow.source, flow.granted_bps), (address(1, 4001), 10_000_000));
 }
+
+/// A rule that is removed from the file no longer holds for clients that are connected, and another one does.
+#[test]
+fn other_rules_hold_for_connected_clients() {
+    let mut place = Place::new();
+    let rule = |id, weight| {
+        let policy = cutline_manager::resources::UserPolicy { weight, ..Default::default() };
+        AccessRule { id, policy }
+    };
+    place.spec.access.users.push(rule(rustix::process::geteuid().as_raw(), 7));
+    let service = place.start();
+    let mut client = place.client();
+    client.admit(1, need(SchedulingClass::TimeShared, 1)).unwrap();
+    assert_eq!(client.status().users[0].weight, 7);
+    place.spec.access.users.clear();
+    service.reconfigure(place.spec.clone());
+    assert!(eventually(PATIENCE, || client.status().users[0].weight == 1));
+    place.spec.access.groups.push(rule(rustix::process::getegid().as_raw(), 3));
+    service.reconfigure(place.spec.clone());
+    assert!(eventually(PATIENCE, || client.status().users[0].weight == 3));
+}

@@ -143,8 +143,7 @@ fn the_same_packets_have_one_class_and_no_other_host_has_any() {
                 SocketAddr::V6(SocketAddrV6::new(ip, port, 0, zone))
             };
             let (source, destination) = (address(9, 4000), address(2, 5000));
-            let frames =
-                FlowNeed { source, destination, ..flow(SchedulingClass::RealTime, [4000, 5000], 1) };
+            let frames = FlowNeed { source, destination, ..flow(SchedulingClass::RealTime, [4000, 5000], 1) };
             assert_eq!(client.admit(4, frames), Ok(100_000));
         })
         .unwrap();

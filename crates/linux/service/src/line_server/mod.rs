@@ -238,6 +238,11 @@ impl<C> LineServer<C> {
         self.refused
     }
 
+    /// Returns the numbers of the clients.
+    pub fn numbers(&self) -> Vec<ClientNumber> {
+        self.clients.keys().copied().collect()
+    }
+
     /// Returns the user of a client, if that is connected.
     pub fn user(&self, number: ClientNumber) -> Option<u32> {
         self.clients.get(&number).map(|client| client.user)
