@@ -4,9 +4,12 @@ use crate::common::{Net, eventually};
 use cutline_allocation::protocol::FlowNeed;
 use cutline_allocation::status::ManagerStatus;
 use cutline_allocation::{AllocationState, FlowHandler, FlowNotice, ManagerConnection, allocate};
+use cutline_daemon::{DaemonConfig, remove_installed};
 use cutline_manager::feedback::FlowReport;
 use cutline_manager::resources::{CarrierKind, SchedulingClass};
+use cutline_netlink::{HtbShaper, Interface, ShaperOptions, sweep};
 use cutline_provision::protocol::Request;
+use cutline_sys::namespace::Namespace;
 use cutline_testbed::outputs::terminated;
 use cutline_units::{Duration, Rate};
 use rustix::process::Signal;
@@ -287,4 +290,26 @@ fn a_flow_whose_rate_is_reserved_is_not_charged_again() {
     eventually("both are charged", || interface().promised == 7_500_000);
     eventually("both know it", || granted(&own, 4_000_000) && granted(&other, 3_500_000));
     net.end("a", Signal::TERM);
+}
+
+/// A `cutlined` that ends by a panic removes the classes of the manager as it removes reservations.
+#[test]
+fn the_classes_of_a_manager_are_removed_after_a_panic() {
+    if !cutline_testbed::may_make_namespaces(COMMAND) {
+        return;
+    }
+    let namespace = Namespace::create("mgp").unwrap();
+    namespace.ip_batch("link add east type veth peer name west\nlink set east up").unwrap();
+    let text = "[manager]\n[[manager.interface]]\nname = 'east'\nrate = '10 Mbit/s'\nclasses = true\n";
+    let config = DaemonConfig::parse(text, "cutlined.toml").unwrap();
+    namespace
+        .within(|| {
+            let east = Interface::named("east").unwrap();
+            let shaper = HtbShaper::install(&east, Rate::from_mbps(10), ShaperOptions::default()).unwrap();
+            // A program that aborts drops nothing.
+            std::mem::forget(shaper);
+            assert_eq!(remove_installed(&config), Vec::<String>::new());
+            assert!(!sweep(&east).unwrap(), "nothing is left");
+        })
+        .unwrap();
 }

@@ -13,7 +13,7 @@ mod statuses;
 mod topology;
 
 use crate::clients::MOST_REQUESTS;
-use crate::config::{DaemonConfig, InstallerKind, InterfaceSpec};
+use crate::config::{DaemonConfig, InstallerKind};
 use crate::error::DaemonError;
 use crate::installers::CustomInstallers;
 use applications::Applications;
@@ -27,7 +27,6 @@ use cutline_sys::{SysError, now};
 use cutline_units::{Duration, Instant, Rate};
 use node::Node;
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -303,11 +302,9 @@ impl Daemon {
 /// each.
 pub fn remove_installed(config: &DaemonConfig) -> Vec<String> {
     let controlled = config.interfaces.iter().filter(|spec| matches!(spec.control, InstallerKind::Tc { .. }));
-    let remove = |spec: &InterfaceSpec| Interface::named(&spec.name).and_then(|interface| sweep(&interface));
-    let failed = |spec: &InterfaceSpec| remove(spec).err().map(|error| in_words(spec, &error));
-    controlled.filter_map(failed).collect()
-}
-
-fn in_words(spec: &InterfaceSpec, error: &dyn Display) -> String {
-    format!("interface {}: {error}", spec.name)
+    let managed = config.manager.iter().flat_map(|manager| &manager.interfaces);
+    let classed = managed.filter(|spec| spec.has_classes);
+    let names = controlled.map(|spec| &spec.name).chain(classed.map(|spec| &spec.name));
+    let remove = |name: &String| Interface::named(name).and_then(|interface| sweep(&interface));
+    names.filter_map(|name| Some(format!("interface {name}: {}", remove(name).err()?))).collect()
 }
