@@ -132,7 +132,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     let far = FarEnd::new(far(args)?)?;
     let runner = Runner::new(&plan(args), far, &args.output, existing, crate::program::BUILD);
     let mut runner = runner.map_err(|error| match error {
-        RunError::Other { .. } => Failure::Failed(format!(
+        RunError::Other { .. } | RunError::Old(_) => Failure::Failed(format!(
             "{}: {error}; --force replaces it by a new table, -o FILE names another",
             shown(&args.output)
         )),

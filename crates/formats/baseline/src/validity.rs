@@ -39,7 +39,9 @@ impl BaselineDocument {
         if let Some((property, theirs, ours)) = self.host.difference(host) {
             return Err(Invalid::Host { property, theirs, ours });
         }
-        let age = now_s.saturating_sub(self.ended_s);
+        // A run that was continued has measurements since its beginning.
+        let oldest_s = if self.began_s == 0 { self.ended_s } else { self.began_s.min(self.ended_s) };
+        let age = now_s.saturating_sub(oldest_s);
         if age > LONGEST_AGE {
             return Err(Invalid::Old { days: age / 86_400 });
         }
@@ -64,6 +66,9 @@ mod tests {
         assert_eq!(table.check(&host, 1000 + LONGEST_AGE), Ok(()));
         assert_eq!(table.check(&host, 1001 + LONGEST_AGE), Err(Invalid::Old { days: 90 }));
         assert_eq!(table.check(&host, 0), Ok(()), "the clock was set back");
+        let continued = BaselineDocument { began_s: 900, ended_s: 2000, ..table.clone() };
+        assert_eq!(continued.check(&host, 900 + LONGEST_AGE), Ok(()));
+        assert_eq!(continued.check(&host, 901 + LONGEST_AGE), Err(Invalid::Old { days: 90 }));
         let updated = HostFingerprint { kernel: "6.2".into(), ..host.clone() };
         let error = table.check(&updated, 1000).unwrap_err().to_string();
         assert_eq!(error, "it was measured on another host: its kernel is 6.1, this host's is 6.2");

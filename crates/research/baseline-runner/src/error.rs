@@ -1,6 +1,6 @@
 //! Errors of measurements.
 
-use cutline_baseline::FileError;
+use cutline_baseline::{FileError, Invalid};
 use cutline_sys::SysError;
 use cutline_text::Printable;
 use cutline_traffic::TrafficError;
@@ -41,6 +41,9 @@ pub enum RunError {
     /// The table cannot be written.
     #[error(transparent)]
     File(#[from] FileError),
+    /// The table was begun too long ago: with further measurements it would not be valid.
+    #[error("the table cannot be continued: {0}")]
+    Old(Invalid),
     /// The table belongs to other measurements.
     #[error("the table has measurements with another {what}: {theirs}, this run has {ours}")]
     Other {

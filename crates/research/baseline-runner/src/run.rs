@@ -6,7 +6,7 @@ use crate::headers::Packets;
 use crate::measurement::measure;
 use crate::plan::{BaselinePlan, duration, missing, unknown};
 use crate::receiver::FarEnd;
-use cutline_baseline::{BaselineDocument, FORMAT, HostFingerprint, PathFingerprint, RowKey, save};
+use cutline_baseline::{BaselineDocument, FORMAT, HostFingerprint, Invalid, PathFingerprint, RowKey, save};
 use cutline_sys::{clock, now};
 use cutline_units::{Duration, Instant};
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ impl Runner {
     /// Prepares the measurements of a plan. `existing` is the table that is in the file; its measurements are not repeated.
     ///
     /// # Errors
-    /// When the existing table is of another host, path or plan, or there is no path to the receiver.
+    /// When the existing table is of another host, path or plan, or not complete and too old, or there is no path to the receiver.
     pub fn new(
         plan: &BaselinePlan,
         far: FarEnd,
@@ -72,6 +72,11 @@ impl Runner {
         let document = match existing {
             Some(existing) => {
                 check_same(&existing, &fresh)?;
+                if let (false, Err(why @ Invalid::Old { .. })) =
+                    (existing.complete, existing.check(&fresh.host, fresh.began_s))
+                {
+                    return Err(RunError::Old(why));
+                }
                 existing
             }
             None => fresh,

@@ -125,6 +125,11 @@ fn other_measurements_do_not_mix() {
     assert!(why.contains("another plan") && why.contains("[1024] B") && why.contains("[2048] B"), "{why}");
 
     let mut document = load(&file).unwrap().unwrap();
+    let began_s = std::mem::replace(&mut document.began_s, 1);
+    save(&file, &document).unwrap();
+    let why = refused(&plan, &file);
+    assert!(why.starts_with("the table cannot be continued: it was measured"), "{why}");
+    document.began_s = began_s;
     document.host.name = "another\u{1b}[2J".to_owned();
     save(&file, &document).unwrap();
     let why = refused(&plan, &file);
