@@ -200,7 +200,7 @@ pub enum AllocationRequest {
         /// Number of messages.
         missed: u64,
     },
-    /// Renews the leases of all flows of the client.
+    /// Renews the leases of all flows of the client. It has no effect within a sixteenth of a lease after another one.
     Renew {},
     /// Ends a flow.
     Release {

@@ -28,7 +28,9 @@ use std::net::SocketAddr;
 
 /// Interval at which numbers of interfaces are looked up, and the state is written if paths have changed.
 const SECOND: cutline_units::Duration = cutline_units::Duration::from_secs(1);
-/// Numbers of the protocols in questions about routes.
+/// The most renewals of a client in a lease. Clients need four.
+const RENEWALS: u64 = 16;
+/// The unit of rates for which CPU time is stated, bit/s.
 const GIGABIT: u128 = 1_000_000_000;
 
 /// A session of a client.
@@ -42,6 +44,8 @@ pub struct HostSession {
     pub flows: BTreeMap<u64, FlowId>,
     /// End of the session, if its client does not come back.
     until: Option<Instant>,
+    /// Earliest time at which its leases are renewed again.
+    next_renewal: Instant,
 }
 
 /// The manager of this host.
@@ -156,7 +160,8 @@ impl ManagedHost {
             self.next_key = self.next_key.max(key.0 + 1);
             self.tokens.insert(token.clone(), key);
             let flows = BTreeMap::new();
-            self.sessions.insert(key, HostSession { token, user, pid: None, flows, until });
+            let (pid, next_renewal) = (None, Instant::ZERO);
+            self.sessions.insert(key, HostSession { token, user, pid, flows, until, next_renewal });
         }
         for (flow, place) in stored.places {
             let is_there = self.manager.resources().flow(flow).is_some_and(|its| its.client == place.key);
@@ -341,8 +346,8 @@ impl ManagedHost {
         self.next_key += 1;
         self.tokens.insert(token.clone(), key);
         self.changes.push(Change::Session(SessionRecord { key, token: token.clone(), user }));
-        let (pid, flows, until) = (None, BTreeMap::new(), None);
-        self.sessions.insert(key, HostSession { token, user, pid, flows, until });
+        let (pid, flows, until, next_renewal) = (None, BTreeMap::new(), None, Instant::ZERO);
+        self.sessions.insert(key, HostSession { token, user, pid, flows, until, next_renewal });
         Ok(key)
     }
 
@@ -390,14 +395,13 @@ impl ManagedHost {
                 }
             }
             AllocationRequest::Renew {} => {
-                let flows: Vec<FlowId> = self
-                    .sessions
-                    .get(&key)
-                    .into_iter()
-                    .flat_map(|session| session.flows.values().copied())
-                    .collect();
-                for flow in flows {
-                    self.manager.renew(now, key, flow);
+                let Some(session) = self.sessions.get_mut(&key).filter(|its| now >= its.next_renewal) else {
+                    return;
+                };
+                // A client with many flows could otherwise use all of the manager's time.
+                session.next_renewal = now.saturating_add(self.spec.resources.lease / RENEWALS);
+                for flow in session.flows.values() {
+                    self.manager.renew(now, key, *flow);
                 }
             }
             AllocationRequest::Release { id } => {

@@ -162,3 +162,19 @@ fn others_get_the_share_of_a_client_that_is_disconnected_at_once() {
         in_time!(worst < Duration::from_millis(150), "{worst}");
     });
 }
+
+/// Renewals of many flows take time, so a client that renews again and again has most of them without effect.
+#[test]
+fn leases_are_renewed_a_few_times_in_a_lease() {
+    let mut place = Place::new();
+    place.spec.resources.lease = Duration::from_secs(160);
+    let _service = place.start();
+    let mut client = place.client();
+    client.admit(1, open(10)).unwrap();
+    client.send(&AllocationRequest::Renew {});
+    client.status();
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    client.send(&AllocationRequest::Renew {});
+    let left = client.status().flows[0].lease_s;
+    assert!(left < 159.6, "{left}");
+}
