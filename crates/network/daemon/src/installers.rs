@@ -31,6 +31,8 @@ pub struct Installers {
     kernel: BTreeMap<u32, TrafficControl>,
     routers: BTreeMap<PathBuf, RouterClass>,
     custom: CustomInstallers,
+    /// Names of the interfaces at which the resource manager has classes.
+    classed: BTreeSet<String>,
     /// Installers of interfaces; none if the traffic there is not controlled. If the kernel's interface has
     /// gone, its shaper has, too.
     places: BTreeMap<InterfaceId, InstallerKey>,
@@ -39,9 +41,18 @@ pub struct Installers {
 }
 
 impl Installers {
-    /// Creates the set with these installers, which take precedence over the file.
-    pub fn new(custom: CustomInstallers) -> Self {
-        Self { custom, ..Self::default() }
+    /// Creates the set with these installers, which take precedence over the file. The interfaces of `classed` are those at which the resource
+    /// manager has classes.
+    pub fn new(custom: CustomInstallers, classed: BTreeSet<String>) -> Self {
+        Self { custom, classed, ..Self::default() }
+    }
+
+    /// Removes the leftovers of an earlier agent from an interface. Classes of the resource manager are none.
+    fn remove_leftovers(&self, name: &str, interface: &Interface) -> Result<(), DaemonError> {
+        if !self.classed.contains(name) {
+            sweep(interface)?;
+        }
+        Ok(())
     }
 
     /// Takes an interface over.
@@ -69,14 +80,12 @@ impl Installers {
             }
             InstallerKind::Router { socket, way } => {
                 // An earlier agent may have had another file.
-                sweep(interface)?;
+                self.remove_leftovers(&spec.name, interface)?;
                 let router = self.routers.entry(socket.clone());
                 router.or_insert_with(|| RouterClass::open(socket.clone())).add_interface(id, *way);
                 self.places.insert(id, InstallerKey::Router(socket.clone()));
             }
-            InstallerKind::None => {
-                sweep(interface)?;
-            }
+            InstallerKind::None => self.remove_leftovers(&spec.name, interface)?,
         }
         Ok(())
     }

@@ -313,3 +313,30 @@ fn the_classes_of_a_manager_are_removed_after_a_panic() {
         })
         .unwrap();
 }
+
+/// The agent removes leftovers from an interface that it does not control, and the manager's classes are none.
+#[test]
+fn the_agent_leaves_the_classes_of_the_manager_at_its_interface() {
+    let Some(mut net) = Net::new("mgt", COMMAND) else { return };
+    net.controlled.clear();
+    let mut host = Host::new();
+    let path = |name: &str| host.path(name).display().to_string();
+    let text = format!(
+        "refresh = '500 ms'\n[manager]\nsocket = '{}'\nstate = '{}'\n\
+         [[manager.interface]]\nname = 'eth0'\nrate = '10 Mbit/s'\nclasses = true\n",
+        path("m.sock"),
+        path("m.state")
+    );
+    net.rsvp = Box::leak(text.into_boxed_str());
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", net.node("a").name(), env!("CARGO_BIN_EXE_cutlined"), "--config"]);
+    command.arg(net.describe("a")).stderr(std::fs::File::create(host.path("log")).unwrap());
+    host.agent = Some(command.spawn().unwrap());
+    eventually("the classes are there", || net.tc("a", "qdisc", "eth0").contains("qdisc htb c071:"));
+    // Two checks, one a second.
+    std::thread::sleep(std::time::Duration::from_millis(2500));
+    let ended = terminated(host.agent.as_mut().unwrap()).expect("SIGTERM ends it");
+    let said = std::fs::read_to_string(host.path("log")).unwrap();
+    assert_eq!(ended.code(), Some(0), "{said}");
+    assert!(!said.contains("another program"), "{said}");
+}

@@ -59,13 +59,15 @@ impl Node {
         let kinds: Vec<_> = config.interfaces.iter().map(|spec| (spec.version, spec.encapsulation)).collect();
         let network = Network::open(&kinds)?;
         let notices = network.small_buffers().collect();
+        let managed = config.manager.iter().flat_map(|manager| &manager.interfaces);
+        let classed = managed.filter(|its| its.has_classes).map(|its| its.name.clone()).collect();
         let mut this = Self {
             engine: engine(&config)?,
             network,
             routes: Routes::open(config.route_mark)?,
             traffic: TrafficMonitor::open()?,
             interfaces: Interfaces::new(config.interfaces.len()),
-            installers: Installers::new(custom),
+            installers: Installers::new(custom, classed),
             not_installed: 0,
             of_one_flow: BTreeMap::new(),
             changed_flows: 0,
