@@ -484,6 +484,10 @@ impl ManagedHost {
         };
         let (desired, minimum) = self.rates(carrier, interface, rates);
         if is_reserved {
+            if let Some(shortage) = self.shortage_without_reservation(flow, desired, minimum) {
+                let why = self.in_words(&shortage);
+                return self.refuse(key, id, why);
+            }
             let capacities = self.manager.resources().capacities().clone();
             // They are the present ones, which are allowed.
             let _is_charged = self.charge(capacities, Some((flow, desired)));
@@ -496,6 +500,28 @@ impl ManagedHost {
             }
             Err(error) => self.refuse(key, id, error.to_string()),
         }
+    }
+
+    /// Returns the shortage at the interface of a flow whose reservation does not hold another desired rate. Without it the charge for the flow
+    /// would lower others.
+    fn shortage_without_reservation(
+        &mut self,
+        flow: FlowId,
+        desired: Rate,
+        minimum: Rate,
+    ) -> Option<Shortage> {
+        if self.held_flows(Some((flow, desired))).contains(&flow) {
+            return None;
+        }
+        let found = self.manager.allocation(flow)?;
+        let index = found.request.interface?;
+        let resources = self.manager.resources();
+        let InterfaceCapacity { rate, reserved } = *resources.capacities().interfaces.get(&index)?;
+        let resource = ResourceKind::Interface(index);
+        let promisable = (rate.as_bps() as f64 * resources.params().committed_share) as u64;
+        let left = promisable.saturating_sub(reserved.as_bps()).saturating_sub(resources.committed(resource));
+        let needed = found.promised.max(minimum).as_bps();
+        (needed > left).then_some(Shortage { resource, scope: ShortageScope::Host, needed, left })
     }
 
     fn answer(&mut self, key: ClientKey, id: u64, answer: &AdmissionAnswer, desired: Rate) {

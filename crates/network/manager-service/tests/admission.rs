@@ -2,6 +2,7 @@
 
 use crate::common::{Client, PATIENCE, Place, eventually, need};
 use cutline_allocation::protocol::{AllocationReply, AllocationRequest};
+use cutline_flow::FlowSelector;
 use cutline_manager::resources::{AllocationCause, SchedulingClass};
 use cutline_manager_service::{AccessRule, AccessRules, ManagedInterface, ReservedRates};
 use cutline_units::{Duration, Rate};
@@ -167,6 +168,12 @@ fn a_flow_that_is_not_renewed_is_revoked() {
     assert_eq!(client.status().counters.expired, 1);
 }
 
+/// A link-local address at the loopback interface, which has number 1 in every network namespace.
+fn at_loopback(last: u16, port: u16) -> SocketAddr {
+    let ip = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0xff, 0xfe00, last);
+    SocketAddr::V6(SocketAddrV6::new(ip, port, 0, 1))
+}
+
 /// Frames below IP have link-local addresses to which no route needs to lead. A connection that was made again has another source.
 #[test]
 fn a_flow_between_link_local_addresses_is_at_the_interface_of_its_zone() {
@@ -175,11 +182,7 @@ fn a_flow_between_link_local_addresses_is_at_the_interface_of_its_zone() {
         vec![ManagedInterface { name: "lo".to_owned(), rate: Rate::from_mbps(80), has_classes: false }];
     let _service = place.start();
     let mut client = place.client();
-    // The loopback interface has number 1 in every network namespace.
-    let address = |last, port| {
-        let ip = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0xff, 0xfe00, last);
-        SocketAddr::V6(SocketAddrV6::new(ip, port, 0, 1))
-    };
+    let address = at_loopback;
     let frames = cutline_allocation::protocol::FlowNeed {
         source: address(1, 4000),
         destination: address(2, 5000),
@@ -212,4 +215,63 @@ fn other_rules_hold_for_connected_clients() {
     place.spec.access.groups.push(rule(rustix::process::getegid().as_raw(), 3));
     service.reconfigure(place.spec.clone());
     assert!(eventually(PATIENCE, || client.status().users[0].weight == 3));
+}
+
+/// A flow that needs more than its reservation counts at its interface. Without room there it keeps what it has, and others do, too.
+#[test]
+fn a_change_beyond_a_reservation_lowers_no_other_flow() {
+    let mut place = Place::new();
+    place.spec.interfaces =
+        vec![ManagedInterface { name: "lo".to_owned(), rate: Rate::from_mbps(80), has_classes: false }];
+    let service = place.start();
+    let (source, destination) = (at_loopback(1, 4000), at_loopback(2, 5000));
+    let packets = FlowSelector {
+        protocol: Some(17),
+        destination_port: Some(5000),
+        source: Some(source.ip()),
+        source_port: Some(4000),
+        ..FlowSelector::to(destination.ip())
+    };
+    let rate = Rate::from_mbps(20);
+    service.set_reserved(ReservedRates {
+        interfaces: BTreeMap::from([("lo".to_owned(), rate)]),
+        flows: BTreeMap::from([("lo".to_owned(), BTreeMap::from([(packets, rate)]))]),
+    });
+    let at_interface = || {
+        let status = place.status();
+        let found = status.capacities.into_iter().find(|its| its.resource == "lo");
+        found.map(|its| (its.reserved, its.promised))
+    };
+    assert!(eventually(PATIENCE, || at_interface() == Some((20_000_000, 0))));
+    let reserved = cutline_allocation::protocol::FlowNeed {
+        source,
+        destination,
+        minimum_bps: 20_000_000,
+        ..need(SchedulingClass::RealTime, 20)
+    };
+    let (mut client, mut other) = (place.client(), place.client());
+    assert_eq!(client.admit(1, reserved), Ok(20_000_000));
+    // Of 60 that may be promised 20 are reserved.
+    let plain = cutline_allocation::protocol::FlowNeed {
+        source: at_loopback(1, 4001),
+        destination,
+        ..need(SchedulingClass::RealTime, 35)
+    };
+    assert_eq!(other.admit(1, plain), Ok(35_000_000));
+    assert_eq!(at_interface(), Some((20_000_000, 35_000_000)));
+    client.send(&AllocationRequest::Change {
+        id: 1,
+        desired_bps: Some(30_000_000),
+        minimum_bps: 30_000_000,
+        delay_ms: None,
+        loss_percent: None,
+    });
+    let AllocationReply::Refused { id: 1, reason } = client.reply() else { panic!("there is no room") };
+    assert_eq!(reason, "interface lo is exhausted: 30000000 bit/s needed, 5000000 left");
+    other.send(&AllocationRequest::Status {});
+    let status = match other.reply() {
+        AllocationReply::Status { status } => status,
+        notice => panic!("no flow is lowered: {notice:?}"),
+    };
+    assert_eq!(status.flows.iter().map(|flow| flow.granted_bps).sum::<u64>(), 55_000_000);
 }
