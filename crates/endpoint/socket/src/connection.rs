@@ -25,7 +25,6 @@ use cutline_units::{Bytes, Duration, Hint, Instant};
 use rustix::fd::AsFd;
 use rustix::net::sockopt::socket_send_buffer_size;
 use std::collections::VecDeque;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -236,13 +235,13 @@ impl Connection {
 
     /// Continues with another session, over a connection that was made again after so long.
     /// Its socket may have another address now.
-    pub fn replace(&self, candidate: Candidate, after: Duration, local: io::Result<SocketAddr>) {
+    pub fn replace(&self, candidate: Candidate, after: Duration, local: Option<SocketAddr>) {
         let Candidate { session, out, inbound, events } = candidate;
         let agreed = events.iter().rev().find_map(|event| match event {
             SessionEvent::Agreed(agreed) => Some(agreed.clone()),
             _ => None,
         });
-        if let Ok(local) = local {
+        if let Some(local) = local {
             if let Some(reserver) = &self.reserver {
                 reserver.moved(local);
             }

@@ -284,7 +284,7 @@ impl Reconnect for Inner {
         // The kernel has the rate of the connection before.
         self.paced.store(0, Ordering::Relaxed);
         self.pace(&candidate.out);
-        self.connection.replace(candidate, after, self.socket.local_addr());
+        self.connection.replace(candidate, after, self.socket.local_addr().ok());
         Ok(())
     }
 

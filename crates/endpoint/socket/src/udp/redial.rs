@@ -141,7 +141,7 @@ impl Reconnect for Inner {
 
     fn take_up(&self, candidate: Box<Candidate>, after: Duration) -> Result<(), Box<Candidate>> {
         let Ok(_reader) = self.reader.try_lock() else { return Err(candidate) };
-        self.connection.replace(*candidate, after, self.socket.local_addr());
+        self.connection.replace(*candidate, after, self.socket.local_addr().ok());
         Ok(())
     }
 
