@@ -173,6 +173,7 @@ fn leases_are_renewed_a_few_times_in_a_lease() {
     client.admit(1, open(10)).unwrap();
     client.send(&AllocationRequest::Renew {});
     client.status();
+    // The lease is that much shorter then; no event tells of it.
     std::thread::sleep(std::time::Duration::from_millis(500));
     client.send(&AllocationRequest::Renew {});
     let left = client.status().flows[0].lease_s;
