@@ -117,6 +117,7 @@ test-real-time: setup
 	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-socket --lib -- udp::tests::rate::
 	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-gateway --test all -- datagrams::
 	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-daemon --test router
+	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-daemon --test all -- strangers::
 	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-monitor --test all -- local::
 	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-netlink --test all -- shaper::
 	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-cli --test all -- exec:: router_autorate:: router:: \
