@@ -160,7 +160,7 @@ impl Service {
         if let Some(paths) = &self.host.paths {
             reactor.add(paths, SUMMARIES, EventFlags::IN).map_err(failed)?;
         }
-        // True if the last turn has ended with clients that have gone: what they held is not given to others yet.
+        // True if the last turn has ended with clients that have gone: others do not have their shares yet.
         let mut is_unsettled = false;
         while !self.shared.is_stopped.load(Ordering::Relaxed) {
             let deadline = self.host.deadline().min(self.next_second);

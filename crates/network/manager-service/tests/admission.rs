@@ -217,7 +217,7 @@ fn other_rules_hold_for_connected_clients() {
     assert!(eventually(PATIENCE, || client.status().users[0].weight == 3));
 }
 
-/// A flow that needs more than its reservation counts at its interface. Without room there it keeps what it has, and others do, too.
+/// A flow that needs more than its reservation counts at its interface. Without room there it keeps its rate, and so do others.
 #[test]
 fn a_change_beyond_a_reservation_lowers_no_other_flow() {
     let mut place = Place::new();
