@@ -402,14 +402,14 @@ class Connection(_Base):
     def send(self, data, flags=0):
         """Sends a message. Returns how many bytes were taken."""
         _no_flags(flags)
-        return self._waiting(self._native.send, _bytes(data), 0)
+        return self._waiting(self._native.send, _bytes(data), 0, self._timeout is None)
 
     def sendall(self, data, flags=0):
         """Sends all of it."""
         _no_flags(flags)
         data, sent = _bytes(data), 0
         while sent < len(data):
-            sent += self._waiting(self._native.send, data, sent)
+            sent += self._waiting(self._native.send, data, sent, self._timeout is None)
 
     def recv(self, bufsize, flags=0):
         """Receives at most so many bytes of a stream, or a datagram; b"" at a stream's end."""

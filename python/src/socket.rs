@@ -203,10 +203,15 @@ impl Socket {
         polling(py, self.socket.as_fd(), timeout, accept)
     }
 
-    /// Sends the bytes from `start` on.
-    fn send(&self, py: Python<'_>, data: &[u8], start: usize) -> PyResult<usize> {
+    /// Sends the bytes from `start` on: all of them, or if `all` is false as many as the kernel takes in one wait.
+    fn send(&self, py: Python<'_>, data: &[u8], start: usize, all: bool) -> PyResult<usize> {
         let data = data.get(start..).unwrap_or_default();
-        waiting(py, || self.socket.send(data))
+        let mut sent = 0;
+        waiting(py, || {
+            sent += self.socket.send(&data[sent..])?;
+            // Between the parts it looks for signals.
+            if all && sent < data.len() { Err(io::ErrorKind::Interrupted.into()) } else { Ok(sent) }
+        })
     }
 
     fn recv<'py>(&self, py: Python<'py>, size: usize) -> PyResult<Bound<'py, PyBytes>> {

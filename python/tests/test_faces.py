@@ -573,6 +573,26 @@ class Waiting(unittest.TestCase):
         for call in ("client.recv(10)", "while True: client.send(bytes(1000))"):
             self.interrupted(self.CONNECTED + call, spec={"send": {"max-rate": 0.1, "size": "1000 B", "coerce": True}})
 
+    def test_a_send_without_a_timeout_takes_all_of_it(self):
+        # Much more than the kernel holds, to a reader that begins late: the call looks for signals several times.
+        data = bytes(20_000_000)
+        for options in (QUICK, {"peer": "plain"}):
+            with self.subTest(options=options), socket.create_server(LOOPBACK, options=options) as server:
+                read = []
+
+                def reads():
+                    with server.accept()[0] as accepted:
+                        time.sleep(0.3)
+                        while part := accepted.recv(1_000_000):
+                            read.append(len(part))
+
+                thread = threading.Thread(target=reads)
+                thread.start()
+                with socket.create_connection(server.getsockname(), options=options) as client:
+                    self.assertEqual(client.send(data), len(data))
+                thread.join()
+                self.assertEqual(sum(read), len(data))
+
     SILENT = ("import socket as plain; other = plain.create_connection(server.getsockname()); accepted = server.accept()[0]; waits()\n"
               "                ")
 

@@ -40,14 +40,22 @@ impl Until {
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] when nothing has arrived.
     pub fn wait(&self, socket: impl AsFd) -> io::Result<()> {
-        let Some(until) = self.0 else { return Ok(()) };
-        let mut readable = [PollFd::new(&socket, PollFlags::IN)];
+        if self.0.is_none() { Ok(()) } else { self.wait_until_ready(socket, PollFlags::IN) }
+    }
+
+    /// Waits until the socket is ready or the deadline has come, outside of the call that receives or sends.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] at the deadline; [`io::ErrorKind::Interrupted`] when the call returns for signals.
+    pub fn wait_until_ready(&self, socket: impl AsFd, events: PollFlags) -> io::Result<()> {
+        let mut ready = [PollFd::new(&socket, events)];
         loop {
+            let left = self.0.map_or(Duration::MAX, |until| until.saturating_since(now()));
             // One wait is shorter than the whole time may be.
-            if signals::wait(&mut readable, until.saturating_since(now()))? {
+            if signals::wait(&mut ready, left)? {
                 return Ok(());
             }
-            if now() >= until {
+            if left.is_zero() {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
         }

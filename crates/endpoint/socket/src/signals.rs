@@ -9,6 +9,7 @@ use cutline_units::{Duration, Instant};
 use std::cell::Cell;
 use std::io;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The longest wait until a call returns that looks for signals.
 const LOOK: Duration = Duration::from_millis(50);
@@ -17,7 +18,7 @@ const LOOK: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_millis(500);
 
 /// A call that returns [`io::ErrorKind::Interrupted`] when a signal handler has run, or may have run, while it has waited. It has then done
-/// nothing.
+/// nothing. A call that writes to a stream returns the number of bytes instead if a part of them has been written.
 ///
 /// ```
 /// use cutline_socket::{Interruptible, QosOptions, QosUdpListener};
@@ -42,6 +43,7 @@ const LONGEST_WAIT: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub struct Interruptible {
     looks: bool,
+    has_begun: AtomicBool,
     /// The end of the call, once its first try has set one.
     until: OnceLock<End>,
 }
@@ -56,6 +58,8 @@ struct Call {
     /// True if the call also returns now and then without a signal: one that came before the wait began is
     /// not missed.
     looks: bool,
+    /// True if the call has been interrupted before.
+    is_repeated: bool,
     until: Option<End>,
 }
 
@@ -73,12 +77,12 @@ impl Default for Interruptible {
 impl Interruptible {
     /// A call that is repeated until it is done, or a handler ends it.
     pub const fn new() -> Self {
-        Self { looks: true, until: OnceLock::new() }
+        Self { looks: true, has_begun: AtomicBool::new(false), until: OnceLock::new() }
     }
 
     /// A call that is not repeated: it returns for a signal alone.
     pub const fn once() -> Self {
-        Self { looks: false, until: OnceLock::new() }
+        Self { looks: false, has_begun: AtomicBool::new(false), until: OnceLock::new() }
     }
 
     /// Makes the call, for the first time or again.
@@ -89,7 +93,8 @@ impl Interruptible {
                 CALL.set(self.0);
             }
         }
-        let call = Call { looks: self.looks, until: self.until.get().copied() };
+        let is_repeated = self.has_begun.swap(true, Ordering::Relaxed);
+        let call = Call { looks: self.looks, is_repeated, until: self.until.get().copied() };
         let _before = Before(CALL.replace(Some(call)));
         let outcome = act();
         if let Some(until) = CALL.get().and_then(|call| call.until) {
@@ -107,9 +112,15 @@ pub fn keep_until(until: Option<Instant>) -> Option<Instant> {
     kept
 }
 
-/// Returns whether the current call also returns now and then without a signal.
-fn looks() -> bool {
+/// Returns whether the current call also returns now and then without a signal. Such a call waits outside of the system calls that receive and
+/// send: a signal that comes just before one of them would not end it.
+pub fn looks() -> bool {
     CALL.get().is_some_and(|call| call.looks)
+}
+
+/// Returns whether the current call is one that has been interrupted, and is made again.
+pub fn is_repeated() -> bool {
+    CALL.get().is_some_and(|call| call.is_repeated)
 }
 
 /// Returns whether the current call returns for signals.

@@ -187,6 +187,39 @@ fn each_call_that_waits_by_itself_returns_for_signals() {
     is_interrupted(interrupted(move || Ok(accepted.has_qos_peer().map(drop)?)));
 }
 
+/// A signal may come after the last look for signals and before the system call, which then waits in spite of it.
+#[test]
+fn a_stream_does_not_wait_in_the_kernel_where_a_signal_may_be_missed() {
+    let is_interrupted =
+        |outcome: io::Result<()>| assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Interrupted);
+    for peer in [Peer::Detect, Peer::Plain] {
+        let options = QosOptions::default().peer(peer);
+        let listener = QosTcpListener::bind("127.0.0.1:0", &options).unwrap();
+        let to = listener.local_addr().unwrap();
+        let accepting = thread::spawn(move || {
+            let (stream, _) = listener.accept().unwrap();
+            stream.has_qos_peer().unwrap();
+            (listener, stream)
+        });
+        let ours = QosTcpStream::connect(to, &options).unwrap();
+        assert_eq!(ours.has_qos_peer().unwrap(), peer == Peer::Detect);
+        let (listener, theirs) = accepting.join().unwrap();
+        is_interrupted(interrupted(move || listener.accept().map(drop)));
+        let reads = ours.clone();
+        is_interrupted(interrupted(move || (&reads).read(&mut [0; 9]).map(drop)));
+        let reads = ours.clone();
+        reads.set_read_timeout(Some(PATIENCE)).unwrap();
+        is_interrupted(interrupted(move || (&reads).read(&mut [0; 9]).map(drop)));
+        // The peer takes nothing: in the end a call waits for room. A call that has written a part of its bytes returns how many.
+        is_interrupted(interrupted(move || {
+            loop {
+                (&ours).write(&[0; 1000])?;
+            }
+        }));
+        drop(theirs);
+    }
+}
+
 #[test]
 fn the_time_of_a_call_goes_on_when_it_is_repeated() {
     let listener = QosUdpListener::bind("127.0.0.1:0", &QosOptions::default()).unwrap();

@@ -12,11 +12,11 @@ pub fn receive(socket: &TcpStream, to: &mut [u8], flags: RecvFlags) -> Result<us
 }
 
 /// As [`receive`], into two places.
-pub fn receive_parts(socket: &TcpStream, [one, other]: [&mut [u8]; 2]) -> Result<usize> {
+pub fn receive_parts(socket: &TcpStream, [one, other]: [&mut [u8]; 2], flags: RecvFlags) -> Result<usize> {
     let most = limit(one.len() + other.len())?;
     let first = one.len().min(most);
     let parts = &mut [IoSliceMut::new(&mut one[..first]), IoSliceMut::new(&mut other[..most - first])];
-    Ok(recvmsg(socket, parts, &mut RecvAncillaryBuffer::default(), RecvFlags::empty())?.bytes)
+    Ok(recvmsg(socket, parts, &mut RecvAncillaryBuffer::default(), flags)?.bytes)
 }
 
 /// Sends as much of two parts as there is room for.

@@ -10,7 +10,10 @@ use crate::settings::Settings;
 use crate::signals;
 use cutline_signal::negotiation::Carrier;
 use cutline_sys::process::generation;
+use cutline_sys::reactor::{PollFd, PollFlags};
 use cutline_translate::Protocol;
+use cutline_units::Duration;
+use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketFlags, SocketType, acceptfrom_with, bind, listen, socket_with, sockopt,
@@ -94,6 +97,10 @@ impl QosTcpListener {
     /// As [`TcpListener::accept`].
     pub fn accept(&self) -> io::Result<(QosTcpStream, SocketAddr)> {
         let (socket, peer) = loop {
+            // A call that looks for signals does not wait in the system call.
+            if signals::looks() && !fcntl_getfl(&self.socket)?.contains(OFlags::NONBLOCK) {
+                signals::wait(&mut [PollFd::new(&self.socket, PollFlags::IN)], Duration::MAX)?;
+            }
             match acceptfrom_with(&self.socket, SocketFlags::CLOEXEC) {
                 Ok((socket, Some(peer))) => break (TcpStream::from(socket), peer.try_into()?),
                 // The peer is gone already.

@@ -50,7 +50,8 @@ use cutline_units::{Bytes, Duration, Hint, Instant, Rate};
 use linger::Listed;
 use receive_buffer::{ReceiveBuffer, Taken};
 use redial::{Met, Redial};
-use rustix::io::ioctl_fionread;
+use rustix::io::{Errno, ioctl_fionread};
+use rustix::net::{RecvFlags, SendFlags};
 use send_buffer::SendBuffer;
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -524,6 +525,11 @@ impl Inner {
         }
     }
 
+    /// Returns whether a call of the application waits outside of system calls: one that looks for signals does.
+    fn waits_in_slices(&self) -> bool {
+        signals::looks() && !self.nonblocking.load(Ordering::Relaxed)
+    }
+
     fn read_from(
         &self,
         receive_buffer: &mut ReceiveBuffer,
@@ -533,10 +539,16 @@ impl Inner {
         if buffer.is_empty() || self.is_reading_over() {
             return Ok(0);
         }
+        let in_slices = self.waits_in_slices();
+        let flags = if in_slices { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
+        let wait_again = |error: io::Error| match error.kind() {
+            io::ErrorKind::WouldBlock if in_slices => until.wait_until_ready(&self.socket, PollFlags::IN),
+            _ => until.wait_again(&self.socket, error),
+        };
         let Participation::Joined(token) = self.connection.participation() else {
             let length = loop {
-                match receive_buffer.read_plain(&self.socket, buffer) {
-                    Err(error) => until.wait_again(&self.socket, error)?,
+                match receive_buffer.read_plain(&self.socket, buffer, flags) {
+                    Err(error) => wait_again(error)?,
                     Ok(length) => break length,
                 }
             };
@@ -547,13 +559,13 @@ impl Inner {
             return Ok(length);
         };
         loop {
-            let taken = receive_buffer.read(&self.socket, buffer, token);
+            let taken = receive_buffer.read(&self.socket, buffer, token, flags);
             if self.is_reading_over() {
                 return Ok(0);
             }
             let taken = match taken {
                 Err(error) => {
-                    until.wait_again(&self.socket, error)?;
+                    wait_again(error)?;
                     continue;
                 }
                 Ok(taken) => taken,
@@ -644,14 +656,28 @@ impl Inner {
         self.write_to(&mut lock(&self.send_buffer), bytes)
     }
 
+    /// Writes to a stream without messages.
+    fn write_plain(&self, bytes: &[u8]) -> io::Result<usize> {
+        if !self.waits_in_slices() {
+            return (&*self.socket).write(bytes);
+        }
+        let until = self.write_patience.until();
+        loop {
+            match kernel::send(&self.socket, [bytes, &[]], SendFlags::DONTWAIT) {
+                Err(Errno::AGAIN) => until.wait_until_ready(&self.socket, PollFlags::OUT)?,
+                outcome => return Ok(outcome?),
+            }
+        }
+    }
+
     fn write_to(&self, send_buffer: &mut SendBuffer, bytes: &[u8]) -> io::Result<usize> {
         let Participation::Joined(token) = self.connection.participation() else {
-            let written = (&*self.socket).write(bytes)?;
+            let written = self.write_plain(bytes)?;
             self.connection.outbound().on_send(now(), written as u64);
             return Ok(written);
         };
-        let waits = !self.nonblocking.load(Ordering::Relaxed);
-        let written = send_buffer.write(&self.socket, bytes, (&self.connection, token), waits);
+        let until = (!self.nonblocking.load(Ordering::Relaxed)).then(|| self.write_patience.until());
+        let written = send_buffer.write(&self.socket, bytes, (&self.connection, token), until.as_ref());
         // A call that reads at the same time would take it for the end of the stream.
         let failure = send_buffer.take_failure().map(io::Error::from);
         self.notice(failure.as_ref(), Met::ByControl);

@@ -61,8 +61,8 @@ impl ReceiveBuffer {
         let mut tries = 0;
         while tries < TRIES {
             let taken = match token {
-                Some(token) => self.read(socket, &mut buffer, token),
-                None => self.read_plain(socket, &mut buffer).map(|bytes| match bytes {
+                Some(token) => self.read(socket, &mut buffer, token, RecvFlags::empty()),
+                None => self.read_plain(socket, &mut buffer, RecvFlags::empty()).map(|bytes| match bytes {
                     0 => Taken::End,
                     bytes => Taken::Payload { bytes, end: None },
                 }),
@@ -112,27 +112,33 @@ impl ReceiveBuffer {
         self.messages - 1
     }
 
-    /// Takes the next item, and waits for it if the socket blocks.
+    /// Takes the next item, and waits for it if the socket blocks and the flags allow it.
     ///
     /// # Errors
     /// Those of the socket; [`io::ErrorKind::InvalidData`] when the bytes are no message of this session.
-    pub fn read(&mut self, socket: &TcpStream, to: &mut [u8], token: u32) -> io::Result<Taken> {
+    pub fn read(
+        &mut self,
+        socket: &TcpStream,
+        to: &mut [u8],
+        token: u32,
+        flags: RecvFlags,
+    ) -> io::Result<Taken> {
         loop {
             if self.is_empty() && self.frames.rest() >= DIRECT && to.len() >= DIRECT {
                 let most = self.frames.rest().min(to.len());
-                let bytes = receive(socket, &mut to[..most], RecvFlags::empty())?;
+                let bytes = receive(socket, &mut to[..most], flags)?;
                 if bytes == 0 {
                     return self.ended();
                 }
                 return Ok(Taken::Payload { bytes, end: self.frames.take(bytes) });
             }
             if self.is_empty() && self.frames.rest() == 0 && to.len() >= WHOLE {
-                return self.read_message(socket, to, token);
+                return self.read_message(socket, to, token, flags);
             }
             if let Some(taken) = self.next(to, token)? {
                 return Ok(taken);
             }
-            if self.fill(socket, RecvFlags::empty())? == 0 {
+            if self.fill(socket, flags)? == 0 {
                 return self.ended();
             }
         }
@@ -140,10 +146,16 @@ impl ReceiveBuffer {
 
     /// Reads the next data into an empty buffer: a header, and the bytes behind it into the application's memory, which is right
     /// if it is a message of that length. If it is not, it is moved.
-    fn read_message(&mut self, socket: &TcpStream, to: &mut [u8], token: u32) -> io::Result<Taken> {
+    fn read_message(
+        &mut self,
+        socket: &TcpStream,
+        to: &mut [u8],
+        token: u32,
+        flags: RecvFlags,
+    ) -> io::Result<Taken> {
         let mut header = [0; STREAM_HEADER];
         let most = to.len().min(ROOM - STREAM_HEADER);
-        let received = receive_parts(socket, [&mut header, &mut to[..most]])?;
+        let received = receive_parts(socket, [&mut header, &mut to[..most]], flags)?;
         if received == 0 {
             return self.ended();
         }
@@ -159,7 +171,7 @@ impl ReceiveBuffer {
             return Ok(Taken::Payload { bytes, end });
         }
         self.keep(&[&header[..received.min(STREAM_HEADER)], &to[..there]]);
-        self.read(socket, to, token)
+        self.read(socket, to, token, flags)
     }
 
     /// The peer has closed its direction, which is an error within a message: its rest is missing.
@@ -268,9 +280,9 @@ impl ReceiveBuffer {
     ///
     /// # Errors
     /// Those of the socket.
-    pub fn read_plain(&mut self, socket: &TcpStream, to: &mut [u8]) -> io::Result<usize> {
+    pub fn read_plain(&mut self, socket: &TcpStream, to: &mut [u8], flags: RecvFlags) -> io::Result<usize> {
         if self.is_empty() {
-            return Ok(receive(socket, to, RecvFlags::empty())?);
+            return Ok(receive(socket, to, flags)?);
         }
         let bytes = to.len().min(self.end - self.start);
         to[..bytes].copy_from_slice(self.take(bytes));

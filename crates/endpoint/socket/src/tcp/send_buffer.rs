@@ -2,6 +2,7 @@
 
 use super::kernel;
 use crate::connection::Connection;
+use crate::patience::Until;
 use crate::signals;
 use cutline_signal::frame::{LONGEST_FRAGMENT, STREAM_HEADER, stream_header};
 use cutline_sys::now;
@@ -45,13 +46,13 @@ impl SendBuffer {
     }
 
     /// Writes bytes of the application. If nothing is owed they are a new message. Returns how many the kernel has taken: all,
-    /// or less if the call does not wait, or not for longer.
+    /// or less if the call does not wait (without `until`), or not for longer.
     pub fn write(
         &mut self,
         socket: &TcpStream,
         bytes: &[u8],
         (connection, token): (&Connection, u32),
-        waits: bool,
+        until: Option<&Until>,
     ) -> io::Result<usize> {
         if bytes.is_empty() {
             return Ok(0);
@@ -67,6 +68,17 @@ impl SendBuffer {
             connection.outbound().begin(now, length as u64);
         }
         let bytes = &bytes[..bytes.len().min(self.owed)];
+        // The flags of the next try: a call that looks for signals waits before it, any other one in the kernel.
+        let next_try = |until: &Until| {
+            if !signals::looks() {
+                return Ok(SendFlags::empty());
+            }
+            match until.wait_until_ready(socket, PollFlags::OUT) {
+                Ok(()) => Ok(SendFlags::DONTWAIT),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(Errno::AGAIN),
+                Err(error) => Err(Errno::from_io_error(&error).unwrap_or(Errno::INTR)),
+            }
+        };
         // The first try does not wait, so that the time is known in which the call does.
         let (mut written, mut flags) = (0, SendFlags::DONTWAIT);
         let failure = loop {
@@ -85,27 +97,32 @@ impl SendBuffer {
                     let was_waiting = flags.is_empty();
                     self.hold(connection);
                     // A call that waits stops in the middle for a signal, or at the end of its time.
-                    if !waits || was_waiting && signals::may_interrupt() {
-                        break Some(if waits { Errno::INTR } else { Errno::AGAIN });
+                    if was_waiting && signals::may_interrupt() {
+                        break Some(Errno::INTR);
                     }
-                    flags = SendFlags::empty();
+                    match until.map(next_try) {
+                        None => break Some(Errno::AGAIN),
+                        Some(Err(errno)) => break Some(errno),
+                        Some(Ok(next)) => flags = next,
+                    }
                 }
                 Err(Errno::INTR) if written == 0 && !signals::may_interrupt() => {}
-                Err(Errno::AGAIN) if waits && !flags.is_empty() => {
+                Err(Errno::AGAIN) => {
                     self.hold(connection);
-                    connection.feed_back(|feedback| feedback.queue_full += 1);
-                    flags = SendFlags::empty();
-                }
-                Err(errno) => {
-                    if errno == Errno::AGAIN {
-                        self.hold(connection);
+                    if !signals::is_repeated() {
                         connection.feed_back(|feedback| feedback.queue_full += 1);
                     }
-                    break Some(errno);
+                    // The kernel itself has waited until the end of the call's time.
+                    match until.filter(|_| !flags.is_empty()).map(next_try) {
+                        None => break Some(Errno::AGAIN),
+                        Some(Err(errno)) => break Some(errno),
+                        Some(Ok(next)) => flags = next,
+                    }
                 }
+                Err(errno) => break Some(errno),
             }
         };
-        if waits {
+        if until.is_some() {
             self.release(connection);
         }
         if begins.is_some() {

@@ -172,7 +172,7 @@ impl Inner {
             let errno = Errno::from_io_error(&error);
             self.connection.feed_back(|feedback| match errno {
                 Some(Errno::NOBUFS) => feedback.no_buffers += 1,
-                Some(Errno::AGAIN) => feedback.queue_full += 1,
+                Some(Errno::AGAIN) if !signals::is_repeated() => feedback.queue_full += 1,
                 _ => {}
             });
             if errno != Some(Errno::AGAIN) {
