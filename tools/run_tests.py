@@ -58,6 +58,8 @@ class Rows:
         self.queue = deque(queue)
         self.failures: list[Failure] = []
         self.processes: set[subprocess.Popen[str]] = set()
+        # Of all steps that have ended and the processes for which they have waited, seconds.
+        self.cpu = 0.0
         self.lock = threading.Lock()
         self.stopped = False
 
@@ -90,9 +92,10 @@ class Rows:
                 print(f"{step.name} | {line}", end="" if line.endswith("\n") else "\n", flush=True)
                 if found := FAILED_TEST.match(line):
                     tests.append(found[1] or found[2])
-            code = process.wait()
-            print(f"{step.name} | {time.monotonic() - began:.1f} s", flush=True)
+            code, cpu = ended(process)
+            print(f"{step.name} | {time.monotonic() - began:.1f} s, {cpu:.1f} s of CPU", flush=True)
             with self.lock:
+                self.cpu += cpu
                 self.processes.discard(process)
                 if code != 0:
                     self.failures.append(Failure(step.name, tests, code))
@@ -123,6 +126,13 @@ class Rows:
             )
             self.processes.add(process)
             return process
+
+
+def ended(process: "subprocess.Popen[str]") -> tuple[int, float]:
+    """Waits for a process. Returns its exit code, and the CPU time in seconds of it and of those for which it has waited."""
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, usage.ru_utime + usage.ru_stime
 
 
 def built(cargo: str) -> list[tuple[str, Step]]:
@@ -200,7 +210,7 @@ def main() -> int:
         runner.run([*rows, []])
     except KeyboardInterrupt:
         return 130
-    print(f"\n{steps} programs in {time.monotonic() - began:.0f} s, {len(runner.failures)} failed")
+    print(f"\n{steps} programs in {time.monotonic() - began:.0f} s, {runner.cpu:.0f} s of CPU, {len(runner.failures)} failed")
     for failure in runner.failures:
         print(f"failed: {failure.name}, exit code {failure.code}: {', '.join(failure.tests) or 'see its output'}")
     return 1 if runner.failures else 0
