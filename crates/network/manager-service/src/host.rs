@@ -14,8 +14,8 @@ use cutline_allocation::protocol::{AllocationReply, AllocationRequest, FlowNeed,
 use cutline_manager::feedback::{FlowEdges, PathId};
 use cutline_manager::resources::{
     AdmissionAnswer, AllocationEvent, Capacities, CarrierKind, ClientKey, CpuShare, FlowId, FlowRequest,
-    InterfaceCapacity, InterfaceIndex, MOST_CPU, MOST_RATE, ResourceKind, SchedulingClass, Shortage,
-    ShortageScope, UserId, UserPolicy,
+    InterfaceCapacity, InterfaceIndex, MOST_CPU, MOST_RATE, ResourceKind, ResourceStats, SchedulingClass,
+    Shortage, ShortageScope, UserId, UserPolicy,
 };
 use cutline_manager::{FlowRoute, Manager, ManagerOutput, ManagerStart};
 use cutline_netlink::{KernelRoute, Question, RouteLookup};
@@ -72,6 +72,8 @@ pub struct ManagedHost {
     replies: VecDeque<(ClientKey, AllocationReply)>,
     /// Changes since the last commit.
     changes: Vec<Change>,
+    /// Counters at the last commit.
+    committed_stats: ResourceStats,
     /// Flows that have changed since the last commit.
     touched: BTreeSet<FlowId>,
     /// True if a snapshot is to be written.
@@ -134,6 +136,7 @@ impl ManagedHost {
             taken_over: 0,
             replies: VecDeque::new(),
             changes: Vec::new(),
+            committed_stats: ResourceStats::default(),
             touched: BTreeSet::new(),
             is_stale: true,
             next_second: now.saturating_add(SECOND),
@@ -789,7 +792,11 @@ impl ManagedHost {
                 self.changes.push(Change::Flow(Box::new(record), *place));
             }
         }
-        let changes = std::mem::take(&mut self.changes);
+        let mut changes = std::mem::take(&mut self.changes);
+        let stats = *self.manager.resources().stats();
+        if std::mem::replace(&mut self.committed_stats, stats) != stats {
+            changes.push(Change::Counters(stats));
+        }
         self.is_stale |= self.store.note_changes(&changes);
         if self.is_stale && now >= self.next_snapshot {
             self.is_stale = false;

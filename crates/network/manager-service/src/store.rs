@@ -9,7 +9,7 @@
 //!
 //! Only the owner may read the files: they have the sessions of clients.
 
-use cutline_manager::resources::{ClientKey, FlowId, UserId};
+use cutline_manager::resources::{ClientKey, FlowId, ResourceStats, UserId};
 use cutline_manager::{ManagedFlowRecord, ManagerSnapshot};
 use cutline_text::Printable;
 use rustix::fs::{Mode, OFlags, fchmod, open};
@@ -84,6 +84,8 @@ pub enum Change {
     Flow(Box<ManagedFlowRecord>, FlowPlace),
     /// A flow has ended.
     Gone(FlowId),
+    /// The counters have these values.
+    Counters(ResourceStats),
 }
 
 /// The files.
@@ -249,6 +251,7 @@ impl StoredState {
                 self.manager.remove(flow);
                 self.places.retain(|(other, _)| *other != flow);
             }
+            Change::Counters(stats) => self.manager.set_stats(stats),
         }
     }
 }

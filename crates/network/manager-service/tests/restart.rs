@@ -67,6 +67,32 @@ fn a_client_that_does_not_come_back_loses_its_share() {
     assert_eq!(place.client().admit(1, need(SchedulingClass::RealTime, 60)), Ok(60_000_000));
 }
 
+/// Refused, ended and changed requests count, although no flow of them remains.
+#[test]
+fn the_counters_of_a_killed_process_are_those_of_its_last_answer() {
+    let place = Place::new();
+    let service = place.start();
+    let mut client = place.client();
+    for id in 0..5 {
+        client.admit(id, need(SchedulingClass::TimeShared, 1)).unwrap();
+        client.send(&AllocationRequest::Release { id });
+    }
+    client.admit(7, need(SchedulingClass::RealTime, 60)).unwrap();
+    for _ in 0..3 {
+        client.admit(8, whole(60)).unwrap_err();
+    }
+    // It has the counters that follow from all requests before.
+    let counters = client.status().counters;
+    assert_eq!((counters.admitted, counters.released, counters.refused), (6, 5, 3));
+    let killed = Place::new();
+    for name in ["manager.state", "manager.state.journal"] {
+        std::fs::copy(place.path(name), killed.path(name)).unwrap();
+    }
+    drop(service);
+    let _service = killed.start();
+    assert_eq!(killed.status().counters, counters);
+}
+
 /// A process that is killed leaves the snapshot of its start, and the journal since.
 #[test]
 fn the_journal_has_what_a_killed_process_has_answered() {

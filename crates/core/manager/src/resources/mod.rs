@@ -63,12 +63,14 @@ use cutline_params::{ParameterError, Parameters as _};
 use cutline_units::{Instant, Rate};
 use flow::{Flow, Notice, User};
 use ledger::Ledger;
+use serde::{Deserialize, Serialize};
 use slab::Slab;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Counters of a resource manager.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ResourceStats {
     /// Requests that were admitted with the desired rate.
     pub admitted: u64,

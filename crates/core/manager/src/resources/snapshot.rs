@@ -200,6 +200,12 @@ impl ResourceSnapshot {
         found.map(|at| self.flows.remove(at)).is_ok()
     }
 
+    /// Replaces the counters by later ones.
+    pub const fn set_stats(&mut self, stats: ResourceStats) {
+        let ResourceStats { admitted, reduced, refused, released, revoked, expired } = stats;
+        self.stats = [admitted, reduced, refused, released, revoked, expired];
+    }
+
     /// Flows with their requests, oldest first.
     pub fn flows(&self) -> impl Iterator<Item = (FlowId, FlowRequest)> {
         self.flows.iter().map(|flow| (flow.id, flow.request()))
