@@ -117,12 +117,18 @@ impl Connections {
         self.server.has_work()
     }
 
-    /// Takes the requests of the next client, a few of them, with its session.
+    /// Takes the requests of the next client, a few of them, with its session. A status is the last one of a turn.
     pub fn next_requests(&mut self) -> Option<(ConnectionId, Option<ClientKey>, Vec<AllocationRequest>)> {
         let id = self.server.next_client()?;
         let parse =
             |line: &[u8], _: &mut Client| AllocationRequest::parse(line).map_err(|error| error.to_string());
-        let requests = std::iter::from_fn(|| self.server.request(id, parse)).take(MOST_REQUESTS).collect();
+        let mut requests = Vec::new();
+        while requests.len() < MOST_REQUESTS
+            && !matches!(requests.last(), Some(AllocationRequest::Status {}))
+            && let Some(request) = self.server.request(id, parse)
+        {
+            requests.push(request);
+        }
         let session = self.server.client(id).and_then(|client| client.session);
         Some((id, session, requests))
     }
@@ -157,6 +163,16 @@ impl Connections {
         }
     }
 
+    /// Notes that a client has requested a status. Its further requests wait until the status is sent.
+    pub fn begin_status(&mut self, id: ConnectionId) {
+        self.server.begin_parts(id, "");
+    }
+
+    /// Returns the clients that wait for a status and have read everything before, in turn.
+    pub fn clients_for_status(&self) -> Vec<ConnectionId> {
+        self.server.clients_for_parts()
+    }
+
     /// Returns whether a further status may wait for clients.
     pub fn has_room_for_status(&self) -> bool {
         self.server.shared_waiting(|_| true) < MOST_STATUS
@@ -165,6 +181,14 @@ impl Connections {
     /// Sends a status to a client. It may be longer than the notices that a client may leave unread.
     pub fn send_status(&mut self, id: ConnectionId, reply: &AllocationReply) {
         self.server.send_shared(id, reply.line().into_bytes().into());
+        // Notices since the request follow it.
+        self.server.send_part(id, "", true);
+    }
+
+    /// Sends an error in the place of a status, and disconnects the client when it has read that.
+    pub fn refuse_status(&mut self, id: ConnectionId, message: &str) {
+        self.server.fail(id, message);
+        self.server.send_part(id, "", true);
     }
 
     /// Sends an error to a client, and disconnects it when it has read that.
@@ -185,5 +209,45 @@ impl Connections {
         }
         self.sessions.remove(&session);
         Some(session)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cutline_sys::now;
+    use std::io::Write as _;
+    use std::os::unix::net::UnixStream;
+
+    /// A status takes longer than other requests.
+    #[test]
+    fn a_status_is_the_last_request_of_a_turn() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let listener = UnixListener::bind(&path).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let mut reactor = Reactor::new().unwrap();
+        let mut connections = Connections::new(1);
+        let mut client = UnixStream::connect(&path).unwrap();
+        connections.accept(&listener, &reactor, |_, _| Some(UserPolicy::default()));
+        let [renew, status] = ["renew", "status"].map(|name| format!("{{\"request\":\"{name}\"}}\n"));
+        client.write_all(format!("{renew}{status}{status}{renew}").as_bytes()).unwrap();
+        let ready: Vec<(u32, EventFlags)> = reactor.wait(now()).unwrap().collect();
+        for (number, flags) in ready {
+            assert_eq!(connections.ready(number, flags), None);
+        }
+        let (id, _, requests) = connections.next_requests().unwrap();
+        assert_eq!(requests, [AllocationRequest::Renew {}, AllocationRequest::Status {}]);
+        connections.begin_status(id);
+        assert!(connections.flush(&reactor).is_empty());
+        assert!(connections.has_work() && connections.next_requests().is_none(), "the status comes first");
+        assert_eq!(connections.clients_for_status(), [id]);
+        connections.send_status(id, &AllocationReply::Released { id: 1 });
+        assert!(connections.flush(&reactor).is_empty() && connections.clients_for_status().is_empty());
+        let (_, _, requests) = connections.next_requests().unwrap();
+        assert_eq!(requests, [AllocationRequest::Status {}]);
+        connections.begin_status(id);
+        connections.refuse_status(id, "too much");
+        assert_eq!(connections.flush(&reactor), [id], "it has the reason, and is disconnected");
     }
 }

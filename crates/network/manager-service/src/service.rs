@@ -183,6 +183,7 @@ impl Service {
             }
             self.read_inbox();
             self.serve_requests();
+            self.send_statuses();
             let at = now();
             self.host.handle_deadline(at);
             if at >= self.next_second {
@@ -231,7 +232,7 @@ impl Service {
                         self.connections.fail(id, "the first request must be hello");
                         break;
                     }
-                    (AllocationRequest::Status {}, Some(_)) => self.send_status(id),
+                    (AllocationRequest::Status {}, Some(_)) => self.connections.begin_status(id),
                     (request, Some(key)) => self.host.handle(now(), key, &request),
                 }
             }
@@ -258,11 +259,22 @@ impl Service {
         }
     }
 
+    /// Sends statuses, one to each client in turn. Each takes longer than other requests, which have a turn of their own.
+    fn send_statuses(&mut self) {
+        let until = now() + TURN;
+        for id in self.connections.clients_for_status() {
+            self.send_status(id);
+            if now() >= until {
+                return;
+            }
+        }
+    }
+
     fn send_status(&mut self, id: ConnectionId) {
         let Some(viewer) = self.connections.process(id).map(|process| process.user) else { return };
         if !self.connections.has_room_for_status() {
             let message = "too much waits for clients that do not read: try again later";
-            return self.connections.fail(id, message);
+            return self.connections.refuse_status(id, message);
         }
         let mut status = self.host.status(now(), self.started, viewer);
         status.clients = self.connections.len() as u64;

@@ -1,7 +1,7 @@
 //! Clients that lie, flood, do not read or do not speak the protocol.
 
 use crate::common::{Client, PATIENCE, Place, eventually, need, open};
-use cutline_allocation::protocol::{AllocationRequest, LONGEST_LINE, ReportLine};
+use cutline_allocation::protocol::{AllocationReply, AllocationRequest, LONGEST_LINE, ReportLine};
 use cutline_manager::resources::SchedulingClass;
 use cutline_sys::now;
 use cutline_testbed::{in_time, undisturbed};
@@ -113,6 +113,38 @@ fn a_flood_of_requests_delays_nobody_for_long() {
         // The budget of lines is the user's, and all of them are of one user: at most the rest of a second passes.
         in_time!(worst < Duration::from_secs(3) && id > 2, "{worst}, {id} requests");
     });
+}
+
+/// A client that requests one status after another gets each of them, and others are served meanwhile.
+#[test]
+fn statuses_are_answered_in_order_and_delay_no_other_client() {
+    let mut place = Place::new();
+    place.spec.resources.lease = Duration::from_secs(600);
+    let _service = place.start();
+    let mut greedy = place.client();
+    for id in 0..100 {
+        greedy.admit(id, open(1)).unwrap();
+    }
+    for _ in 0..100 {
+        greedy.send(&AllocationRequest::Status {});
+    }
+    greedy.send(&AllocationRequest::Release { id: 7 });
+    greedy.send(&AllocationRequest::Status {});
+    assert!(place.client().admit(1, open(1)).is_ok());
+    for _ in 0..100 {
+        let flows = greedy.next(|reply| match reply {
+            AllocationReply::Status { status } => Some(status.flows),
+            AllocationReply::Released { .. } => panic!("it was requested later"),
+            _ => None,
+        });
+        assert!(flows.iter().any(|flow| flow.flow == 8), "{flows:?}");
+    }
+    greedy.next(|reply| matches!(reply, AllocationReply::Released { id: 7 }).then_some(()));
+    let flows = greedy.next(|reply| match reply {
+        AllocationReply::Status { status } => Some(status.flows),
+        _ => None,
+    });
+    assert!(!flows.iter().any(|flow| flow.flow == 8), "{flows:?}");
 }
 
 /// A client that reads nothing is disconnected before its notices fill the memory, and its share returns.

@@ -427,7 +427,7 @@ impl<C> LineServer<C> {
             let is_connected = client.outgoing.write(&client.stream).is_ok();
             let waiting = client.waiting();
             if !is_connected
-                || client.is_leaving && client.outgoing.is_empty()
+                || client.is_leaving && client.outgoing.is_empty() && client.later.is_none()
                 || waiting > self.options.waiting
             {
                 ended.push(number);

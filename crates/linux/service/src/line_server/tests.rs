@@ -213,6 +213,21 @@ fn a_long_answer_in_parts_is_continued_as_it_is_read() {
     assert_eq!(after.len(), 2, "{after:?}");
 }
 
+/// A client that is refused while a long answer is sent gets the rest of the answer, and then the reason.
+#[test]
+fn a_client_that_is_refused_in_a_long_answer_gets_the_reason_after_it() {
+    let mut bench = Bench::new(OPTIONS);
+    let client = bench.connect();
+    bench.server.begin_parts(0, "[");
+    assert!(bench.flush().is_empty());
+    bench.server.fail(0, "other rules");
+    assert!(bench.flush().is_empty(), "the answer is not complete");
+    assert_eq!(bench.server.clients_for_parts(), [0]);
+    bench.server.send_part(0, "]\n", true);
+    assert_eq!(bench.flush(), [0]);
+    assert_eq!(received(&client), "[]\nerror: other rules\n");
+}
+
 #[test]
 fn a_shared_answer_counts_once_and_arrives_in_order() {
     let mut bench = Bench::new(OPTIONS);
