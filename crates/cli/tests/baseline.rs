@@ -86,6 +86,19 @@ fn a_table_is_measured_once_and_shown_again() {
     let kept = baseline(folder.path(), &["--show", "--plot", "picture.svg"]);
     assert_eq!(kept.status.code(), Some(1));
     assert!(text(&kept.stderr).contains("picture.svg exists and is kept"), "{}", text(&kept.stderr));
+    // A complete table that is too old: nothing is measured either, and the command says how to measure again.
+    let mut old = document;
+    (old["began_s"], old["ended_s"]) = (Value::from(1_000_000_000), Value::from(1_000_000_000));
+    std::fs::write(folder.path().join("baseline.json"), old.to_string()).unwrap();
+    let [shown, document] = [&["--loopback"][..], &["--loopback", "--json"]].map(|more| {
+        let again = baseline(folder.path(), more);
+        assert_eq!(again.status.code(), Some(0), "{}", text(&again.stderr));
+        (text(&again.stdout), text(&again.stderr))
+    });
+    for said in [shown.0, document.1] {
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains("days ago") && said.contains("--force replaces it by a new table"), "{said}");
+    }
 }
 
 #[test]
@@ -123,6 +136,32 @@ fn ctrl_c_keeps_what_was_measured() {
     let whole = table(folder.path());
     assert_eq!(whole["rows"].as_array().unwrap()[..rows.len()], rows);
     assert_eq!(whole["complete"], Value::from(true));
+}
+
+#[test]
+fn two_runs_do_not_write_one_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let slow = ["--duration", "700ms", "--loopback"];
+    let arguments = [&SHORT[..3], &SHORT[5..], &slow].concat();
+    let running = Running(cutline(&arguments).current_dir(folder.path()).spawn().unwrap());
+    let (file, lock) = (folder.path().join("baseline.json"), folder.path().join("baseline.json.lock"));
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !file.exists() {
+        assert!(Instant::now() < deadline, "no measurement is stored");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let second = baseline(folder.path(), &["--loopback", "--force"]);
+    let said = text(&second.stderr);
+    assert_eq!(second.status.code(), Some(1), "{said}");
+    let holder = format!("baseline.json: another process measures this table (process {})", running.0.id());
+    assert!(said.contains(&holder) && said.contains("-o FILE"), "{said}");
+    assert_eq!(baseline(folder.path(), &["--show"]).status.code(), Some(0));
+    // A process that is killed leaves the file of its lock, which is no lock then.
+    drop(running);
+    assert!(lock.exists());
+    let third = baseline(folder.path(), &["--loopback", "--force", "--json"]);
+    assert_eq!(third.status.code(), Some(0), "{}", text(&third.stderr));
+    assert!(!lock.exists());
 }
 
 /// Measures a table, and returns its file.

@@ -9,11 +9,12 @@ use crate::picture_file::PictureFile;
 use crate::progress::Countdown;
 use crate::tg::{key, resolve};
 use crate::{interrupt, message, output};
-use cutline_baseline::{BaselineDocument, FileError, HostFingerprint, RowKey};
+use cutline_baseline::{BaselineDocument, FileError, HostFingerprint, Invalid, RowKey};
 use cutline_baseline_runner::{
     BaselinePlan, FarEnd, FarEndKind, LEAST_BLOCK, MARGINS, MOST_BLOCK, PAPER_BLOCKS, PAPER_RATES, RunError,
     Runner, SHARES,
 };
+use cutline_files::FileLock;
 use cutline_sys::address::ZonedIp;
 use cutline_sys::clock;
 use cutline_text::Printable;
@@ -116,6 +117,8 @@ fn measuring_time(text: &str) -> Result<Duration, String> {
 }
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
+    // Two runs would overwrite each other's measurements.
+    let _lock = if args.show { None } else { Some(lock(&args.output)?) };
     let existing = existing(args)?;
     if args.show {
         let document =
@@ -168,18 +171,27 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     print(args, document)
 }
 
+/// Takes the lock on the table of a run, whose file may be written.
+fn lock(path: &Path) -> Result<FileLock, Failure> {
+    let lock = cutline_baseline::check_path(path).and_then(|()| cutline_baseline::lock(path));
+    lock.map_err(|error| {
+        let remedy = if matches!(error, FileError::Locked { .. }) {
+            "; wait until it has ended, or name another file with -o FILE"
+        } else {
+            ""
+        };
+        Failure::Failed(format!("{error}{remedy}"))
+    })
+}
+
 /// Returns the table that is in the file; `None` if there is none, or it is to be replaced.
 fn existing(args: &Args) -> Result<Option<BaselineDocument>, Failure> {
-    if !args.show {
-        let checked = cutline_baseline::check_path(&args.output);
-        checked.map_err(|error| Failure::Failed(error.to_string()))?;
-    }
     if args.force && !args.show {
         return Ok(None);
     }
     let loaded = cutline_baseline::load(&args.output);
     loaded.map_err(|error| match error {
-        FileError::System { .. } => Failure::Failed(error.to_string()),
+        FileError::System { .. } | FileError::Locked { .. } => Failure::Failed(error.to_string()),
         FileError::Damaged { .. } | FileError::Format { .. } => {
             Failure::Failed(format!("{error}; --force replaces it by a new table, -o FILE names another"))
         }
@@ -235,14 +247,22 @@ fn describe(key: &RowKey) -> String {
 
 /// Prints the table, and whether it is valid here.
 fn print(args: &Args, document: &BaselineDocument) -> Result<(), Failure> {
+    let now = clock::unix_time().as_nanos() / 1_000_000_000;
+    let invalid = document.check(&HostFingerprint::of_this_host(), now).err().map(|why| {
+        let remedy = match why {
+            Invalid::Host { .. } | Invalid::Old { .. } => "; --force replaces it by a new table",
+            Invalid::Incomplete => "",
+        };
+        format!("This table is not valid here: {why}{remedy}.")
+    });
     if args.json {
+        // A command that measures nothing says why.
+        if let Some(invalid) = invalid.filter(|_| !args.show) {
+            message::print(&invalid);
+        }
         return output::print_json(document);
     }
-    let now = clock::unix_time().as_nanos() / 1_000_000_000;
-    let validity = match document.check(&HostFingerprint::of_this_host(), now) {
-        Ok(()) => String::new(),
-        Err(why) => format!("\nThis table is not valid here: {why}.\n"),
-    };
+    let validity = invalid.map_or_else(String::new, |invalid| format!("\n{invalid}\n"));
     output::print_wrapped(&(tables::show(document) + &validity))
 }
 

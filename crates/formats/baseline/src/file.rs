@@ -2,7 +2,7 @@
 //! a complete file.
 
 use crate::document::{BaselineDocument, BaselineRow, FORMAT};
-use cutline_files::write_whole;
+use cutline_files::{FileLock, LockError, write_whole};
 use cutline_text::Printable;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -42,6 +42,14 @@ pub enum FileError {
         path: PathBuf,
         /// Version of its format.
         found: u64,
+    },
+    /// Another process measures the table.
+    #[error("{}: another process measures this table ({})", Printable(.path.display()), Printable(.holder))]
+    Locked {
+        /// The file.
+        path: PathBuf,
+        /// The other process.
+        holder: String,
     },
 }
 
@@ -109,6 +117,20 @@ pub fn check_path(path: &Path) -> Result<(), FileError> {
         return Err(FileError::System { path: path.to_owned(), source });
     }
     Ok(())
+}
+
+/// Takes the lock on a table, which one process at a time measures. The file of the lock has the same name with `.lock` added.
+///
+/// # Errors
+/// When another process has the lock, or its file cannot be created.
+pub fn lock(path: &Path) -> Result<FileLock, FileError> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let name = PathBuf::from(name);
+    FileLock::take(&name, "").map_err(|error| match error {
+        LockError::Held(holder) => FileError::Locked { path: path.to_owned(), holder },
+        LockError::System(source) => FileError::System { path: name.clone(), source },
+    })
 }
 
 /// Writes a table. The temporary file beside it has the same name with `.tmp` added.
@@ -199,6 +221,22 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
         let baseline = again.baseline();
         assert_eq!((baseline.points.len(), baseline.points[1].has_large_buffer), (2, true));
+    }
+
+    #[test]
+    fn one_process_at_a_time_has_the_lock_of_a_table() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("baseline.json");
+        let held = lock(&path).unwrap();
+        let said = lock(&path).unwrap_err().to_string();
+        let holder = format!("another process measures this table (process {})", std::process::id());
+        assert!(said.contains("baseline.json: ") && said.ends_with(&holder), "{said}");
+        assert!(lock(&folder.path().join("other.json")).is_ok());
+        drop(held);
+        assert!(lock(&path).is_ok());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "no file is left");
+        let said = lock(&folder.path().join("absent/baseline.json")).unwrap_err().to_string();
+        assert!(said.contains("absent/baseline.json.lock: "), "{said}");
     }
 
     #[test]

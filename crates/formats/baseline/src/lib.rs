@@ -21,6 +21,6 @@ pub use ceilings::Ceiling;
 pub use document::{
     BaselineDocument, BaselineRow, FORMAT, HostRates, PathFingerprint, PlanDocument, QueueSize, RowKey,
 };
-pub use file::{FileError, TableError, check_path, load, parse, save};
+pub use file::{FileError, TableError, check_path, load, lock, parse, save};
 pub use fingerprint::HostFingerprint;
 pub use validity::{Invalid, LONGEST_AGE};

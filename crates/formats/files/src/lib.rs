@@ -5,9 +5,14 @@
 //! create      a result in a file that the user names
 //! temporary   a file that gets its name when it is complete
 //! shared      a file that several processes open, such as a lock
+//! FileLock    a lock, which one process has at a time
 //! ```
 //!
 //! The last part of a path decides. The folders before it may be links, as the user names them.
+
+mod lock;
+
+pub use lock::{FileLock, LockError};
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;

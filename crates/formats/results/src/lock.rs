@@ -5,21 +5,19 @@
 //! folder if nothing else is in it.
 
 use crate::error::StoreError;
-use std::fs::{self, File, TryLockError};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::MetadataExt as _;
+use cutline_files::{FileLock, LockError};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 const FILE: &str = ".lock";
-/// Upper bound of the text about a holder.
-const LONGEST_TEXT: u64 = 200;
 
 /// A lock that is held. No other process stores results in its folder.
 #[derive(Debug)]
 pub struct Lock {
     folder: PathBuf,
-    path: PathBuf,
-    file: File,
+    /// The lock on the file; `None` once it is given up.
+    file: Option<FileLock>,
 }
 
 impl Lock {
@@ -30,26 +28,17 @@ impl Lock {
     /// When another process has the lock, or the folder or the file cannot be created.
     pub fn take(folder: &Path, since: &str) -> Result<Self, StoreError> {
         let path = folder.join(FILE);
-        let failed = |error| StoreError::io(&path, error);
         loop {
             fs::create_dir_all(folder).map_err(|error| StoreError::io(folder, error))?;
-            let file = match cutline_files::shared(&path) {
+            match FileLock::take(&path, since) {
+                Ok(file) => return Ok(Self { folder: folder.to_owned(), file: Some(file) }),
                 // Another process has removed the folder, which was empty.
-                Err(error) if error.kind() == io::ErrorKind::NotFound && !folder.exists() => continue,
-                file => file.map_err(failed)?,
-            };
-            match file.try_lock() {
-                Ok(()) => {}
-                Err(TryLockError::WouldBlock) => {
-                    return Err(StoreError::Locked { folder: folder.to_owned(), holder: holder(&file) });
+                Err(LockError::System(error))
+                    if error.kind() == io::ErrorKind::NotFound && !folder.exists() => {}
+                Err(LockError::System(error)) => return Err(StoreError::io(&path, error)),
+                Err(LockError::Held(holder)) => {
+                    return Err(StoreError::Locked { folder: folder.to_owned(), holder });
                 }
-                Err(TryLockError::Error(error)) => return Err(failed(error)),
-            }
-            // Another process may have removed the file, with its lock, after it was opened here.
-            if is_at(&file, &path) {
-                let lock = Self { folder: folder.to_owned(), path: path.clone(), file };
-                lock.describe(since).map_err(failed)?;
-                return Ok(lock);
             }
         }
     }
@@ -58,40 +47,13 @@ impl Lock {
     pub fn folder(&self) -> &Path {
         &self.folder
     }
-
-    fn describe(&self, since: &str) -> io::Result<()> {
-        self.file.set_len(0)?;
-        let since = if since.is_empty() { String::new() } else { format!(", since {since}") };
-        write!(&self.file, "process {}{since}", std::process::id())
-    }
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        if is_at(&self.file, &self.path) {
-            // A file that stays does no harm.
-            let _ = fs::remove_file(&self.path);
-            // Only an empty folder can be removed.
-            let _ = fs::remove_dir(&self.folder);
-        }
-    }
-}
-
-/// Returns whether this file is the one at `path`.
-fn is_at(file: &File, path: &Path) -> bool {
-    let same =
-        |here: fs::Metadata, there: fs::Metadata| (here.dev(), here.ino()) == (there.dev(), there.ino());
-    file.metadata()
-        .and_then(|here| fs::symlink_metadata(path).map(|there| same(here, there)))
-        .unwrap_or(false)
-}
-
-/// Returns the text that the holder of a lock has written about itself.
-fn holder(file: &File) -> String {
-    let mut text = String::new();
-    match file.take(LONGEST_TEXT).read_to_string(&mut text) {
-        Ok(length) if length > 0 => text,
-        _ => "another process".to_owned(),
+        drop(self.file.take());
+        // Only an empty folder can be removed.
+        let _ = fs::remove_dir(&self.folder);
     }
 }
 
