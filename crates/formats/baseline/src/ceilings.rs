@@ -26,6 +26,11 @@ impl BaselineDocument {
             cpu_per_gbit: most.sender_cpu.map(|cpu| cpu * 1e9 / most.throughput_bps),
         })
     }
+
+    /// Returns whether both ends were in one process, on the loopback or in two namespaces: no hardware has limited the rates.
+    pub fn is_of_one_host(&self) -> bool {
+        ["loopback", "namespaces"].contains(&self.path.receiver.as_str())
+    }
 }
 
 #[cfg(test)]

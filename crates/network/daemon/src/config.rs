@@ -643,6 +643,33 @@ mod tests {
             Capacities { combined: Some(Rate::from_mbps(700)), cpu: None, ..capacities }
         );
         assert_eq!(own.cpu_per_gbit, [50, 20].map(CpuShare::from_percent));
+        // Frames below IP are datagrams for the manager.
+        let direct = |mbps, cpu| BaselineRow { loss_ratio: Some(0.0), ..row("direct", mbps, cpu) };
+        let with = |rows: Vec<BaselineRow>| {
+            cutline_baseline::save(&file, &BaselineDocument { rows, ..table.clone() }).unwrap();
+            let spec = read("").unwrap().manager.unwrap();
+            let Capacities { tcp, datagrams, combined, .. } = spec.capacities;
+            ([tcp, datagrams, combined].map(|rate| rate.map(Rate::as_bps)), spec.cpu_per_gbit[1])
+        };
+        let mbps = |rate: u64| Some(rate * 1_000_000);
+        let cpu = CpuShare::from_percent;
+        assert_eq!(with(vec![direct(900.0, 0.9)]), ([None, mbps(900), mbps(900)], cpu(100)));
+        assert_eq!(
+            with(vec![row("tcp", 800.0, 0.4), row("udp", 500.0, 1.0), direct(900.0, 0.9)]),
+            ([mbps(800), mbps(500), mbps(900)], cpu(200))
+        );
+        assert_eq!(
+            with(vec![row("udp", 500.0, 0.5), direct(400.0, 0.8)]),
+            ([None, mbps(400), mbps(500)], cpu(200))
+        );
+        // Rates within one host are not those of a network.
+        let mut within = table.clone();
+        within.path.receiver = "loopback".to_owned();
+        cutline_baseline::save(&file, &within).unwrap();
+        let warnings = read("").unwrap().warnings();
+        assert!(warnings.len() == 1 && warnings[0].contains("within one host (loopback)"), "{warnings:?}");
+        let own = "tcp = '1 Gbit/s'\ndatagrams = '1 Gbit/s'\ncombined = '1 Gbit/s'";
+        assert_eq!(read(own).unwrap().warnings(), [] as [&str; 0]);
         // A host whose kernel was updated starts.
         let host = HostFingerprint { kernel: "another".to_owned(), ..table.host.clone() };
         cutline_baseline::save(&file, &BaselineDocument { host, ..table }).unwrap();

@@ -21,7 +21,7 @@
 use crate::access::{AccessRule, AccessRules};
 use crate::prefix::AddressPrefix;
 use cutline_allocation::DEFAULT_SOCKET;
-use cutline_baseline::{BaselineDocument, HostFingerprint};
+use cutline_baseline::{BaselineDocument, Ceiling, HostFingerprint};
 use cutline_config::{TableReader, ValueKind, kind, parameter};
 use cutline_manager::feedback::{FeedbackParams, HostId, PathId};
 use cutline_manager::resources::{
@@ -157,7 +157,7 @@ impl ManagerSpec {
         let capacities = Capacities {
             tcp: rate("tcp", measured.tcp),
             datagrams: rate("datagrams", measured.datagrams),
-            combined: rate("combined", measured.combined()),
+            combined: rate("combined", measured.combined),
             cpu: table.optional("cpu", &percent()),
             ..Capacities::default()
         };
@@ -233,24 +233,31 @@ impl ManagerSpec {
 struct Measured {
     tcp: Option<Rate>,
     datagrams: Option<Rate>,
+    /// The largest ceiling: all protocols share the processor and the interface, and were measured one after the other.
+    combined: Option<Rate>,
     tcp_cpu: CpuShare,
     datagrams_cpu: CpuShare,
 }
 
 impl Measured {
     fn of(table: &BaselineDocument) -> Self {
-        let [tcp, datagrams] = ["tcp", "udp"].map(|protocol| table.ceiling(protocol));
-        let rate = |ceiling: Option<cutline_baseline::Ceiling>| ceiling.map(|its| its.rate);
-        let cpu = |ceiling: Option<cutline_baseline::Ceiling>| {
-            let share = ceiling.and_then(|its| its.cpu_per_gbit).unwrap_or(0.0);
+        let ceilings = |protocols: &[&str]| -> Vec<Ceiling> {
+            protocols.iter().filter_map(|protocol| table.ceiling(protocol)).collect()
+        };
+        // A flow of frames below IP counts as one of datagrams, so the host carries the smaller rate of either.
+        let (tcp, datagrams) = (ceilings(&["tcp"]), ceilings(&["udp", "direct"]));
+        let lowest = |of: &[Ceiling]| of.iter().map(|its| its.rate).min();
+        let cpu = |of: &[Ceiling]| {
+            let share = of.iter().filter_map(|its| its.cpu_per_gbit).fold(0.0, f64::max);
             CpuShare::from_millionths((share * 1e6).ceil() as u64)
         };
-        Self { tcp: rate(tcp), datagrams: rate(datagrams), tcp_cpu: cpu(tcp), datagrams_cpu: cpu(datagrams) }
-    }
-
-    /// The larger ceiling: both protocols share the processor and the interface, and were measured one after the other.
-    fn combined(&self) -> Option<Rate> {
-        self.tcp.max(self.datagrams)
+        Self {
+            tcp: lowest(&tcp),
+            datagrams: lowest(&datagrams),
+            combined: tcp.iter().chain(&datagrams).map(|its| its.rate).max(),
+            tcp_cpu: cpu(&tcp),
+            datagrams_cpu: cpu(&datagrams),
+        }
     }
 }
 
@@ -268,6 +275,14 @@ fn measured(table: &TableReader<'_>, warnings: &mut Vec<String>) -> Option<Measu
             {
                 warnings.push(format!(
                     "manager.baseline: `{file}` is used, although {why}: measure again with cutline baseline"
+                ));
+            }
+            let are_set = ["tcp", "datagrams", "combined"].iter().all(|key| table.has(key));
+            if document.is_of_one_host() && !are_set {
+                warnings.push(format!(
+                    "manager.baseline: `{file}` was measured within one host ({}), so its rates are not those of a network: measure to another \
+                     host with cutline baseline HOST, or set tcp, datagrams and combined",
+                    document.path.receiver
                 ));
             }
             return Some(Measured::of(&document));
