@@ -104,6 +104,7 @@ impl ManagedHost {
             host: spec.host,
             number: unix_time().as_nanos(),
         };
+        let classed = stored.as_ref().map_or_else(Vec::new, |stored| stored.classed.clone());
         let restored = stored.and_then(|stored| match Manager::restore(now, start(), &stored.manager) {
             Ok(manager) => Some((manager, stored)),
             Err(error) => {
@@ -150,6 +151,7 @@ impl ManagedHost {
         this.set_paths(now)?;
         this.set_capacities()?;
         this.kernel_classes.set_interfaces(&this.spec.interfaces);
+        this.kernel_classes.remove_leftovers(&classed);
         this.settle(now);
         this.commit(now);
         Ok(this)
@@ -288,6 +290,7 @@ impl ManagedHost {
             self.policies.keys().filter_map(own).map(|rule| (rule.id, rule.policy)).collect();
         self.set_policies(rules);
         self.kernel_classes.set_interfaces(&self.spec.interfaces);
+        self.changes.push(Change::Classed(self.kernel_classes.names()));
         self.update_capacities();
     }
 
@@ -825,6 +828,7 @@ impl ManagedHost {
             sessions: self.sessions.iter().map(session).collect(),
             places: self.places.iter().map(|(flow, place)| (*flow, *place)).collect(),
             numbers: self.paths.as_ref().map(PathSocket::numbers).unwrap_or_default(),
+            classed: self.kernel_classes.names(),
         }
     }
 

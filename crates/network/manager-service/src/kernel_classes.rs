@@ -112,6 +112,32 @@ impl KernelClasses {
         self.touch();
     }
 
+    /// Returns the names of the interfaces that have classes, or are to have them.
+    pub fn names(&self) -> Vec<String> {
+        self.interfaces.iter().map(|interface| interface.name.clone()).collect()
+    }
+
+    /// Removes the classes that an earlier manager, which was killed, has left at these interfaces. Those of an interface that has classes
+    /// now are removed when its own are installed.
+    pub fn remove_leftovers(&mut self, names: &[String]) {
+        for name in names {
+            // With an interface that has gone, its classes have gone.
+            let Ok(interface) = Interface::named(name) else { continue };
+            if self.interfaces.iter().any(|its| its.name == *name) {
+                continue;
+            }
+            match sweep(&interface) {
+                Ok(false) => {}
+                Ok(true) => self.notices.push(format!(
+                    "classes of `{name}`: those that an earlier resource manager had left are removed"
+                )),
+                Err(error) => self.notices.push(format!(
+                    "classes of `{name}`: those that an earlier resource manager has left cannot be removed: {error}"
+                )),
+            }
+        }
+    }
+
     /// Notes that flows have changed.
     pub const fn touch(&mut self) {
         self.is_stale = true;

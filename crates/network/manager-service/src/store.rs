@@ -59,6 +59,9 @@ pub struct StoredState {
     pub places: Vec<(FlowId, FlowPlace)>,
     /// Path, host, and the highest number of its summaries.
     pub numbers: Vec<(u64, u64, u64)>,
+    /// Names of the interfaces that may have classes of the kernel.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classed: Vec<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -86,6 +89,8 @@ pub enum Change {
     Gone(FlowId),
     /// The counters have these values.
     Counters(ResourceStats),
+    /// These interfaces, and no others, may have classes of the kernel.
+    Classed(Vec<String>),
 }
 
 /// The files.
@@ -252,6 +257,7 @@ impl StoredState {
                 self.places.retain(|(other, _)| *other != flow);
             }
             Change::Counters(stats) => self.manager.set_stats(stats),
+            Change::Classed(names) => self.classed = names,
         }
     }
 }

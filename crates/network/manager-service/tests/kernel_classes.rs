@@ -5,7 +5,7 @@ use cutline_allocation::protocol::{AllocationRequest, FlowNeed};
 use cutline_allocation::status::{InterfaceClassesStatus, KernelClassStatus};
 use cutline_manager::resources::SchedulingClass;
 use cutline_manager_service::ManagedInterface;
-use cutline_netlink::{Interface, sweep};
+use cutline_netlink::{HtbShaper, Interface, ShaperOptions, sweep};
 use cutline_sys::namespace::Namespace;
 use cutline_testbed::may_make_namespaces;
 use cutline_units::Rate;
@@ -244,6 +244,37 @@ fn classes_that_another_program_removes_are_made_again() {
             assert!(eventually(PATIENCE, || said("another program has removed or changed them")));
             assert!(eventually(PATIENCE, is_made));
             assert!(sweep(&Interface::named("east").unwrap()).unwrap(), "they are there again");
+        })
+        .unwrap();
+}
+
+/// The state names the interfaces at which a killed manager has left classes. A discipline of the same kind that the state does not name is
+/// that of another process.
+#[test]
+fn what_a_killed_manager_has_left_is_removed_where_there_are_no_classes_now() {
+    let Some([sender, _receiver]) = hosts("kl") else { return };
+    let (place, killed) = (place(100), Place::new());
+    sender
+        .within(|| {
+            let east = Interface::named("east").unwrap();
+            let leave = || {
+                let options = ShaperOptions::default();
+                std::mem::forget(HtbShaper::install(&east, Rate::from_mbps(100), options).unwrap());
+            };
+            let service = place.start();
+            assert!(eventually(PATIENCE, || classes(&place).classes.len() == 1));
+            for name in ["manager.state", "manager.state.journal"] {
+                std::fs::copy(place.path(name), killed.path(name)).unwrap();
+            }
+            drop(service);
+            leave();
+            drop(killed.start());
+            assert!(!sweep(&east).unwrap(), "nothing is left");
+            let said = killed.said.lock().unwrap().join("\n");
+            assert!(said.contains("classes of `east`: those that an earlier resource manager"), "{said}");
+            leave();
+            drop(killed.start());
+            assert!(sweep(&east).unwrap(), "it is that of another process");
         })
         .unwrap();
 }
