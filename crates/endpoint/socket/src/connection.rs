@@ -407,6 +407,11 @@ impl Connection {
         }
     }
 
+    /// Calls the handler soon because a message waits that the descriptor does not report.
+    pub fn note_pending(&self) {
+        self.handling.note_pending();
+    }
+
     /// Calls the handler with the events that it has not seen.
     pub fn call_handler(&self) {
         self.handling.call();

@@ -94,7 +94,17 @@ impl ConnectionHandle {
     /// should not wait in it, since reports of all connections wait meanwhile. One that panics is called again with the next event. When
     /// this call returns, an earlier handler is running no more, unless this is called by it. A handler that owns a clone of the socket or of this
     /// keeps it open until [`remove_handler`](Self::remove_handler).
-    pub fn on_event(&self, handler: impl FnMut(SessionEvent) + Send + 'static) {
+    pub fn on_event(&self, mut handler: impl FnMut(SessionEvent) + Send + 'static) {
+        self.on_activity(move |event| {
+            if let Some(event) = event {
+                handler(event);
+            }
+        });
+    }
+
+    /// As [`on_event`](Self::on_event). The handler is also called with `None` when a message waits that the descriptor does not report
+    /// ([`QosUdpSocket::has_pending`](crate::QosUdpSocket::has_pending)): a program that waits for the descriptor has to receive again.
+    pub fn on_activity(&self, handler: impl FnMut(Option<SessionEvent>) + Send + 'static) {
         let service = Arc::downgrade(&self.0.0) as Weak<dyn ServedConnection>;
         self.0.connection().set_handler(service, Box::new(handler));
     }

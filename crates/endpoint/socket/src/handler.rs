@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, PoisonError, Weak};
 
-/// Handler of events.
-pub type Handler = Box<dyn FnMut(SessionEvent) + Send>;
+/// Handler of events. `None` reports that a message waits which the descriptor does not report.
+pub type Handler = Box<dyn FnMut(Option<SessionEvent>) + Send>;
 
 /// The most events that wait for a handler that has not returned; of more, the oldest are forgotten.
 const MOST_EVENTS: usize = 256;
@@ -34,7 +34,8 @@ struct State {
     is_called: bool,
     /// True if the thread knows that there are events.
     is_announced: bool,
-    events: VecDeque<SessionEvent>,
+    /// Arguments of the next calls.
+    events: VecDeque<Option<SessionEvent>>,
 }
 
 impl Handling {
@@ -65,7 +66,7 @@ impl Handling {
         state.service = Some(service);
         let before = state.handler.replace(handler);
         for event in earlier {
-            state.add(event);
+            state.add(Some(event));
         }
         drop(state);
         drop(before);
@@ -75,7 +76,15 @@ impl Handling {
     pub fn add(&self, event: &SessionEvent) {
         let mut state = lock(&self.state);
         if state.service.is_some() {
-            state.add(event.clone());
+            state.add(Some(event.clone()));
+        }
+    }
+
+    /// Calls the handler soon because a message waits that the descriptor does not report.
+    pub fn note_pending(&self) {
+        let mut state = lock(&self.state);
+        if state.service.is_some() && !state.events.contains(&None) {
+            state.add(None);
         }
     }
 
@@ -106,7 +115,7 @@ impl Handling {
 }
 
 impl State {
-    fn add(&mut self, event: SessionEvent) {
+    fn add(&mut self, event: Option<SessionEvent>) {
         if self.events.len() == MOST_EVENTS {
             self.events.pop_front();
         }

@@ -158,14 +158,17 @@ pub type Io = AsyncFd<Descriptor<OwnedFd>>;
 #[derive(Default)]
 struct Signs {
     has_event: Notify,
-    /// A connection was lost, made again or given up: tasks that wait for its descriptor look again.
+    /// A connection was lost, made again or given up, or has a message that its descriptor does not report: tasks that wait for the descriptor look
+    /// again.
     changed: Notify,
     /// True if the runtime watches the descriptor of a connection before the current one.
     is_stale: AtomicBool,
 }
 
 impl Signs {
-    fn note(&self, event: &SessionEvent) {
+    /// Notes an event; without one, a message that the descriptor does not report.
+    fn note(&self, event: Option<&SessionEvent>) {
+        let Some(event) = event else { return self.changed.notify_waiters() };
         if let SessionEvent::Recovered { is_new: true, .. } = event {
             self.is_stale.store(true, Ordering::Release);
         }
@@ -188,7 +191,7 @@ impl<T: Connected> Watched<T> {
         let signs = Arc::new(Signs::default());
         let noted = Arc::clone(&signs);
         let io = Mutex::new(watched(&socket)?);
-        socket.on_event(move |event| noted.note(&event));
+        socket.on_activity(move |event| noted.note(event.as_ref()));
         Ok(Self { socket, io, signs })
     }
 

@@ -295,6 +295,10 @@ impl Inner {
                 }
             }
         }
+        // One of the datagrams was a message after all.
+        if !reader.is_empty() {
+            self.connection.note_pending();
+        }
         took
     }
 
@@ -303,7 +307,12 @@ impl Inner {
         let mut early = lock(&self.early);
         early.extend(datagrams);
         early.truncate(MOST_EARLY);
-        self.has_early.store(!early.is_empty(), Ordering::SeqCst);
+        let has_early = !early.is_empty();
+        self.has_early.store(has_early, Ordering::SeqCst);
+        drop(early);
+        if has_early {
+            self.connection.note_pending();
+        }
     }
 
     /// Takes datagrams that were handed over into the reader.

@@ -46,6 +46,17 @@ fn a_handler_is_called_with_each_event_and_may_call_the_socket() {
     soon("both handlers are gone, and with them their clones", || Arc::strong_count(&ours.0) == 2);
 }
 
+/// The descriptor of a connection does not report a datagram that the listener has received and handed over.
+#[test]
+fn a_handler_of_activity_is_called_for_a_message_that_the_descriptor_does_not_report() {
+    let (ours, _theirs) = pair(LOOPBACK[0], &QosOptions::default(), &QosOptions::default());
+    let pending = Arc::new(Mutex::new(0_u32));
+    let counted = Arc::clone(&pending);
+    ours.on_activity(move |event| *lock(&counted) += u32::from(event.is_none()));
+    ours.0.hand_over([(now(), b"handed over".to_vec())]);
+    soon("the handler", || *lock(&pending) == 1);
+}
+
 #[test]
 fn a_handler_that_was_removed_is_running_no_more() {
     let (ours, _theirs) = pair(LOOPBACK[0], &QosOptions::default(), &QosOptions::default());
