@@ -133,6 +133,11 @@ impl ManagerSnapshot {
         }
     }
 
+    /// Returns the highest number of a summary and of a directive of this host; 0 without paths.
+    pub fn highest_number(&self) -> u64 {
+        self.paths.iter().map(PathSnapshot::highest_number).max().unwrap_or(0)
+    }
+
     /// Replaces the counters by later ones.
     pub const fn set_stats(&mut self, stats: ResourceStats) {
         self.resources.set_stats(stats);
@@ -359,6 +364,14 @@ impl Manager {
         Ok(())
     }
 
+    /// Raises the numbers of the next summaries above `number`, as after the clock was set forward ([`PathFeedback::raise_number`]).
+    pub fn raise_numbers(&mut self, number: u64) {
+        self.number = self.number.max(number);
+        for path in self.paths.values_mut() {
+            path.raise_number(number);
+        }
+    }
+
     /// The time at which [`Manager::handle_deadline`] is to be called; [`Instant::FAR_FUTURE`] if never.
     pub fn deadline(&self) -> Instant {
         let paths = self.paths.values().map(PathFeedback::deadline);
@@ -514,6 +527,7 @@ impl Manager {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::feedback::PathSummary;
     use crate::resources::{
         AllocationCause, CarrierKind, InterfaceCapacity, InterfaceIndex, ResourceKind, SchedulingClass,
     };
@@ -690,6 +704,34 @@ mod tests {
         };
         assert_eq!(blank(&mut found), blank(&mut expected));
         assert_eq!(later.path_of(third), Some(PATH));
+    }
+
+    /// A host that has started with a clock in the past sends higher numbers once its clock is right.
+    #[test]
+    fn numbers_of_summaries_can_be_raised() {
+        let mut manager = Manager::new(start()).unwrap();
+        let mut now = Instant::ZERO;
+        manager.set_path(now, PATH, &[HostId(2)].into()).unwrap();
+        let numbers = |manager: &mut Manager, now: Instant| {
+            manager.handle_deadline(now);
+            let mut numbers = Vec::new();
+            while let Some(output) = manager.poll() {
+                if let ManagerOutput::Broadcast { message, .. } = output {
+                    numbers.push(PathSummary::decode(&message).unwrap().number);
+                }
+            }
+            numbers
+        };
+        for (raised, next) in [(0, 1), (1000, 1001), (5, 1002)] {
+            manager.raise_numbers(raised);
+            now += INTERVAL;
+            assert_eq!(numbers(&mut manager, now), [next]);
+        }
+        assert_eq!(manager.snapshot(now).highest_number(), 1002);
+        // A path that is added later begins there, too.
+        manager.set_path(now, PathId(2), &[HostId(2)].into()).unwrap();
+        now += INTERVAL;
+        assert_eq!(numbers(&mut manager, now), [1003, 1001]);
     }
 
     #[test]

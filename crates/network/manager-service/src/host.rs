@@ -7,7 +7,7 @@ use crate::access::AccessRules;
 use crate::config::{ManagedInterface, ManagerSpec, PathKey};
 use crate::error::ManagerServiceError;
 use crate::kernel_classes::{KernelClasses, WantedClasses};
-use crate::paths::PathSocket;
+use crate::paths::{ClockWatch, PathSocket};
 use crate::reserved::{ReservedRates, protocol, selector};
 use crate::store::{Change, FlowPlace, SessionRecord, Store, StoredState};
 use cutline_allocation::protocol::{AllocationReply, AllocationRequest, FlowNeed, HeldFlow, VERSION};
@@ -30,6 +30,10 @@ use std::net::SocketAddr;
 const SECOND: cutline_units::Duration = cutline_units::Duration::from_secs(1);
 /// The most renewals of a client in a lease. Clients need four.
 const RENEWALS: u64 = 16;
+/// More numbers than the summaries of a host between two snapshots have.
+const UNWRITTEN_NUMBERS: u64 = 1_000_000_000;
+/// The highest number from which summaries begin.
+const MOST_NUMBER: u64 = 1 << 63;
 /// The unit of rates for which CPU time is stated, bit/s.
 const GIGABIT: u128 = 1_000_000_000;
 
@@ -68,6 +72,7 @@ pub struct ManagedHost {
     store: Store,
     routes: Option<RouteLookup>,
     pub paths: Option<PathSocket>,
+    clock: ClockWatch,
     pub taken_over: u64,
     replies: VecDeque<(ClientKey, AllocationReply)>,
     /// Changes since the last commit.
@@ -93,16 +98,24 @@ impl ManagedHost {
     pub fn open(now: Instant, spec: ManagerSpec, keys: &[PathKey]) -> Result<Self, ManagerServiceError> {
         let mut store = Store::new(&spec.state);
         let mut notices = Vec::new();
-        let stored = store.load().unwrap_or_else(|why| {
+        let loaded = store.load().unwrap_or_else(|why| {
             notices.push(format!("the state of the earlier resource manager is not used: {why}"));
             None
+        });
+        let (stored, earlier_boot) = match loaded {
+            Some((state, true)) => (Some(state), None),
+            Some((state, false)) => (None, Some(state)),
+            None => (None, None),
+        };
+        let least_number = earlier_boot.as_ref().map_or(0, |state| {
+            state.manager.highest_number().saturating_add(UNWRITTEN_NUMBERS).min(MOST_NUMBER)
         });
         let start = || ManagerStart {
             resources: spec.resources.clone(),
             feedback: spec.feedback.clone(),
             capacities: spec.capacities.clone(),
             host: spec.host,
-            number: unix_time().as_nanos(),
+            number: unix_time().as_nanos().max(least_number),
         };
         let classed = stored.as_ref().map_or_else(Vec::new, |stored| stored.classed.clone());
         let restored = stored.and_then(|stored| match Manager::restore(now, start(), &stored.manager) {
@@ -134,6 +147,7 @@ impl ManagedHost {
             store,
             routes: RouteLookup::open().ok(),
             paths,
+            clock: ClockWatch::new(now, unix_time()),
             taken_over: 0,
             replies: VecDeque::new(),
             changes: Vec::new(),
@@ -147,6 +161,9 @@ impl ManagedHost {
         };
         if let Some(stored) = stored {
             this.take_over(now, stored);
+        }
+        if let (Some(paths), Some(state)) = (&mut this.paths, earlier_boot) {
+            paths.set_numbers(&state.numbers);
         }
         this.set_paths(now)?;
         this.set_capacities()?;
@@ -692,8 +709,11 @@ impl ManagedHost {
         if now >= self.next_second {
             self.next_second = now.saturating_add(SECOND);
             self.update_capacities();
+            if self.clock.is_set_forward(now, unix_time()) {
+                self.manager.raise_numbers(unix_time().as_nanos());
+            }
             // Limits and numbers of paths are in snapshots alone.
-            self.is_stale |= !self.spec.paths.is_empty() && !self.places.is_empty();
+            self.is_stale |= self.paths.is_some() || !self.spec.paths.is_empty() && !self.places.is_empty();
             let is_over = |session: &HostSession| session.until.is_some_and(|until| now >= until);
             let over: Vec<ClientKey> =
                 self.sessions.iter().filter(|(_, session)| is_over(session)).map(|(key, _)| *key).collect();

@@ -215,6 +215,35 @@ impl AsFd for PathSocket {
     }
 }
 
+/// Finds whether the clock was set forward, from which the numbers of this host's summaries begin.
+///
+/// A host without a battery for its clock starts in the past, and its summaries are refused as old ones. It learns the right time later.
+#[derive(Debug)]
+pub struct ClockWatch {
+    /// Time since 1970 at the zero of the monotonic clock, the latest one, ns.
+    origin: u64,
+}
+
+impl ClockWatch {
+    /// Steps up to this one are none: the clock is only made faster or slower.
+    const LEAST_STEP: Duration = Duration::from_secs(1);
+
+    /// Begins at a time of the monotonic clock, with the time since 1970.
+    pub const fn new(now: Instant, unix: Duration) -> Self {
+        Self { origin: unix.as_nanos().saturating_sub(now.as_nanos()) }
+    }
+
+    /// Returns whether the clock was set forward since the last time that it was.
+    pub const fn is_set_forward(&mut self, now: Instant, unix: Duration) -> bool {
+        let origin = Self::new(now, unix).origin;
+        let is_set = origin > self.origin.saturating_add(Self::LEAST_STEP.as_nanos());
+        if is_set {
+            self.origin = origin;
+        }
+        is_set
+    }
+}
+
 /// Makes keys of their contents.
 pub fn check_keys(keys: &[PathKey]) -> Result<Vec<(u64, Key)>, String> {
     let key = |key: &PathKey| {
@@ -288,6 +317,25 @@ mod tests {
         second.set_numbers(&[(7, 0, 9)]);
         first.send(PATH, None, &summary(0, 9));
         assert_eq!(received(&mut second, 1000), 0);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_forward_is_found_once() {
+        let at = |s: u64| Instant::from_nanos(s * 1_000_000_000);
+        let mut clock = ClockWatch::new(at(10), Duration::from_secs(20));
+        for (now, unix, is_set) in [
+            (11, 21, false),
+            // A second is no step. Then the right time is set.
+            (12, 23, false),
+            (13, 1_800_000_000, true),
+            (14, 1_800_000_001, false),
+            // Back, and forward again to less than before.
+            (15, 30, false),
+            (16, 1_700_000_000, false),
+            (17, 1_900_000_000, true),
+        ] {
+            assert_eq!(clock.is_set_forward(at(now), Duration::from_secs(unix)), is_set, "{now} s");
+        }
     }
 
     /// A link-local address is the same at another link, and an IPv4 address may come as an IPv6 one.

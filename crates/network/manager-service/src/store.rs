@@ -2,7 +2,8 @@
 //!
 //! A change is in the journal before its client has the answer. So a process that is killed forgets no flow that was
 //! admitted, and remembers none that was released. The kernel has the written data when the process ends; nothing is
-//! written to a disk, because no flow outlives the machine. The state of an earlier boot is ignored.
+//! written to a disk, because no flow outlives the machine. Of the state of an earlier boot, where it is on a disk, only the numbers of
+//! summaries count.
 //!
 //! A snapshot replaces the one before as a whole. It has a generation, which the first line of its journal repeats: a
 //! process that ends between the two leaves a journal of another generation, which is in the snapshot already.
@@ -126,11 +127,11 @@ impl Store {
         }
     }
 
-    /// Reads the state that an earlier process has left; `None` if there is none of this boot.
+    /// Reads the state that an earlier process has left, if there is one. Also returns whether it is of this boot of the machine.
     ///
     /// # Errors
     /// When it cannot be read: the reason, for the log.
-    pub fn load(&mut self) -> Result<Option<StoredState>, String> {
+    pub fn load(&mut self) -> Result<Option<(StoredState, bool)>, String> {
         let Some(text) = read(&self.path)? else { return Ok(None) };
         let failed = |error: serde_json::Error| format!("`{}`: {error}", Printable(self.path.display()));
         let file: SnapshotFile = serde_json::from_str(&text).map_err(failed)?;
@@ -139,10 +140,10 @@ impl Store {
             return Err(format!("`{}`: version = {version}: allowed is {VERSION}", Printable(path)));
         }
         self.generation = file.generation;
-        if file.boot != self.boot {
-            return Ok(None);
-        }
         let mut state = file.state;
+        if file.boot != self.boot {
+            return Ok(Some((state, false)));
+        }
         let journal = read(&self.journal_path)?.unwrap_or_default();
         // A process that was killed may have written a part of the last line.
         let whole = journal.rfind('\n').map_or(&[][..], |end| &journal.as_bytes()[..end]);
@@ -157,7 +158,7 @@ impl Store {
             }
             state.apply(change);
         }
-        Ok(Some(state))
+        Ok(Some((state, true)))
     }
 
     /// Replaces the snapshot, and begins a journal. A problem is kept ([`Store::problem`]); then another snapshot is due

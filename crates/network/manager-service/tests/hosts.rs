@@ -8,6 +8,7 @@ use cutline_manager_service::{ManagedPath, ManagerPeer, ManagerService, PathKey}
 use cutline_sys::now;
 use cutline_testbed::{in_time, undisturbed};
 use cutline_units::Duration;
+use serde_json::Value;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 
@@ -109,4 +110,28 @@ fn hosts_with_other_keys_are_not_heard() {
     assert!(eventually(PATIENCE, is_forged));
     let status = first.status().paths[0].clone();
     assert!(!status.hosts[0].is_heard && status.received == 0);
+}
+
+/// The state may be on a disk. After another boot it has no flows, but old summaries are still old, and the next ones are new although the clock
+/// is in the past.
+#[test]
+fn numbers_of_summaries_outlive_the_boot() {
+    let [first, second] = pair();
+    let services = [&first, &second].map(|place| start(place, &key(7)));
+    assert!(eventually(PATIENCE, || second.status().paths[0].hosts[0].is_heard));
+    drop(services);
+    let file = second.path("manager.state");
+    let state = || -> Value { serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap() };
+    let mut before = state();
+    let heard = before["state"]["numbers"][0][2].as_u64().unwrap();
+    assert!(heard > 0, "{before}");
+    let own = 1_u64 << 62;
+    before["boot"] = "another".into();
+    before["state"]["manager"]["paths"][0]["number"] = own.into();
+    std::fs::write(&file, before.to_string()).unwrap();
+    drop(start(&second, &key(7)));
+    let after = state();
+    assert_ne!(after["boot"], before["boot"]);
+    assert_eq!(after["state"]["numbers"][0][2], heard);
+    assert!(after["state"]["manager"]["paths"][0]["number"].as_u64() > Some(own), "{after}");
 }

@@ -315,6 +315,12 @@ impl PathFeedback {
         }
     }
 
+    /// Raises the number of the next summary above `number`, if it is not: a host that has started with a clock in the past is refused
+    /// until its numbers are those of the right time.
+    pub fn raise_number(&mut self, number: u64) {
+        self.number = self.number.max(number.min(MOST_NUMBER));
+    }
+
     /// Takes the next output.
     pub fn poll(&mut self) -> Option<PathOutput> {
         self.outputs.pop_front()

@@ -48,6 +48,11 @@ impl PathSnapshot {
         PathId(self.path)
     }
 
+    /// Returns the highest number of a summary and of a directive of this host.
+    pub fn highest_number(&self) -> u64 {
+        self.number.max(self.epoch)
+    }
+
     /// Adds a flow, or replaces its state by a later one.
     pub fn update(&mut self, record: PathFlowRecord) {
         match self.flows.binary_search_by_key(&record.flow, |flow| flow.flow) {
