@@ -51,6 +51,11 @@ impl FileLock {
         }
     }
 
+    /// Returns whether the file of the lock is still in its place.
+    pub fn is_in_place(&self) -> bool {
+        is_at(&self.file, &self.path)
+    }
+
     fn describe(&self, since: &str) -> io::Result<()> {
         self.file.set_len(0)?;
         let since = if since.is_empty() { String::new() } else { format!(", since {since}") };
@@ -60,7 +65,7 @@ impl FileLock {
 
 impl Drop for FileLock {
     fn drop(&mut self) {
-        if is_at(&self.file, &self.path) {
+        if self.is_in_place() {
             // A file that stays does no harm.
             let _ = fs::remove_file(&self.path);
         }

@@ -51,9 +51,11 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        drop(self.file.take());
-        // Only an empty folder can be removed.
-        let _ = fs::remove_dir(&self.folder);
+        if let Some(file) = self.file.take().filter(FileLock::is_in_place) {
+            drop(file);
+            // Only an empty folder can be removed.
+            let _ = fs::remove_dir(&self.folder);
+        }
     }
 }
 
