@@ -285,8 +285,8 @@ impl Deref for QosUdpSocket {
 
 impl AsFd for QosUdpSocket {
     /// The descriptor to wait for: it is readable when a message may have come. It is not ready for messages that were received
-    /// already ([`QosUdpSocket::has_pending`]): before waiting, receive until [`io::ErrorKind::WouldBlock`]. A program that
-    /// reads from it takes messages away.
+    /// already ([`QosUdpSocket::has_pending`]): before waiting, receive until [`io::ErrorKind::WouldBlock`]. The handler of
+    /// [`ConnectionHandle::on_activity`] is called for later ones. A program that reads from it takes messages away.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.is_watched.store(true, Ordering::Relaxed);
         self.0.socket.as_fd()
