@@ -45,7 +45,9 @@ fn arguments_are_checked_before_the_kernel_is_asked() {
         ("add dev cutline-none0 --rate 10Mbit", "no interface `cutline-none0`"),
         ("change dev lo --unshaped", "--rate"),
         ("change dev lo", "no change is given"),
+        ("change dev cutline-none0 --rate 10Mbit", "no interface `cutline-none0`"),
         ("show dev cutline-none0", "no interface `cutline-none0`"),
+        ("del dev cutline-none0", "no interface `cutline-none0`"),
     ] {
         let (code, message) = said(&qdisc(line));
         assert_eq!(code, Some(2), "{line}: {message}");

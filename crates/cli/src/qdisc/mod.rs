@@ -217,12 +217,7 @@ impl AddArgs {
             &ObjectLoader { instances: self.instances },
         )?;
         output::print(&format!("{}: {}\n", Printable(name), in_a_line(&added)))?;
-        if let Some(note) = note_on_segments(name, self.rate) {
-            message::print(&note);
-        }
-        if let Some(note) = note_on_limit(name, settings.queue.limit) {
-            message::print(&note);
-        }
+        print_notes(name, Some(self.rate), Some(settings.queue.limit));
         Ok(())
     }
 
@@ -259,9 +254,7 @@ impl ChangeArgs {
             ChangeOutcome::WithNextPacket => "in use with the next packet",
         };
         output::print(&format!("{}: {}; {when}\n", Printable(name), in_a_line(&queues.show(name)?)))?;
-        if let Some(note) = change.limit.and_then(|limit| note_on_limit(name, limit)) {
-            message::print(&note);
-        }
+        print_notes(name, self.rate, change.limit);
         Ok(())
     }
 
@@ -319,6 +312,9 @@ impl DelArgs {
         let done = match self.place.pins.queues().remove(name)? {
             Removal::Removed => "the queue was removed",
             Removal::Freed => "the queue was removed before; its memory was freed",
+            Removal::NoInterface => {
+                "there is no such interface; of interfaces that have gone, the queue's memory was freed"
+            }
         };
         output::print(&format!("{}: {done}\n", Printable(name)))
     }
@@ -377,6 +373,19 @@ fn in_a_line(status: &QdiscStatus) -> String {
     let rate = Rate::from_bps(config.link_bps);
     let shaped = if config.shape_bps == 0 { "without shaping, for a link of" } else { "at" };
     format!("{} {shaped} {rate}, {}", in_words(status.queue, config), document::limit(config))
+}
+
+/// Prints notes on a new rate, a new limit, or both.
+fn print_notes(interface: &str, rate: Option<Rate>, limit: Option<Limit>) {
+    for note in notes(interface, rate, limit) {
+        message::print(&note);
+    }
+}
+
+fn notes(interface: &str, rate: Option<Rate>, limit: Option<Limit>) -> Vec<String> {
+    let on_segments = rate.and_then(|rate| note_on_segments(interface, rate));
+    let on_limit = limit.and_then(|limit| note_on_limit(interface, limit));
+    on_segments.into_iter().chain(on_limit).collect()
 }
 
 /// Returns a note where a limit is so small that packets are dropped whatever waits.
@@ -502,6 +511,18 @@ mod tests {
         {
             assert_eq!(too_small_for_segments(limit, is_segmenting), None, "{limit:?}");
         }
+    }
+
+    /// `change --rate` has the note of `add --rate`. The loopback interface segments by default.
+    #[test]
+    fn a_slow_rate_is_noted_wherever_it_is_set() {
+        let noted = notes("lo", Some(Rate::from_mbps(1)), None);
+        assert_eq!(noted.len(), usize::from(is_segmenting("lo")), "{noted:?}");
+        assert!(noted.iter().all(|note| note.contains("ethtool -K lo")), "{noted:?}");
+        assert_eq!(notes("lo", Some(Rate::from_mbps(10_000)), None), Vec::<String>::new());
+        assert_eq!(notes("lo", None, None), Vec::<String>::new());
+        let small = notes("lo", Some(Rate::from_mbps(10_000)), Some(Limit::Bytes(100)));
+        assert_eq!(small.len(), 1, "{small:?}");
     }
 
     #[test]

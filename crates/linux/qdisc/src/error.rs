@@ -22,6 +22,15 @@ pub enum QdiscError {
         /// The place.
         path: PathBuf,
     },
+    /// The folder of all pins is another user's, or others may write to it.
+    #[error(
+        "{} belongs to another user, or others than its owner may write to it: remove it, so that it is made again",
+        Printable(folder.display())
+    )]
+    NotOwn {
+        /// The folder.
+        folder: PathBuf,
+    },
     /// The object file of a queue is not installed.
     #[error(
         "{name} is missing: the package has it, and `make bpf` builds it; cutline looks for it in {}, or in the folder of {variable}",
@@ -66,7 +75,11 @@ pub enum QdiscError {
         kind: &'static str,
     },
     /// The interface has no queue of Cutline's.
-    #[error("`{interface}` has no queue of Cutline's in the kernel{}", in_its_place(has.as_deref()))]
+    #[error(
+        "`{interface}` has no queue of Cutline's in the kernel{}: `cutline qdisc add` adds one, `cutline qdisc show` lists those of all \
+         interfaces",
+        in_its_place(has.as_deref())
+    )]
     NotThere {
         /// The interface.
         interface: String,

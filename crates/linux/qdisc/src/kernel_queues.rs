@@ -7,9 +7,10 @@ use cutline_netlink::{Interface, RootQdisc, interfaces};
 use cutline_sys::{SysError, random};
 use cutline_units::Instant;
 use rustix::fs::{FlockOperation, Mode, OFlags, fstat, open, stat, statfs};
+use rustix::process::geteuid;
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
@@ -21,6 +22,10 @@ pub const BPFFS: &str = "/sys/fs/bpf";
 const FOLDER: &str = "cutline";
 /// Number of the file system (`BPF_FS_MAGIC` of linux/magic.h).
 const MAGIC: i64 = 0xcafe_4a11;
+/// Mode of the folder of all pins. A user that may open it could hold its lock; one that may write to it could replace the pins.
+const FOLDER_MODE: u32 = 0o700;
+/// Permissions to write for others than the owner.
+const WRITABLE_BY_OTHERS: u32 = 0o022;
 /// Number of looks for a change in the statistics, and the time between them.
 const LOOKS: u32 = 20;
 const BETWEEN: Duration = Duration::from_millis(10);
@@ -64,8 +69,10 @@ pub enum ChangeOutcome {
 pub enum Removal {
     /// The queue was removed, with its packets.
     Removed,
-    /// The queueing discipline or its interface had gone already. Its memory was freed.
+    /// The queueing discipline had gone already. Its memory was freed.
     Freed,
+    /// There is no interface of this name. Memory of queues whose interfaces have gone was freed.
+    NoInterface,
 }
 
 /// Loader of the programs of queues.
@@ -182,7 +189,9 @@ impl KernelQueues {
     ) -> Result<ChangeOutcome, QdiscError> {
         self.sweep(None)?;
         let (pins, queue, entry) = self.entry_of(interface)?;
-        let mut config = pins.config(entry.instance)?;
+        let before = pins.config(entry.instance)?;
+        let refused = pins.counters(entry.instance)?.refused_generation;
+        let mut config = QdiscConfig { generation: next_but(before.generation, refused), ..before.clone() };
         let slots = pins.slots(entry.instance)?.saturating_sub(1);
         change.apply(&mut config, queue, interface.header)?;
         if let Some(cutline_aqm::Limit::Bytes(_)) = change.limit {
@@ -192,20 +201,12 @@ impl KernelQueues {
         if config.limit_packets > slots {
             return Err(QdiscError::LargerLimit { limit: config.limit_packets, slots });
         }
-        config.generation = next(config.generation);
-        pins.configure(entry.instance, &config)?;
-        for _ in 0..LOOKS {
-            let counters = pins.counters(entry.instance)?;
-            if counters.generation == config.generation {
-                return Ok(ChangeOutcome::InUse);
-            }
-            if counters.refused_generation == config.generation {
-                return Err(QdiscError::Refused { kind: queue.kernel_name() });
-            }
-            #[expect(clippy::disallowed_methods, reason = "the programs have no way to wake a process")]
-            sleep(BETWEEN);
-        }
-        Ok(ChangeOutcome::WithNextPacket)
+        let taken = take_over(
+            [&before, &config],
+            |config| pins.configure(entry.instance, config),
+            || pins.counters(entry.instance),
+        )?;
+        taken.ok_or(QdiscError::Refused { kind: queue.kernel_name() })
     }
 
     /// Removes the queue of an interface, and the programs with the last queue. The interface gets the kernel's default queueing discipline.
@@ -213,6 +214,10 @@ impl KernelQueues {
     /// # Errors
     /// When the interface has none, or the process may not.
     pub fn remove(&self, name: &str) -> Result<Removal, QdiscError> {
+        // Without pins there is no memory of an interface that has gone, so a wrong name is the fault whatever the kernel can do.
+        if !self.exists().unwrap_or(false) {
+            Interface::named(name)?;
+        }
         let _guard = self.lock()?;
         let removed = self.remove_locked(name);
         self.finish(removed)
@@ -222,7 +227,9 @@ impl KernelQueues {
         let interface = match Interface::named(name) {
             Ok(interface) => interface,
             // Its memory is still there after it has gone.
-            Err(error) => return if self.sweep(None)? > 0 { Ok(Removal::Freed) } else { Err(error.into()) },
+            Err(error) => {
+                return if self.sweep(None)? > 0 { Ok(Removal::NoInterface) } else { Err(error.into()) };
+            }
         };
         let root = RootQdisc::of(&interface)?;
         let ours = root.as_ref().is_some_and(|root| KernelQueue::named(&root.kind).is_some());
@@ -376,7 +383,7 @@ impl KernelQueues {
         let failure = || format!("{} cannot be made and locked", self.folder.display());
         let failed = |error: std::io::Error| SysError::privileged(failure(), "CAP_SYS_ADMIN", error);
         loop {
-            match fs::create_dir(&self.folder) {
+            match fs::DirBuilder::new().mode(FOLDER_MODE).create(&self.folder) {
                 Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
                     return Err(failed(error).into());
                 }
@@ -388,14 +395,24 @@ impl KernelQueues {
                 Err(rustix::io::Errno::NOENT) => continue,
                 Err(errno) => return Err(failed(errno.into()).into()),
             };
+            // Before the lock, which another owner of the folder could hold for ever.
+            let locked = fstat(&folder).map_err(|errno| failed(errno.into()))?;
+            if !is_own(locked.st_uid, locked.st_mode) {
+                return Err(QdiscError::NotOwn { folder: self.folder.clone() });
+            }
             rustix::fs::flock(&folder, FlockOperation::LockExclusive)
                 .map_err(|errno| failed(errno.into()))?;
-            let locked = fstat(&folder).map_err(|errno| failed(errno.into()))?;
             if stat(&self.folder).is_ok_and(|found| found.st_ino == locked.st_ino) {
                 return Ok(Guard { _folder: folder });
             }
         }
     }
+}
+
+/// Returns whether a folder with this owner and this mode belongs to root or to this user, and can be written by its owner alone. Any user can make
+/// a folder in a bpffs that was mounted by hand.
+fn is_own(owner: u32, mode: u32) -> bool {
+    [0, geteuid().as_raw()].contains(&owner) && mode & WRITABLE_BY_OTHERS == 0
 }
 
 /// Loads a queue. Nothing is left behind if that fails.
@@ -462,6 +479,35 @@ fn table_load(accounts: &[AccountLayout], tau: u64, now: Instant) -> f64 {
     accounts.iter().filter(is_used).count() as f64 / accounts.len().max(1) as f64
 }
 
+/// Writes a configuration in the place of another one, and waits until the program has taken it over. Writes the other one back if the program has
+/// refused it, and returns `None` then, so that the next change starts from the configuration in use.
+fn take_over(
+    [before, after]: [&QdiscConfig; 2],
+    write: impl Fn(&QdiscConfig) -> Result<(), QdiscError>,
+    counters: impl Fn() -> Result<QdiscCounters, QdiscError>,
+) -> Result<Option<ChangeOutcome>, QdiscError> {
+    write(after)?;
+    for _ in 0..LOOKS {
+        let counters = counters()?;
+        if counters.generation == after.generation {
+            return Ok(Some(ChangeOutcome::InUse));
+        }
+        if counters.refused_generation == after.generation {
+            write(before)?;
+            return Ok(None);
+        }
+        #[expect(clippy::disallowed_methods, reason = "the programs have no way to wake a process")]
+        sleep(BETWEEN);
+    }
+    Ok(Some(ChangeOutcome::WithNextPacket))
+}
+
+/// Returns the generation after this one, which is not that of the last refused configuration: the program does not read that one again.
+const fn next_but(generation: u32, refused: u32) -> u32 {
+    let following = next(generation);
+    if following == refused { next(following) } else { following }
+}
+
 /// Returns the generation after this one, which is never 0.
 const fn next(generation: u32) -> u32 {
     let next = generation.wrapping_add(1);
@@ -482,6 +528,8 @@ fn key(index: u32) -> Result<InterfaceKey, QdiscError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::RefCell;
+    use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
     fn a_folder_that_is_no_bpffs_is_refused_by_name() {
@@ -494,6 +542,28 @@ mod tests {
         }
         assert!(queues.list().unwrap().0.is_empty());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left behind");
+    }
+
+    /// Without pins, `del` of a wrong name is not about the kernel or its bpffs.
+    #[test]
+    fn an_interface_that_does_not_exist_is_named_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = KernelQueues::new(folder.path()).remove("cutline-none0").unwrap_err();
+        assert!(error.is_usage() && error.to_string().contains("no interface `cutline-none0`"), "{error}");
+    }
+
+    #[test]
+    fn a_folder_that_others_may_write_to_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let is_own_with = |mode| {
+            fs::set_permissions(folder.path(), fs::Permissions::from_mode(mode)).unwrap();
+            let found = stat(folder.path()).unwrap();
+            is_own(found.st_uid, found.st_mode)
+        };
+        assert_eq!([0o700, 0o755, 0o775, 0o1777].map(is_own_with), [true, true, false, false]);
+        assert!(!is_own(geteuid().as_raw() + 1, 0o700));
+        let refused = QdiscError::NotOwn { folder: PathBuf::from("/sys/fs/bpf/cutline") }.to_string();
+        assert!(refused.contains("/sys/fs/bpf/cutline") && refused.contains("remove it"), "{refused}");
     }
 
     #[test]
@@ -539,8 +609,9 @@ mod tests {
         let hidden = message(Some("cutline_sieve1"));
         assert!(hidden.contains("has the queue cutline_sieve1") && hidden.contains("--bpffs"), "{hidden}");
         assert!(!hidden.contains("no queue"), "{hidden}");
-        assert_eq!(message(Some("htb")), "`eth0` has no queue of Cutline's in the kernel; it has htb");
-        assert_eq!(message(None), "`eth0` has no queue of Cutline's in the kernel");
+        let none = "`eth0` has no queue of Cutline's in the kernel";
+        assert!(message(Some("htb")).starts_with(&format!("{none}; it has htb: ")));
+        assert!(message(None).starts_with(&format!("{none}: `cutline qdisc add` adds one")));
     }
 
     #[test]
@@ -555,5 +626,42 @@ mod tests {
     #[test]
     fn no_generation_is_zero() {
         assert_eq!([0, 1, u32::MAX].map(next), [1, 2, 1]);
+        // 0 is that of no refused configuration.
+        assert_eq!(
+            [(3, 0), (3, 3), (3, 4), (u32::MAX, 1)].map(|(last, refused)| next_but(last, refused)),
+            [4, 4, 5, 2]
+        );
+    }
+
+    /// The program is a function here: it takes over the rates that it accepts.
+    #[test]
+    fn a_refused_change_leaves_the_configuration_before_it() {
+        let status = crate::testing::status("pi2", true);
+        let map = RefCell::new(status.config.clone());
+        let changed = |rate, accepted: &dyn Fn(u64) -> Option<bool>| {
+            let before = map.borrow().clone();
+            let after = QdiscConfig { generation: before.generation + 1, link_bps: rate, ..before.clone() };
+            let write = |config: &QdiscConfig| {
+                map.borrow_mut().clone_from(config);
+                Ok(())
+            };
+            let counters = || {
+                let mut counters = status.counters.clone();
+                let written = map.borrow();
+                match accepted(written.link_bps) {
+                    Some(true) => counters.generation = written.generation,
+                    Some(false) => counters.refused_generation = written.generation,
+                    None => {}
+                }
+                Ok(counters)
+            };
+            take_over([&before, &after], write, counters).unwrap()
+        };
+        assert_eq!(changed(7, &|rate| Some(rate > 1000)), None);
+        assert_eq!(*map.borrow(), status.config);
+        assert_eq!(changed(4_000_000, &|rate| Some(rate > 1000)), Some(ChangeOutcome::InUse));
+        assert_eq!((map.borrow().link_bps, map.borrow().generation), (4_000_000, 4));
+        assert_eq!(changed(5_000_000, &|_| None), Some(ChangeOutcome::WithNextPacket));
+        assert_eq!((map.borrow().link_bps, map.borrow().generation), (5_000_000, 5));
     }
 }

@@ -17,7 +17,7 @@ mod kernel_queues;
 pub mod layout;
 mod pins;
 mod settings;
-#[cfg(feature = "testing")]
+#[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
 pub use error::QdiscError;
