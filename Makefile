@@ -28,7 +28,7 @@ PRELOAD := target/preload/libcutline_preload.so
 # The crates without IO, and those whose tests make interfaces and namespaces, as root.
 CORE := $(foreach folder,$(wildcard crates/foundation/* crates/core/*),-p cutline-$(notdir $(folder)))
 # Laboratories are in one row of programs: the start of one removes what a killed one has left.
-NETWORK := sys netlink direct socket tokio ffi gateway traffic daemon manager-service monitor
+NETWORK := sys netlink direct qdisc-loader socket tokio ffi gateway traffic daemon manager-service monitor
 LABORATORIES := cli lab baseline-runner
 NET := $(foreach name,$(NETWORK) $(LABORATORIES),-p cutline-$(name))
 
