@@ -104,13 +104,33 @@ def build(work: Path, out: Path) -> tuple[Tools, list[Path]]:
     return tools, objects
 
 
+def is_download(error: subprocess.CalledProcessError | subprocess.TimeoutExpired) -> bool:
+    """Whether a command that failed was to fetch packages."""
+    return str(error.cmd[0]).startswith("apt-")
+
+
+def last_line(error: subprocess.CalledProcessError | subprocess.TimeoutExpired) -> str:
+    """The last line that a command has printed before it failed; the command and its end, where its output was not kept."""
+    kept = error.stderr or ""
+    lines = (kept.decode(errors="replace") if isinstance(kept, bytes) else kept).strip().splitlines()
+    return lines[-1] if lines else str(error)
+
+
 def main() -> int:
-    """Builds, and says what was built."""
+    """Builds, and prints the paths of the objects."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, default=Path("target/linux-vm"), help="folder of the tools (default: %(default)s)")
     parser.add_argument("--out", type=Path, default=Path("target/bpf"), help="folder of the objects (default: %(default)s)")
     arguments = parser.parse_args()
-    _, objects = build(arguments.work, arguments.out)
+    try:
+        _, objects = build(arguments.work, arguments.out)
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        doing = "the packages cannot be downloaded" if is_download(error) else "the objects cannot be built"
+        print(f"bpf: {doing}: {last_line(error)}", file=sys.stderr)
+        return 1
+    except RuntimeError as error:
+        print(f"bpf: {error}", file=sys.stderr)
+        return 1
     for path in objects:
         print(path)
     return 0

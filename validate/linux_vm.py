@@ -35,6 +35,8 @@ def kernel(folder: Path) -> Path:
     subprocess.run(["apt-get", "update"], **run)
     names = subprocess.run(["apt-cache", "pkgnames", "linux-binary-"], **run).stdout.split()
     versions = {name.removeprefix("linux-binary-") for name in names if re.fullmatch(r"linux-binary-\d\S*-cloud-amd64", name)}
+    if not versions:
+        raise RuntimeError(f"the mirror has no cloud kernel in {' or '.join(SUITES)}")
     version = max(versions, key=lambda text: [int(number) for number in re.findall(r"\d+", text.split("+")[0])])
     packages = folder / "packages"
     packages.mkdir(exist_ok=True)
@@ -47,12 +49,14 @@ def kernel(folder: Path) -> Path:
 def apt(folder: Path) -> Path:
     """The configuration of an apt with lists and packages of its own."""
     about = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", "Origin: Debian"]
-    mirror = subprocess.run(about, check=True, capture_output=True, text=True).stdout.split()[0]
+    mirrors = subprocess.run(about, check=True, capture_output=True, text=True).stdout.split()
+    if not mirrors:
+        raise RuntimeError("apt of this host has no mirror of Debian")
     for part in ("lists/partial", "cache/archives/partial"):
         (folder / "apt" / part).mkdir(parents=True, exist_ok=True)
     (folder / "apt/status").touch()
     key = "[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]"
-    (folder / "apt/sources.list").write_text("".join(f"deb {key} {mirror} {suite} main\n" for suite in SUITES))
+    (folder / "apt/sources.list").write_text("".join(f"deb {key} {mirrors[0]} {suite} main\n" for suite in SUITES))
     file = folder / "apt/apt.conf"
     file.write_text(LINES_OF_APT.format(folder.resolve()))
     # apt runs in another folder.

@@ -77,30 +77,33 @@ def read(output: str) -> tuple[str, dict[str, Found], dict[str, float], list[str
     for line in output.splitlines():
         word, _, rest = line.strip().partition(" ")
         name, _, value = rest.partition(" ")
-        if word == "KERNEL":
-            version = rest
-        elif word == "QDISC":
-            queue = found[rest] = Found()
-        elif word == "RUN":
-            step = rest
-        elif word == "STATUS":
-            queue.status.append((name, int(value)))
-        elif word in ("SHOW", "TC", "LIST"):
-            {"SHOW": queue.shown, "TC": queue.tc, "LIST": queue.lists}[word][name] = json.loads(value)
-        elif word == "SAID":
-            queue.said[name] = value
-        elif word == "PINS":
-            queue.pins[name] = int(value)
-        elif word == "BLAST":
-            blasts[name] = float(value)
-        elif word == "SLAB":
-            queue.slabs[name] = int(value)
-        elif word == "RESULT":
-            queue.loads[step] = json.loads(rest)
-        elif word == "COST":
-            queue.costs.append(json.loads(rest))
-        elif word in ("FAILED", "KERNELMESSAGE"):
-            wrong.append(line)
+        try:
+            if word == "KERNEL":
+                version = rest
+            elif word == "QDISC":
+                queue = found[rest] = Found()
+            elif word == "RUN":
+                step = rest
+            elif word == "STATUS":
+                queue.status.append((name, int(value)))
+            elif word in ("SHOW", "TC", "LIST"):
+                {"SHOW": queue.shown, "TC": queue.tc, "LIST": queue.lists}[word][name] = json.loads(value)
+            elif word == "SAID":
+                queue.said[name] = value
+            elif word == "PINS":
+                queue.pins[name] = int(value)
+            elif word == "BLAST":
+                blasts[name] = float(value)
+            elif word == "SLAB":
+                queue.slabs[name] = int(value)
+            elif word == "RESULT":
+                queue.loads[step] = json.loads(rest)
+            elif word == "COST":
+                queue.costs.append(json.loads(rest))
+            elif word in ("FAILED", "KERNELMESSAGE"):
+                wrong.append(line)
+        except ValueError:
+            wrong.append(f"the machine has printed no value: {line}")
     if "\nDONE" not in output:
         wrong.append(f"the machine stopped early:\n{output[-1500:]}")
     return version, found, blasts, wrong
@@ -185,7 +188,7 @@ def commands(queue: Found) -> str:
         "del-twice": ("no queue of Cutline's",),
         "unloadable": (".bpf.o is missing",),
         "del-gone": ("memory was freed",),
-        "change": ("4 Mbit/s", "in use"),
+        "change": ("4 Mbit/s", "in use", "tso off gso off"),
     }
     for step, words in reasons.items():
         wrong += [f"{step} does not say `{word}`: {queue.said[step]}" for word in words if word not in queue.said[step]]
@@ -341,24 +344,42 @@ def main() -> int:
     if reason := cannot_run():
         print(f"test-vm: not run: {reason}")
         return 0
+    for program in (arguments.cutline, arguments.cutline.with_name("cutline-qdisc")):
+        if not program.is_file():
+            print(f"test-vm: {program} is missing: build it with `cargo build -p cutline-cli`, or name the command with --cutline", file=sys.stderr)
+            return 1
     try:
         tools, objects = bpf_build.build(arguments.work, arguments.out)
-    except subprocess.CalledProcessError as error:
-        if error.cmd[0] != "apt-get":
-            raise
-        print(f"test-vm: not run: the packages cannot be downloaded: {error.stderr.strip().splitlines()[-1]}")
+        files = image(arguments.work, tools, objects, arguments.cutline, arguments.rounds)
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        if bpf_build.is_download(error):
+            print(f"test-vm: not run: the packages cannot be downloaded: {bpf_build.last_line(error)}")
+            return 0
+        print(f"test-vm: the programs cannot be built: {bpf_build.last_line(error)}", file=sys.stderr)
+        return 1
+    except RuntimeError as error:
+        print(f"test-vm: not run: {error}")
         return 0
-    output = linux_vm.boot(arguments.work, image(arguments.work, tools, objects, arguments.cutline, arguments.rounds), TIMEOUT).stdout
+    try:
+        done = linux_vm.boot(arguments.work, files, TIMEOUT)
+    except subprocess.TimeoutExpired:
+        log = arguments.work / f"{files.stem}.log"
+        print(f"test-vm: the machine has not ended within {TIMEOUT} s: what it has printed is in {log}", file=sys.stderr)
+        return 1
     if arguments.verbose:
-        print(output)
-    version, found, blasts, wrong = read(output)
-    print(f"Linux {version}")
+        print(done.stdout)
+    version, found, blasts, wrong = read(done.stdout)
+    if done.returncode != 0:
+        wrong.append(f"qemu has ended with {done.returncode}: {done.stderr.strip()}")
+    print(f"Linux {version or 'did not start'}")
     for name, queue in found.items():
         for check in CHECKS[name]:
             try:
                 failure = check(queue)
             except KeyError as missing:
                 failure = f"the machine has not printed {missing}"
+            except (IndexError, TypeError, ValueError, ZeroDivisionError) as error:
+                failure = f"the machine has printed something else than expected: {error}"
             about = check.__doc__.strip()
             print(f"{'FAILED' if failure else 'ok':7}{name}: {about}")
             if failure:
@@ -369,7 +390,8 @@ def main() -> int:
                 long = f"{cost['instructions']} BPF instructions long"
                 print(f"       {cost['program']}: {long}, {each:.0f} x86 instructions a call ({cost['calls']} calls)")
     for name, each in blasts.items():
-        print(f"       {name}: {each:.0f} x86 instructions to send a packet, {each - blasts['noqueue']:.0f} more than without a queue")
+        more = f", {each - blasts['noqueue']:.0f} more than without a queue" if "noqueue" in blasts else ""
+        print(f"       {name}: {each:.0f} x86 instructions to send a packet{more}")
     for line in wrong:
         print(f"test-vm: {line}", file=sys.stderr)
     return 1 if wrong else 0
