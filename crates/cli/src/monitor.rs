@@ -4,8 +4,8 @@ use crate::exit::Failure;
 use crate::interrupt;
 use crate::service_output::ServiceOutput;
 use cutline_monitor::{
-    CollectorOptions, DEFAULT_LISTEN, DEFAULT_QUERY_SOCKET, HostMonitor, KernelQueueReader, MonitorError,
-    MonitorOptions, PublicationLimits, WebOptions, token,
+    CollectorOptions, DEFAULT_BPFFS, DEFAULT_LISTEN, DEFAULT_QUERY_SOCKET, HostMonitor, KernelQueueReader,
+    MonitorError, MonitorOptions, PublicationLimits, WebOptions, token,
 };
 use cutline_service::regular_file;
 use cutline_snmp::{SnmpError, SnmpOptions, SnmpService};
@@ -50,6 +50,9 @@ pub struct Args {
     /// Socket that answers `cutline top`
     #[arg(long, value_name = "PATH", default_value = DEFAULT_QUERY_SOCKET)]
     socket: PathBuf,
+    /// File system for eBPF in which the queues of `cutline qdisc` are pinned
+    #[arg(long, value_name = "FOLDER", default_value = DEFAULT_BPFFS)]
+    bpffs: PathBuf,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -96,7 +99,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         query: args.socket.clone(),
         limits: PublicationLimits::DEFAULT,
         readers_see_all,
-        kernel_queues: KernelQueueReader::default(),
+        kernel_queues: KernelQueueReader::pinned(&args.bpffs),
     };
     let monitor = HostMonitor::start(MonitorOptions { collector, web })?;
     let stop = interrupt::cancel_flag(String::new())?;
@@ -157,5 +160,25 @@ impl From<MonitorError> for Failure {
             MonitorError::NeedsToken(_) => Self::Usage(error.to_string()),
             MonitorError::System(_) => Self::Failed(error.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn the_place_of_the_pins_is_that_of_cutline_qdisc() {
+        let bpffs =
+            |words: &[&str]| Line::try_parse_from([&["monitor"][..], words].concat()).unwrap().args.bpffs;
+        assert_eq!(bpffs(&[]), Path::new("/sys/fs/bpf"));
+        assert_eq!(bpffs(&["--bpffs", "/run/bpf"]), Path::new("/run/bpf"));
     }
 }

@@ -690,6 +690,11 @@ mod tests {
         let all = monitor(all).unwrap();
         assert!(all.readers_see_all && all.name.as_deref() == Some("gateway"));
         assert_eq!(monitor("[monitor]\nlisten = 'off'").unwrap().listen, None);
+        let elsewhere = monitor("[monitor]\nbpffs = '/run/bpf'").unwrap();
+        assert_eq!(
+            [&default, &elsewhere].map(|it| it.bpffs.as_path()),
+            ["/sys/fs/bpf", "/run/bpf"].map(Path::new)
+        );
         let zoned =
             monitor("[monitor]\nlisten = '[fe80::1%lo]:80'\ntoken-file = '/etc/cutline/token'").unwrap();
         assert_eq!(zoned.listen, Some("[fe80::1%1]:80".parse().unwrap()));
@@ -704,6 +709,7 @@ mod tests {
             ),
             ("readers = 'some'", "\"own\", \"all\""),
             ("socket = 'relative'", "absolute"),
+            ("bpffs = 'relative'", "absolute"),
             ("publish = '/x'", "publish-socket"),
         ] {
             let why = monitor(&format!("[monitor]\n{text}")).unwrap_err().render();

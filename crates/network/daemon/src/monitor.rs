@@ -4,8 +4,8 @@ use crate::error::DaemonError;
 use crate::machine::{check_address, check_socket};
 use cutline_config::{TableReader, ValueKind, kind};
 use cutline_monitor::{
-    CollectorOptions, DEFAULT_LISTEN, DEFAULT_QUERY_SOCKET, HostMonitor, KernelQueueReader, MonitorOptions,
-    MonitoredHost, PublicationLimits, WebOptions,
+    CollectorOptions, DEFAULT_BPFFS, DEFAULT_LISTEN, DEFAULT_QUERY_SOCKET, HostMonitor, KernelQueueReader,
+    MonitorOptions, MonitoredHost, PublicationLimits, WebOptions,
 };
 use cutline_service::regular_file;
 use cutline_snmp::{SnmpOptions, SnmpService};
@@ -29,6 +29,8 @@ pub struct MonitorSpec {
     pub publish_socket: PathBuf,
     /// Socket that answers `cutline top`.
     pub socket: PathBuf,
+    /// File system in which the kernel's queues are pinned.
+    pub bpffs: PathBuf,
     /// Settings of SNMP; `None` without it.
     pub snmp: Option<SnmpOptions>,
 }
@@ -57,13 +59,14 @@ impl MonitorSpec {
             .or("publish-socket", &kind::absolute_path(), cutline_publish::DEFAULT_SOCKET.to_owned())
             .into();
         let socket = table.or("socket", &kind::absolute_path(), DEFAULT_QUERY_SOCKET.to_owned()).into();
+        let bpffs = table.or("bpffs", &kind::absolute_path(), DEFAULT_BPFFS.to_owned()).into();
         let is_open = listen.is_some_and(|listen: SocketAddr| !listen.ip().is_loopback());
         if is_open && token_file.is_none() {
             table.lacks("token-file", "other hosts can reach the address in `listen`: the file with a token");
         }
         let snmp = table.table("snmp", "a table: write [monitor.snmp]").as_ref().map(SnmpOptions::read);
         table.finish();
-        Self { listen, token_file, name, readers_see_all, publish_socket, socket, snmp }
+        Self { listen, token_file, name, readers_see_all, publish_socket, socket, bpffs, snmp }
     }
 
     /// Reads the token's file.
@@ -114,7 +117,7 @@ impl MonitorSpec {
             query: self.socket.clone(),
             limits: PublicationLimits::DEFAULT,
             readers_see_all,
-            kernel_queues: KernelQueueReader::default(),
+            kernel_queues: KernelQueueReader::pinned(&self.bpffs),
         };
         let monitor = HostMonitor::start(MonitorOptions { collector, web })?;
         let start = |options| SnmpService::start(options, Arc::clone(monitor.host()), say);

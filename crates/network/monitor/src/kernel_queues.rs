@@ -7,6 +7,9 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+/// Usual place of the file system with the pins of the queues.
+pub const DEFAULT_BPFFS: &str = BPFFS;
+
 /// The queues in the kernel at one time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct KernelQueueReading {
@@ -41,7 +44,7 @@ impl KernelQueueReader {
 
 impl Default for KernelQueueReader {
     fn default() -> Self {
-        Self::pinned(Path::new(BPFFS))
+        Self::pinned(Path::new(DEFAULT_BPFFS))
     }
 }
 

@@ -51,7 +51,7 @@ pub use explain::{
 };
 pub use history::{DIRECTION_COLUMNS, History, SECONDS, SOCKET_COLUMNS, SeriesDocument};
 pub use host::MonitoredHost;
-pub use kernel_queues::{KernelQueueReader, KernelQueueReading};
+pub use kernel_queues::{DEFAULT_BPFFS, KernelQueueReader, KernelQueueReading};
 pub use links::{HostLink, LinkKey};
 pub use listing::{PlaceClaim, RowLimits, share_places};
 pub use metrics::metrics;
