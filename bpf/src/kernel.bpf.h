@@ -26,6 +26,8 @@
 
 #define CL_XMIT_SUCCESS 0
 #define CL_XMIT_DROP 1
+/* The packet waits, and another one of its flow was dropped. */
+#define CL_XMIT_CN 2
 #define CL_EINVAL 22
 #define CL_ENOENT 2
 #define CL_EBUSY 16
@@ -34,6 +36,10 @@
 #define CL_VLAN 0x8100
 #define CL_SERVICE_VLAN 0x88a8
 #define CL_ETHERNET 14
+/* SKB_GSO_TCPV4 and SKB_GSO_TCPV6. */
+#define CL_GSO_TCP 0x11
+/* SKB_GSO_DODGY: the number of segments is from outside of the kernel, such as from a virtual machine, or missing. */
+#define CL_GSO_DODGY 2
 
 /* Instances, unless the loader sets another number. */
 #define CL_INSTANCES 64
@@ -66,12 +72,25 @@ CL_INLINE __u32 cl_instance(struct Qdisc *sch) { return sch->limit; }
 /* Returns the frame's bytes, of all its segments with their headers. */
 CL_INLINE __u32 cl_length(struct sk_buff *skb) { return ((struct qdisc_skb_cb *)skb->cb)->pkt_len; }
 
-/* Returns the number of segments that the interface will make of a packet. */
+/* Returns the number of segments that the interface will make of a packet. Where no number can be trusted, it follows from the length, as the kernel
+ * finds the bytes of all segments. */
 CL_INLINE __u32 cl_segments(struct sk_buff *skb)
 {
     struct skb_shared_info *shared = bpf_core_cast(skb->head + (__u64)skb->end, struct skb_shared_info);
+    __u32 segments = shared->gso_segs, most = shared->gso_size, type = shared->gso_type, headers = 0;
+    __u64 begin, transport, end;
+    __u8 *octets;
 
-    return shared->gso_segs ? shared->gso_segs : 1;
+    if (!most || (segments && !(type & CL_GSO_DODGY)))
+        return segments ? segments : 1;
+    begin = (__u64)(skb->data - skb->head);
+    end = begin + skb->len - skb->data_len;
+    transport = skb->transport_header;
+    if (transport >= begin && transport + 20 <= end) {
+        octets = (void *)bpf_core_cast(skb->head + transport, struct tcphdr);
+        headers = transport - begin + (type & CL_GSO_TCP ? (octets[12] >> 4) * 4 : 8);
+    }
+    return cl_segments_of(skb->len, headers, most);
 }
 
 /* Returns the traffic class octet of a packet, or -1 if it is not IP. */

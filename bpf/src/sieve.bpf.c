@@ -43,6 +43,8 @@ struct cl_state {
     struct cutline_config config;
     struct cl_shaper shaper;
     struct cl_sieve sieve;
+    cl_u32 arrived;    /* flow of the packet that arrived last */
+    cl_u32 is_own_hit; /* 1 if the queue was full and has pushed out a packet of this flow */
 };
 
 struct cl_states {
@@ -157,7 +159,7 @@ CL_INLINE struct sk_buff *cl_take_out(struct cl_state *state, struct cl_node *no
     return skb;
 }
 
-/* Drops the packets that a full queue pushes out. */
+/* Drops the packets that a full queue pushes out, and notes whether one of them is of the flow that has just arrived. */
 CL_INLINE void cl_push_out(struct cl_state *state, struct cutline_statistics *statistics, void *nodes, void *table, struct Qdisc *sch,
                            struct bpf_sk_buff_ptr *to_free)
 {
@@ -170,6 +172,8 @@ CL_INLINE void cl_push_out(struct cl_state *state, struct cutline_statistics *st
             break;
         length = node->length;
         level = node->level;
+        if (node->id == state->arrived)
+            state->is_own_hit = 1;
         skb = cl_take_out(state, node, index);
         cl_count(&statistics->overflow, length);
         cl_uncount(&statistics->backlog, length);
@@ -232,6 +236,8 @@ int BPF_PROG(cutline_sieve_enqueue, struct sk_buff *skb, struct Qdisc *sch, stru
     node->length = length;
     node->level = level;
     cl_sieve_push(&state->sieve, nodes, table, now, &arrival, node, index);
+    state->arrived = arrival.id;
+    state->is_own_hit = 0;
     cl_count(&statistics->backlog, length);
     sch->q.qlen++;
     sch->qstats.backlog += length;
@@ -239,7 +245,8 @@ int BPF_PROG(cutline_sieve_enqueue, struct sk_buff *skb, struct Qdisc *sch, stru
     if (old)
         bpf_kfree_skb(old);
     cl_push_out(state, statistics, nodes, table, sch, to_free);
-    return CL_XMIT_SUCCESS;
+    /* As sch_fq_codel: a sender on this host learns at once that its flow has lost a packet. */
+    return state->is_own_hit ? CL_XMIT_CN : CL_XMIT_SUCCESS;
 
 drop_of_hint:
     cl_count(&cl_hint(statistics, level)->dropped, length);
@@ -279,6 +286,7 @@ struct sk_buff *BPF_PROG(cutline_sieve_dequeue, struct Qdisc *sch)
         at = cl_shaper_start(&state->shaper, &state->config, now, &statistics->slipped);
     }
     index = cl_sieve_pop(&state->sieve, nodes, table, &state->config, now);
+    statistics->fair_share_bps = cl_sieve_share(&state->sieve);
     node = cl_node(nodes, index);
     if (!node)
         return 0;

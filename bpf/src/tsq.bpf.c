@@ -183,6 +183,7 @@ struct sk_buff *BPF_PROG(cutline_tsq_dequeue, struct Qdisc *sch)
         at = cl_shaper_start(&state->shaper, &state->config, now, &statistics->slipped);
     }
     cl_law_advance(&state->tsq.law, &state->config, state->tsq.byte_time, now, &state->tsq.backlog);
+    statistics->probability = cl_law_p(&state->tsq.law, &state->config);
     index = cl_tsq_pop(&state->tsq, slots, cl_tsq_next(&state->tsq));
     slot = cl_slot(slots, index);
     if (!slot)

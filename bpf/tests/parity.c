@@ -4,6 +4,7 @@
  *
  *     set NAME VALUE                  a field of the configuration
  *     drain BPS BYTES                 answers the time that bytes take, ns
+ *     segments LENGTH HEADERS MOST    answers the segments of a packet with so many bytes of headers, by the most payload of each
  *     charge P Q Q'                   answers p', 2^-60, of delays in ns
  *     law NOW PACKETS BYTES           answers p, 2^-60, after the samples that are due
  *     tsq NOW                         begins with an empty queue of this configuration
@@ -211,6 +212,10 @@ int main(void)
             cl_u64 bps = next();
 
             printf("%llu\n", (unsigned long long)cl_drain(cl_byte_time(bps), next()));
+        } else if (!strcmp(word, "segments")) {
+            cl_u32 length = next(), headers = next();
+
+            printf("%u\n", cl_segments_of(length, headers, next()));
         } else if (!strcmp(word, "charge")) {
             cl_u64 p = next(), q = next();
 

@@ -180,7 +180,8 @@ struct cutline_hint_statistics {
 /* Sieve's table of flows is in the inner map of `cutline_accounts`: `struct cl_set` of accounts.h. A cell counts as used if bit 15 of its `state` is set
  * and the time since `at` (2^20 ns of CLOCK_MONOTONIC, modulo 2^32) is at most tau. The router's `load` is the part of the cells that is. */
 
-/* Value of `cutline_statistics` (an array by instance): the router's `Direction`. The counters grow from the time at which the queueing discipline was
+/* Value of `cutline_statistics` (an array by instance): the router's `Direction`. The gauges p and fair share are those of the last packet, on its way in or
+ * out: no program runs on an idle link. The counters grow from the time at which the queueing discipline was
  * added. At any time received = sent + early + overflow + unsent + backlog. */
 struct cutline_statistics {
     cl_u32 layout;             /* CUTLINE_LAYOUT once the queueing discipline is added */

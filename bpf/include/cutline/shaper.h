@@ -29,6 +29,12 @@ CL_INLINE cl_u32 cl_size(const struct cutline_config *config, cl_u32 length, cl_
     return size < 1 ? 1 : (cl_u32)size;
 }
 
+/* Returns the segments of a packet of `length` bytes: each has the `headers` bytes of headers, and at most `most` bytes behind them. */
+CL_INLINE cl_u32 cl_segments_of(cl_u32 length, cl_u32 headers, cl_u32 most)
+{
+    return most && length > headers ? (length - headers + most - 1) / most : 1;
+}
+
 /* Notes that a packet comes to a queue that is empty. */
 CL_INLINE void cl_shaper_begin(struct cl_shaper *shaper, cl_u64 now)
 {

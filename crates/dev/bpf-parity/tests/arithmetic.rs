@@ -29,6 +29,14 @@ fn drain_times_are_the_same() {
     assert_eq!(answers.concat(), expected);
 }
 
+/// Ten full segments with time stamps, one byte more, a packet without payload, and one of which no size is known.
+#[test]
+fn segments_are_counted_by_length() {
+    let commands = "segments 14546 66 1448\nsegments 14547 66 1448\nsegments 66 66 1448\nsegments 40 66 1448\nsegments 1000 66 0\n";
+    let answers = peer("segments").run(commands).unwrap();
+    assert_eq!(answers.concat(), [10, 11, 1, 1, 1]);
+}
+
 /// TSQ eq. 5 as exactly as floating point can: p', and the ratio of the delays.
 fn charge(p: f64, l: u64, q: u64, q_prime: u64) -> (f64, f64) {
     let ratio = (l + q) as f64 / (l + q_prime) as f64;
