@@ -36,6 +36,8 @@
 #define CL_VLAN 0x8100
 #define CL_SERVICE_VLAN 0x88a8
 #define CL_ETHERNET 14
+/* Parent of a queueing discipline at the root. */
+#define CL_ROOT 0xffffffff
 /* SKB_GSO_TCPV4 and SKB_GSO_TCPV6. */
 #define CL_GSO_TCP 0x11
 /* SKB_GSO_DODGY: the number of segments is from outside of the kernel, such as from a virtual machine, or missing. */
@@ -191,7 +193,7 @@ CL_INLINE void cl_begin(struct cutline_statistics *statistics, __u32 generation)
     statistics->since = bpf_ktime_get_ns();
 }
 
-/* Finds the instance of a queueing discipline that is added: at the root, or under `mq` that of its hardware queue. Returns
+/* Finds the instance of a queueing discipline that is added: at the root, or under `mq` that of its hardware queue, where each has one. Returns
  * a negative error if nothing is configured for it. */
 CL_INLINE int cl_assigned(struct Qdisc *sch)
 {
@@ -203,7 +205,7 @@ CL_INLINE int cl_assigned(struct Qdisc *sch)
     if (!assignment)
         return -CL_ENOENT;
     if (assignment->queues <= 1)
-        return assignment->instance;
+        return sch->parent == CL_ROOT ? (int)assignment->instance : -CL_ENOENT;
     queue = (sch->parent & 0xffff) - 1;
     if (queue >= assignment->queues)
         return -CL_ENOENT;

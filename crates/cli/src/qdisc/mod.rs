@@ -194,6 +194,8 @@ const DEL_EXAMPLES: &str = "Example:
 
 /// Time that the largest packet before segmentation may take on the link without a word about it.
 const LONG_SERVICE: Duration = Duration::from_millis(5);
+/// Rate up to which one queue for all transmit queues is set without a word about it.
+const ONE_PROCESSOR: Rate = Rate::from_mbps(1000);
 /// The largest packet before segmentation, B.
 const LARGEST_SEGMENTED: u64 = 65_536;
 
@@ -217,7 +219,7 @@ impl AddArgs {
             &ObjectLoader { instances: self.instances },
         )?;
         output::print(&format!("{}: {}\n", Printable(name), in_a_line(&added)))?;
-        print_notes(name, Some(self.rate), Some(settings.queue.limit));
+        print_notes(&added, Some(self.rate), Some(settings.queue.limit));
         Ok(())
     }
 
@@ -253,8 +255,9 @@ impl ChangeArgs {
             ChangeOutcome::InUse => "in use",
             ChangeOutcome::WithNextPacket => "in use with the next packet",
         };
-        output::print(&format!("{}: {}; {when}\n", Printable(name), in_a_line(&queues.show(name)?)))?;
-        print_notes(name, self.rate, change.limit);
+        let changed = queues.show(name)?;
+        output::print(&format!("{}: {}; {when}\n", Printable(name), in_a_line(&changed)))?;
+        print_notes(&changed, self.rate, change.limit);
         Ok(())
     }
 
@@ -376,16 +379,28 @@ fn in_a_line(status: &QdiscStatus) -> String {
 }
 
 /// Prints notes on a new rate, a new limit, or both.
-fn print_notes(interface: &str, rate: Option<Rate>, limit: Option<Limit>) {
-    for note in notes(interface, rate, limit) {
+fn print_notes(status: &QdiscStatus, rate: Option<Rate>, limit: Option<Limit>) {
+    for note in notes(&status.interface, status.transmit_queues, rate, limit) {
         message::print(&note);
     }
 }
 
-fn notes(interface: &str, rate: Option<Rate>, limit: Option<Limit>) -> Vec<String> {
+fn notes(interface: &str, transmit_queues: u32, rate: Option<Rate>, limit: Option<Limit>) -> Vec<String> {
     let on_segments = rate.and_then(|rate| note_on_segments(interface, rate));
+    let on_queues = rate.and_then(|rate| note_on_queues(interface, transmit_queues, rate));
     let on_limit = limit.and_then(|limit| note_on_limit(interface, limit));
-    on_segments.into_iter().chain(on_limit).collect()
+    [on_segments, on_queues, on_limit].into_iter().flatten().collect()
+}
+
+/// Returns a note where a fast interface has several transmit queues, and this queue is one for all of them.
+fn note_on_queues(interface: &str, transmit_queues: u32, rate: Rate) -> Option<String> {
+    (transmit_queues > 1 && rate > ONE_PROCESSOR).then(|| {
+        format!(
+            "note: {} has {transmit_queues} transmit queues, and one queue for all of them now: processors that send at the same time take turns \
+             (docs/guide/qdisc.md)",
+            Printable(interface)
+        )
+    })
 }
 
 /// Returns a note where a limit is so small that packets are dropped whatever waits.
@@ -516,13 +531,21 @@ mod tests {
     /// `change --rate` has the note of `add --rate`. The loopback interface segments by default.
     #[test]
     fn a_slow_rate_is_noted_wherever_it_is_set() {
-        let noted = notes("lo", Some(Rate::from_mbps(1)), None);
+        let noted = notes("lo", 1, Some(Rate::from_mbps(1)), None);
         assert_eq!(noted.len(), usize::from(is_segmenting("lo")), "{noted:?}");
         assert!(noted.iter().all(|note| note.contains("ethtool -K lo")), "{noted:?}");
-        assert_eq!(notes("lo", Some(Rate::from_mbps(10_000)), None), Vec::<String>::new());
-        assert_eq!(notes("lo", None, None), Vec::<String>::new());
-        let small = notes("lo", Some(Rate::from_mbps(10_000)), Some(Limit::Bytes(100)));
+        assert_eq!(notes("lo", 1, Some(Rate::from_mbps(10_000)), None), Vec::<String>::new());
+        assert_eq!(notes("lo", 1, None, None), Vec::<String>::new());
+        let small = notes("lo", 1, Some(Rate::from_mbps(10_000)), Some(Limit::Bytes(100)));
         assert_eq!(small.len(), 1, "{small:?}");
+    }
+
+    #[test]
+    fn one_queue_for_many_transmit_queues_is_noted_on_fast_links() {
+        let note = note_on_queues("eth0", 8, Rate::from_mbps(10_000)).unwrap();
+        assert!(note.contains("eth0 has 8 transmit queues"), "{note}");
+        assert_eq!(note_on_queues("eth0", 1, Rate::from_mbps(10_000)), None);
+        assert_eq!(note_on_queues("eth0", 8, Rate::from_mbps(1000)), None);
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub struct Interface {
     pub is_loopback: bool,
     /// The rate that its driver states; `None` where it does not. It need not be true: a veth states 10 Gbit/s.
     pub speed: Option<Rate>,
+    /// Number of its transmit queues; with more than one, the kernel's default queueing discipline is `mq`, with a queue for each.
+    pub transmit_queues: u32,
     /// Its own addresses.
     pub addresses: Vec<Address>,
 }
@@ -59,10 +61,12 @@ impl Interface {
     fn read(message: LinkMessage) -> Option<Self> {
         let mut name = None;
         let mut mtu = None;
+        let mut transmit_queues = 1;
         for attribute in message.attributes {
             match attribute {
                 LinkAttribute::IfName(value) => name = Some(value),
                 LinkAttribute::Mtu(value) => mtu = Some(value),
+                LinkAttribute::NumTxQueues(value) => transmit_queues = value,
                 _ => {}
             }
         }
@@ -77,6 +81,7 @@ impl Interface {
             header: if has_ethernet { ETHERNET_HEADER } else { Bytes::ZERO },
             is_up: message.header.flags.contains(LinkFlags::Up),
             is_loopback: message.header.flags.contains(LinkFlags::Loopback),
+            transmit_queues,
             addresses: Vec::new(),
         })
     }

@@ -103,8 +103,9 @@ pub enum QdiscError {
     /// The interface has a queueing discipline that is not Cutline's.
     #[error(
         "`{interface}` has the queueing discipline {} {handle:x}: already, which is not Cutline's: remove it, or allow it to be replaced \
-         (--replace); `cutline qdisc del` does not bring it back",
-        Printable(kind)
+         (--replace); `cutline qdisc del` does not bring it back{}",
+        Printable(kind),
+        of_several_queues(kind)
     )]
     OtherQdisc {
         /// The interface.
@@ -174,6 +175,14 @@ fn explanation(log: &str) -> String {
     let lines: Vec<_> = log.lines().filter(|line| !line.trim().is_empty()).collect();
     let from = lines.len().saturating_sub(MOST);
     if lines.is_empty() { String::new() } else { format!("\n{}", Printable(lines[from..].join("\n"))) }
+}
+
+/// Returns a note on a queueing discipline with a queue for each transmit queue of an interface.
+fn of_several_queues(kind: &str) -> &'static str {
+    match kind {
+        "mq" | "mqprio" => ". Cutline's queue is one for all transmit queues of the interface, at one rate",
+        _ => "",
+    }
 }
 
 fn in_its_place(kind: Option<&str>) -> String {

@@ -43,6 +43,8 @@ pub struct QdiscStatus {
     pub interface: String,
     /// Number of the interface.
     pub index: u32,
+    /// Number of transmit queues of the interface, in whose place it has this one queue.
+    pub transmit_queues: u32,
     /// The queue.
     pub queue: KernelQueue,
     /// Number of its instance.
@@ -168,7 +170,7 @@ impl KernelQueues {
             let _forgotten = pins.forget(&entry);
             return Err(error);
         }
-        status(&pins, queue, interface.name.clone(), &entry)
+        status(&pins, queue, interface, &entry)
     }
 
     /// Changes the queue of an interface while packets wait in it.
@@ -253,7 +255,7 @@ impl KernelQueues {
     pub fn show(&self, name: &str) -> Result<QdiscStatus, QdiscError> {
         let interface = &Interface::named(name)?;
         let (pins, queue, entry) = self.entry_of(interface)?;
-        status(&pins, queue, interface.name.clone(), &entry)
+        status(&pins, queue, interface, &entry)
     }
 
     /// Returns the queues of all interfaces of this network namespace, and the number of those of others.
@@ -277,7 +279,7 @@ impl KernelQueues {
                     continue;
                 };
                 if roots.get(&interface.index).is_some_and(|root| root.kind == queue.kernel_name()) {
-                    found.push(status(&pins, queue, interface.name.clone(), &entry)?);
+                    found.push(status(&pins, queue, interface, &entry)?);
                 }
             }
         }
@@ -446,7 +448,7 @@ fn free_instance(entries: &[Entry], key: &InterfaceKey, instances: u32) -> Optio
 fn status(
     pins: &Pins,
     queue: KernelQueue,
-    interface: String,
+    interface: &Interface,
     entry: &Entry,
 ) -> Result<QdiscStatus, QdiscError> {
     let instance = entry.instance;
@@ -457,7 +459,16 @@ fn status(
     };
     let load = accounts.map(|accounts| table_load(&accounts, config.sieve.tau, cutline_sys::now()));
     let counters = pins.counters(instance)?;
-    Ok(QdiscStatus { interface, index: entry.key.index, queue, instance, config, counters, load })
+    Ok(QdiscStatus {
+        interface: interface.name.clone(),
+        index: interface.index,
+        transmit_queues: interface.transmit_queues,
+        queue,
+        instance,
+        config,
+        counters,
+        load,
+    })
 }
 
 /// Returns a value that was read; `None` if this process may not read it. The kernel opens an inner map for `CAP_SYS_ADMIN` alone, and the other
@@ -612,6 +623,16 @@ mod tests {
         let none = "`eth0` has no queue of Cutline's in the kernel";
         assert!(message(Some("htb")).starts_with(&format!("{none}; it has htb: ")));
         assert!(message(None).starts_with(&format!("{none}: `cutline qdisc add` adds one")));
+    }
+
+    #[test]
+    fn a_queue_for_each_transmit_queue_is_not_offered() {
+        let message = |kind: &str| {
+            QdiscError::OtherQdisc { interface: "eth0".to_owned(), kind: kind.to_owned(), handle: 1 }
+                .to_string()
+        };
+        assert!(message("mq").contains("mq 1:") && message("mq").contains("one for all transmit queues"));
+        assert!(!message("htb").contains("transmit queues"));
     }
 
     #[test]

@@ -43,5 +43,6 @@ pub fn status(aqm: &str, tsq: bool) -> QdiscStatus {
     let load = (!tsq).then_some(0.25);
     let config = settings.config(Bytes::new(14), 1, 3).unwrap();
     let queue = settings.kernel_queue().unwrap();
-    QdiscStatus { interface: "eth0".to_owned(), index: 2, queue, instance: 0, config, counters, load }
+    let interface = "eth0".to_owned();
+    QdiscStatus { interface, index: 2, transmit_queues: 1, queue, instance: 0, config, counters, load }
 }
