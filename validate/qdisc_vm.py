@@ -51,9 +51,10 @@ def image(work: Path, tools: bpf_build.Tools, objects: list[Path], command: Path
     """The first file system. The command is where it is installed, with the objects in their place and its libraries."""
     program = tools.work / "qdisc"
     tools.compile_program(bpf_build.ROOT / "bpf/tests/qdisc.c", program)
-    blast = tools.work / "blast"
-    subprocess.run(["gcc", "-O2", "-Wall", "-static", "-o", blast, bpf_build.ROOT / "bpf/tests/blast.c"], check=True)
-    files = {"blast": blast, "init": bpf_build.ROOT / "bpf/tests/vm.sh", "qdisc": program} | linux_vm.programs(work)
+    files = {"init": bpf_build.ROOT / "bpf/tests/vm.sh", "qdisc": program} | linux_vm.programs(work)
+    for name in ("blast", "frames"):
+        files[name] = tools.work / name
+        subprocess.run(["gcc", "-O2", "-Wall", "-static", "-o", files[name], bpf_build.ROOT / f"bpf/tests/{name}.c"], check=True)
     files |= {f"peer/{name}": (tools.libraries / name).resolve() for name in bpf_build.LIBRARIES}
     files |= {f"usr/lib/cutline/bpf/{path.name}": path for path in objects}
     for program, place in ((command, "usr/bin"), (command.with_name("cutline-qdisc"), "usr/lib/cutline")):
@@ -179,8 +180,8 @@ def down_and_up(queue: Found) -> str:
 
 def commands(queue: Found) -> str:
     """The command adds, changes, replaces and removes; a second `add`, a foreign queueing discipline, a missing object and a wrong value are refused with a reason."""
-    wanted = {"loaded": 0, "add": 0, "replace": 0, "replace-own": 0, "kept": 0, "change": 0, "metrics": 0, "del": 0}
-    refused = {"add-twice": 1, "add-foreign": 1, "del-twice": 1, "unloadable": 1, "wrong": 2, "change-larger": 2, "no-interface": 2, "unknown": REFUSED}
+    wanted = {"loaded": 0, "add": 0, "replace": 0, "replace-own": 0, "kept": 0, "change": 0, "metrics": 0, "del": 0, "many-add": 0, "many-del": 0}
+    refused = {"under-mq": REFUSED, "over-mq": 1, "add-twice": 1, "add-foreign": 1, "del-twice": 1, "unloadable": 1, "wrong": 2, "change-larger": 2, "no-interface": 2, "unknown": REFUSED}
     wrong = [f"{step}: {queue.codes(step)}" for step, code in (wanted | refused).items() if set(queue.codes(step)) != {code}]
     reasons = {
         "add-twice": ("already", "cutline qdisc change"),
@@ -188,6 +189,8 @@ def commands(queue: Found) -> str:
         "del-twice": ("no queue of Cutline's",),
         "unloadable": (".bpf.o is missing",),
         "del-gone": ("memory was freed",),
+        "over-mq": ("mq 1:", "one for all transmit queues"),
+        "many-add": ("2 transmit queues",),
         "change": ("4 Mbit/s", "in use", "tso off gso off"),
     }
     for step, words in reasons.items():
@@ -223,6 +226,28 @@ def command_changes(queue: Found) -> str:
         wrong.append(f"the second change: {changed}")
     unsent = later["statistics"]["dropped"]["unsent"]["packets"]
     return "; ".join([*wrong, f"{unsent} packets were lost by the change"] if unsent else wrong)
+
+
+def frames(queue: Found) -> str:
+    """Frames of every code point, in IPv4, IPv6 and behind tags, have their hint, others that of code point 0; jumbo frames, a smaller MTU and the largest limit work."""
+    codes = {"wide-add": 0, "wide-larger": 2, "frames": 0, "wide-change": 0, "wide-del": 0}
+    wrong = [f"{step}: {queue.codes(step)}" for step, code in codes.items() if set(queue.codes(step)) != {code}]
+    steps = ("points", "malformed", "jumbo", "smaller")
+    points, malformed, jumbo, smaller = (queue.lists[step][0]["statistics"] for step in steps)
+    if queue.lists["points"][0]["limit_packets"] != 1_000_000:
+        wrong.append(f"limit {queue.lists['points'][0]['limit_packets']} packets")
+    departed = [{hint["hint"]: hint["departed"]["packets"] for hint in shown["hints"]} for shown in (points, malformed)]
+    # Four code points of each hint, in five forms.
+    if departed[0] != dict.fromkeys(range(1, 17), 20) or points["not_ip"]["packets"] != 0:
+        wrong.append(f"code points: {departed[0]} by hint, {points['not_ip']['packets']} not IP")
+    if departed[1] != departed[0] | {1: 27} or malformed["not_ip"]["packets"] != 7:
+        wrong.append(f"malformed: {departed[1]} by hint, {malformed['not_ip']['packets']} not IP")
+    sent = [jumbo["sent"][unit] - malformed["sent"][unit] for unit in ("packets", "bytes")]
+    if sent != [20, 20 * 9014]:
+        wrong.append(f"jumbo frames: {sent[0]} packets, {sent[1]} B")
+    if smaller["sent"]["packets"] <= jumbo["sent"]["packets"] or smaller["queued_packets"] != 0:
+        wrong.append(f"smaller MTU: {smaller['sent']['packets'] - jumbo['sent']['packets']} sent, {smaller['queued_packets']} wait")
+    return "; ".join(wrong)
 
 
 def unloading(queue: Found) -> str:
@@ -319,7 +344,7 @@ def calls_go_first(queue: Found) -> str:
 
 
 COMMON = (
-    refusals, accounting, shaping, changes, down_and_up, segments, one_packet, unshaped, commands, records, command_changes, leaks, unloading,
+    refusals, accounting, shaping, changes, down_and_up, segments, one_packet, unshaped, commands, records, command_changes, frames, leaks, unloading,
 )  # fmt: skip
 CHECKS = {"tsq": (*COMMON, order_by_hint, other_laws), "sieve": (*COMMON, calls_go_first)}
 

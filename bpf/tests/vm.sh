@@ -63,7 +63,7 @@ blast() {
     $ip -n r neigh replace 10.0.2.77 lladdr "$($ip -n dst -br link show sink | awk '{ print $3 }')" dev bottleneck
     nsenter --net=/run/netns/r /blast 20000 10.0.2.77 "$1"
 }
-list() { echo "LIST $1 $(command show dev bottleneck --json | tr -d '\n')"; }
+list() { echo "LIST $1 $(command show dev ${2:-bottleneck} --json | tr -d '\n')"; } # STEP [INTERFACE]
 said() { echo "SAID $1 $(tr '\n' ' ' </run/output)"; }
 pins() { echo "PINS $1 $(find /sys/fs/bpf/cutline 2>/dev/null | wc -l)"; }
 slab() { echo "SLAB $1 $(awk '/^skbuff_head_cache|^skbuff_fclone_cache/ { sum += $2 } END { print sum + 0 }' /proc/slabinfo)"; }
@@ -177,6 +177,39 @@ for queue in $(cat /queues); do
     list changed
     command show dev bottleneck
     status metrics command show dev bottleneck --metrics
+
+    # Frames of all kinds, on an interface with jumbo frames and the largest limit. Code point N has the hint N mod 16 + 1.
+    $ip -n r link add wide mtu 9000 type veth peer name wide-peer mtu 9000
+    up r wide; up r wide-peer
+    hints=; for point in $(seq 0 63); do hints="$hints --hint $point=$((point % 16 + 1))"; done
+    status wide-add command add dev wide --rate 1Gbit --overhead none --limit "1000000 packets" $options $hints
+    status wide-larger command change dev wide --limit "1000001 packets"
+    status frames $ip netns exec r /frames wide points
+    sleep 1; list points wide
+    status frames $ip netns exec r /frames wide malformed
+    sleep 1; list malformed wide
+    status frames $ip netns exec r /frames wide jumbo 20
+    sleep 1; list jumbo wide
+    # The MTU becomes smaller than the packets that wait.
+    status wide-change command change dev wide --rate 1Mbit
+    status frames $ip netns exec r /frames wide jumbo 12
+    $ip -n r link set wide mtu 1500
+    sleep 3; list smaller wide
+    status wide-del command del dev wide
+    $ip -n r link del wide
+
+    # An interface with two transmit queues: below `mq` there is no place, and in its place only when that is allowed.
+    $ip -n r link add many numtxqueues 2 type veth peer name many-peer
+    up r many; up r many-peer
+    $ip netns exec r $tc qdisc add dev many root handle 1: mq
+    status under-mq $ip netns exec r $tc qdisc add dev many parent 1:1 "$kind"
+    status over-mq command add dev many --rate 10Gbit $options
+    said over-mq
+    $ip netns exec r $tc qdisc del dev many root
+    status many-add command add dev many --rate 10Gbit $options
+    said many-add
+    status many-del command del dev many
+    $ip -n r link del many
 
     # An interface that vanishes with its queue.
     $ip -n r link add gone type veth peer name peer
