@@ -5,6 +5,7 @@
  *     frames INTERFACE points         five frames for each code point: IPv4, IPv6, IPv6 with an extension header, IPv4 behind a tag, IPv6 behind two
  *     frames INTERFACE malformed      seven frames without an IP header that can be read
  *     frames INTERFACE jumbo COUNT    frames of 9014 B
+ *     frames INTERFACE flows COUNT    a frame of each of so many flows of UDP, at most 2^24
  */
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
@@ -99,10 +100,23 @@ static void send_malformed(void)
     begin(); tag(ETH_P_8021AD); tag(ETH_P_8021Q); tag(ETH_P_8021Q); ipv4(1, SMALL); send_with(SMALL);
 }
 
+static void send_flows(unsigned count)
+{
+    begin();
+    ipv4(0, SMALL);
+    frame[end + 21] = frame[end + 23] = 9; /* the ports */
+    for (unsigned flow = 0; flow < count; flow++) {
+        frame[end + 13] = flow >> 16;
+        frame[end + 14] = flow >> 8;
+        frame[end + 15] = flow;
+        send_with(SMALL);
+    }
+}
+
 int main(int count, char **words)
 {
     if (count < 3 || !(out.sll_ifindex = if_nametoindex(words[1])) || (packets = socket(AF_PACKET, SOCK_RAW, 0)) < 0) {
-        perror("FAILED frames INTERFACE points|malformed|jumbo COUNT");
+        perror("FAILED frames INTERFACE points|malformed|jumbo COUNT|flows COUNT");
         return 1;
     }
     if (!strcmp(words[2], "points")) {
@@ -114,6 +128,8 @@ int main(int count, char **words)
         ipv4(0, JUMBO - ETH_HLEN);
         for (int left = atoi(words[3]); left > 0; left--)
             send_with(JUMBO - ETH_HLEN);
+    } else if (!strcmp(words[2], "flows") && count == 4) {
+        send_flows(atoi(words[3]));
     } else {
         printf("FAILED frames: there is no kind `%s`\n", words[2]);
         return 1;

@@ -190,6 +190,10 @@ for queue in $(cat /queues); do
     sleep 1; list malformed wide
     status frames $ip netns exec r /frames wide jumbo 20
     sleep 1; list jumbo wide
+    if [ $queue = sieve ]; then
+        status frames $ip netns exec r /frames wide flows 1000000
+        list flows wide # At once: a cell of the table counts as used for tau.
+    fi
     # The MTU becomes smaller than the packets that wait.
     status wide-change command change dev wide --rate 1Mbit
     status frames $ip netns exec r /frames wide jumbo 12
