@@ -210,6 +210,7 @@ int BPF_PROG(cutline_sieve_enqueue, struct sk_buff *skb, struct Qdisc *sch, stru
     size = cl_size(&state->config, length, cl_segments(skb));
     id = cl_mix(bpf_skb_get_hash(skb) ^ state->config.salt);
     cl_count(&statistics->received, length);
+    statistics->latest = now;
     if (octet < 0)
         cl_count(&statistics->not_ip, length);
     if (!state->sieve.backlog.packets)
@@ -287,6 +288,7 @@ struct sk_buff *BPF_PROG(cutline_sieve_dequeue, struct Qdisc *sch)
     }
     index = cl_sieve_pop(&state->sieve, nodes, table, &state->config, now);
     statistics->fair_share_bps = cl_sieve_share(&state->sieve);
+    statistics->latest = now;
     node = cl_node(nodes, index);
     if (!node)
         return 0;

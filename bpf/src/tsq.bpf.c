@@ -110,6 +110,7 @@ int BPF_PROG(cutline_tsq_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct
     level = state->config.hints[octet < 0 ? 0 : (octet >> 2 & 63)];
     size = cl_size(&state->config, length, cl_segments(skb));
     cl_count(&statistics->received, length);
+    statistics->latest = now;
     if (octet < 0)
         cl_count(&statistics->not_ip, length);
     if (!state->tsq.backlog.packets)
@@ -184,6 +185,7 @@ struct sk_buff *BPF_PROG(cutline_tsq_dequeue, struct Qdisc *sch)
     }
     cl_law_advance(&state->tsq.law, &state->config, state->tsq.byte_time, now, &state->tsq.backlog);
     statistics->probability = cl_law_p(&state->tsq.law, &state->config);
+    statistics->latest = now;
     index = cl_tsq_pop(&state->tsq, slots, cl_tsq_next(&state->tsq));
     slot = cl_slot(slots, index);
     if (!slot)

@@ -69,7 +69,7 @@ pins() { echo "PINS $1 $(find /sys/fs/bpf/cutline 2>/dev/null | wc -l)"; }
 slab() { echo "SLAB $1 $(awk '/^skbuff_head_cache|^skbuff_fclone_cache/ { sum += $2 } END { print sum + 0 }' /proc/slabinfo)"; }
 
 for queue in $(cat /queues); do
-    kind=cutline_${queue}1 folder=/sys/fs/bpf/cutline/${queue}1
+    kind=cutline_${queue}2 folder=/sys/fs/bpf/cutline/${queue}2
     options=; [ $queue = tsq ] && options="--aqm pi --tsq"
     echo "QDISC $queue"
     # An interface without traffic keeps the programs loaded.

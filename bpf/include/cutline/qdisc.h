@@ -48,10 +48,10 @@ typedef __s64 cl_s64;
 #endif
 
 /* Version of these layouts. It is also the last part of the kernel names, so that objects of two versions can be loaded at a time. */
-#define CUTLINE_LAYOUT 1
+#define CUTLINE_LAYOUT 2
 /* Names for `tc qdisc add ... NAME`, at most 15 characters. */
-#define CUTLINE_TSQ_NAME "cutline_tsq1"
-#define CUTLINE_SIEVE_NAME "cutline_sieve1"
+#define CUTLINE_TSQ_NAME "cutline_tsq2"
+#define CUTLINE_SIEVE_NAME "cutline_sieve2"
 
 /* Code points (RFC 2474). */
 #define CUTLINE_CODE_POINTS 64
@@ -180,8 +180,8 @@ struct cutline_hint_statistics {
 /* Sieve's table of flows is in the inner map of `cutline_accounts`: `struct cl_set` of accounts.h. A cell counts as used if bit 15 of its `state` is set
  * and the time since `at` (2^20 ns of CLOCK_MONOTONIC, modulo 2^32) is at most tau. The router's `load` is the part of the cells that is. */
 
-/* Value of `cutline_statistics` (an array by instance): the router's `Direction`. The gauges p and fair share are those of the last packet, on its way in or
- * out: no program runs on an idle link. The counters grow from the time at which the queueing discipline was
+/* Value of `cutline_statistics` (an array by instance): the router's `Direction`. The gauges are those of the last packet, on its way in or out: no program
+ * runs on an idle link, where a reader follows them by `latest`. The counters grow from the time at which the queueing discipline was
  * added. At any time received = sent + early + overflow + unsent + backlog. */
 struct cutline_statistics {
     cl_u32 layout;             /* CUTLINE_LAYOUT once the queueing discipline is added */
@@ -208,6 +208,7 @@ struct cutline_statistics {
     struct cutline_count below_fair_share; /* Sieve: received from flows below the fair share */
     struct cutline_count above_fair_share; /* Sieve: received from flows above it */
     cl_u64 fair_share_bps;                 /* Sieve: the fair share of a flow, bit/s: a gauge */
+    cl_u64 latest;                         /* time at which the last packet came or left, ns of CLOCK_MONOTONIC; 0: none has come */
 };
 
 #endif

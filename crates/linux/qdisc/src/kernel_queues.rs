@@ -1,5 +1,6 @@
 //! Adding, changing, reading and removing the queues of this host's interfaces.
 
+use crate::idle::follow_idle_time;
 use crate::layout::{AccountLayout, InterfaceKey, QdiscConfig, QdiscCounters};
 use crate::pins::{self, Entry, Pins};
 use crate::{KernelQueue, QdiscChange, QdiscError, QdiscSettings};
@@ -51,7 +52,7 @@ pub struct QdiscStatus {
     pub instance: u32,
     /// The configuration that was written last.
     pub config: QdiscConfig,
-    /// Its statistics.
+    /// Its statistics. The gauges of an empty queue have followed the idle time.
     pub counters: QdiscCounters,
     /// Part of Sieve's table of flows that is in use; `None` for TSQ, and for a process without `CAP_SYS_ADMIN`.
     pub load: Option<f64>,
@@ -458,7 +459,8 @@ fn status(
         KernelQueue::Tsq => None,
     };
     let load = accounts.map(|accounts| table_load(&accounts, config.sieve.tau, cutline_sys::now()));
-    let counters = pins.counters(instance)?;
+    let mut counters = pins.counters(instance)?;
+    follow_idle_time(&mut counters, &config, queue, cutline_sys::now());
     Ok(QdiscStatus {
         interface: interface.name.clone(),
         index: interface.index,
@@ -617,8 +619,8 @@ mod tests {
             let folder = PathBuf::from("/sys/fs/bpf/cutline");
             missing("eth0".to_owned(), kind.map(str::to_owned), folder).to_string()
         };
-        let hidden = message(Some("cutline_sieve1"));
-        assert!(hidden.contains("has the queue cutline_sieve1") && hidden.contains("--bpffs"), "{hidden}");
+        let hidden = message(Some("cutline_sieve2"));
+        assert!(hidden.contains("has the queue cutline_sieve2") && hidden.contains("--bpffs"), "{hidden}");
         assert!(!hidden.contains("no queue"), "{hidden}");
         let none = "`eth0` has no queue of Cutline's in the kernel";
         assert!(message(Some("htb")).starts_with(&format!("{none}; it has htb: ")));

@@ -6,7 +6,7 @@
 use cutline_units::HintBits;
 
 /// Version of these layouts: `CUTLINE_LAYOUT`.
-pub const LAYOUT: u32 = 1;
+pub const LAYOUT: u32 = 2;
 /// Number of code points.
 pub const CODE_POINTS: usize = 64;
 /// Number of levels of hints.
@@ -350,6 +350,8 @@ layout! {
         above_fair_share: CountLayout,
         /// Sieve: the fair share of a flow, bit/s.
         fair_share_bps: u64,
+        /// Time at which the last packet came or left, ns of the monotonic clock; 0 if none has come.
+        latest: u64,
     }
 }
 

@@ -4,6 +4,7 @@
 //! kernel_queues  add, change, show, remove
 //! settings       parameters of a queue in fixed point
 //! pins           the pinned programs and maps
+//! idle           gauges of an empty queue
 //! testing        a queue for tests of other crates (feature `testing`)
 //! layout         data shared by the programs and this crate, byte by byte
 //! ```
@@ -13,6 +14,7 @@
 //! before, are loaded by a [`QdiscLoader`], which only [`KernelQueues::add`] needs.
 
 mod error;
+mod idle;
 mod kernel_queues;
 pub mod layout;
 mod pins;

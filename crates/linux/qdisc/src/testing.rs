@@ -32,6 +32,7 @@ pub fn status(aqm: &str, tsq: bool) -> QdiscStatus {
     counters.backlog = counted(5);
     counters.probability = 1 << (PROBABILITY_BITS - 2);
     counters.slipped = 2_500_000;
+    counters.latest = NOW.as_nanos();
     counters.waits[10] = 80;
     counters.waits_sum = 80_000_000;
     counters.hints[5] = HintLayout {

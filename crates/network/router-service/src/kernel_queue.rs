@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(errors, Vec::<String>::new(), "{document:#}");
         assert_eq!(
             (document[1]["kind"].as_str(), document[2]["limit_bytes"].as_u64()),
-            (Some("cutline_tsq1"), Some(64_000))
+            (Some("cutline_tsq2"), Some(64_000))
         );
         let read: QdiscDocument = serde_json::from_value(document[0].clone()).unwrap();
         assert_eq!((&read, read.elapsed_s), (&QdiscDocument::new(&all[0], NOW), 2.5));
