@@ -401,7 +401,7 @@ def main() -> int:
         done = linux_vm.boot(arguments.work, files, TIMEOUT)
     except subprocess.TimeoutExpired:
         log = arguments.work / f"{files.stem}.log"
-        print(f"test-vm: the machine has not ended within {TIMEOUT} s: what it has printed is in {log}", file=sys.stderr)
+        print(f"test-vm: the machine has not ended within {TIMEOUT} s: its output is in {log}", file=sys.stderr)
         return 1
     if arguments.verbose:
         print(done.stdout)
