@@ -166,8 +166,8 @@ def changes(queue: Found) -> str:
     wrong = [] if after["generation"] > 0 and after["refused"] == 0 else ["the change is not in use"]
     if refused["refused"] != after["generation"] + 1 or refused["generation"] != after["generation"]:
         wrong.append(f"a rate of 7 bit/s: {refused['generation']} in use, {refused['refused']} refused")
-    if before["generation"] != refused["generation"] + 2:
-        wrong.append("the change after the refused one is not in use")
+    if queue.codes("after-refused") != [0] or before["generation"] != refused["generation"] + 3:
+        wrong.append("the changes after the refused one are not in use")
     return "; ".join(wrong)
 
 

@@ -37,7 +37,7 @@ __u32 cl_move_in_instance(__u32 instance, __u64 now, __u32 id, __u64 floor);
 
 #include "../include/cutline/sieve.h"
 
-/* The only entry of the inner map of `cutline_states`. */
+/* The only entry of the inner map of `cutline_states`. A loader reads the first two fields. */
 struct cl_state {
     cl_u64 owner; /* the queueing discipline that the instance belongs to; 0: none */
     struct cutline_config config;
@@ -46,6 +46,8 @@ struct cl_state {
     cl_u32 arrived;    /* flow of the packet that arrived last */
     cl_u32 is_own_hit; /* 1 if the queue was full and has pushed out a packet of this flow */
 };
+
+_Static_assert(__builtin_offsetof(struct cl_state, config) == 8, "the loader reads the configuration at this place");
 
 struct cl_states {
     __uint(type, BPF_MAP_TYPE_ARRAY);

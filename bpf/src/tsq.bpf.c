@@ -21,13 +21,15 @@ CL_INLINE struct cl_slot *cl_slot(cl_slots slots, cl_u32 index) { return bpf_map
 
 #include "../include/cutline/tsq.h"
 
-/* The only entry of the inner map of `cutline_states`. */
+/* The only entry of the inner map of `cutline_states`. A loader reads the first two fields. */
 struct cl_state {
     cl_u64 owner; /* the queueing discipline that the instance belongs to; 0: none */
     struct cutline_config config;
     struct cl_shaper shaper;
     struct cl_tsq tsq;
 };
+
+_Static_assert(__builtin_offsetof(struct cl_state, config) == 8, "the loader reads the configuration at this place");
 
 struct cl_states {
     __uint(type, BPF_MAP_TYPE_ARRAY);

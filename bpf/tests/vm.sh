@@ -114,6 +114,8 @@ for queue in $(cat /queues); do
     sleep 2; show slower-later
     status set qdisc set $folder 3 bottleneck shape_bps 7
     sleep 1; show refused
+    # The next change begins with the configuration in use.
+    status after-refused command change dev bottleneck --limit "800 packets"
     status set qdisc set $folder 3 bottleneck shape_bps 10000000
     wait $load
     show changed

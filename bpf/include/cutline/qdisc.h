@@ -20,6 +20,8 @@
  *
  * Without step 3 the kernel refuses step 4 with ENOENT; with a configuration that is out of range, with EINVAL.
  *
+ * The entry of the map of the state begins with 8 B of its own and the configuration in use.
+ *
  * A change is written to `cutline_configs[instance]`, `generation` last. The next packet takes it over, and
  * `cutline_statistics.generation` becomes the same. A change that is out of range is not taken over, and `refused_generation` becomes the same.
  * Packets that wait stay. What finds no slot in the inner map is dropped as at the limit, so a larger

@@ -33,6 +33,8 @@ fn settings(aqm: &str, tsq: bool) -> QdiscSettings {
 #[test]
 fn a_kernel_without_such_queues_is_told_from_one_with_them() {
     in_namespace("without", || {
+        let folder = Path::new(BPFFS).join("cutline");
+        let was_there = folder.exists();
         let queues = KernelQueues::new(Path::new(BPFFS));
         let added = queues.add("lo", &settings("sieve", false), false, &ObjectLoader::default());
         match (cutline_sys::bpf::queueing_disciplines(), added) {
@@ -47,7 +49,7 @@ fn a_kernel_without_such_queues_is_told_from_one_with_them() {
             (supported, added) => panic!("{supported:?} and {added:?}"),
         }
         let (left, _) = queues.list().unwrap();
-        assert!(left.is_empty(), "nothing is left behind: {left:?}");
+        assert!(left.is_empty() && folder.exists() == was_there, "nothing is left behind: {left:?}");
     });
 }
 

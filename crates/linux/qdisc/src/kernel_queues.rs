@@ -192,9 +192,16 @@ impl KernelQueues {
     ) -> Result<ChangeOutcome, QdiscError> {
         self.sweep(None)?;
         let (pins, queue, entry) = self.entry_of(interface)?;
-        let before = pins.config(entry.instance)?;
+        let written = pins.config(entry.instance)?;
         let refused = pins.counters(entry.instance)?.refused_generation;
-        let mut config = QdiscConfig { generation: next_but(before.generation, refused), ..before.clone() };
+        let generation = next_but(written.generation, refused);
+        let before = if written.generation == refused {
+            // The change before this one was refused when its command had ended.
+            pins.config_in_use(entry.instance)?.unwrap_or(written)
+        } else {
+            written
+        };
+        let mut config = QdiscConfig { generation, ..before.clone() };
         let slots = pins.slots(entry.instance)?.saturating_sub(1);
         change.apply(&mut config, queue, interface.header)?;
         if let Some(cutline_aqm::Limit::Bytes(_)) = change.limit {

@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 pub const LINK: &str = "link";
 /// Name of the inner maps.
 const INNER: &str = "cutline_inner";
+/// Bytes of a state before the configuration in use.
+const BEFORE_CONFIG: usize = 8;
 /// Outer maps with the templates of their inner maps.
 const STATES: (&str, &str) = ("cutline_states", "cutline_state_template");
 const SLOTS: (&str, &str) = ("cutline_slots", "cutline_slot_template");
@@ -93,6 +95,15 @@ impl Pins {
         let failed = QdiscError::map("the configuration of the queue cannot be read");
         let bytes = self.configs.lookup(&instance.to_ne_bytes()).map_err(failed)?;
         self.read(&bytes.unwrap_or_default())
+    }
+
+    /// Returns the configuration that the program of an instance uses; `None` for an instance without memory.
+    pub(crate) fn config_in_use(&self, instance: u32) -> Result<Option<QdiscConfig>, QdiscError> {
+        let Some(states) = self.inner(STATES.0, instance)? else { return Ok(None) };
+        let failed = QdiscError::map("the configuration in use cannot be read");
+        let state = states.lookup(&0_u32.to_ne_bytes()).map_err(failed)?.unwrap_or_default();
+        let config = state.get(BEFORE_CONFIG..BEFORE_CONFIG + QdiscConfig::SIZE).unwrap_or_default();
+        self.read(config).map(Some)
     }
 
     /// Writes the configuration of an instance, its generation last: the program takes the configuration over when the generation has
