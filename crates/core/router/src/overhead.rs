@@ -16,7 +16,7 @@
 //! | `pppoe-atm` | the IP packet | 40 | cells | PPP 2, PPPoE 6, Ethernet 14, LLC/SNAP 10, trailer 8 (RFC 2684, no check sequence) |
 //! | `18`, `atm:10`, `ptm:22` | the IP packet | that number, 0 to 256 | nothing, cells, 65/64 | links without a name |
 //!
-//! A frame begins with its Ethernet header. A TUN interface has none: its port puts one before each packet (crates/linux/ports/src/tun_port.rs), so
+//! A frame begins with its Ethernet header. A TUN interface has none: its port puts one before each packet (`crates/linux/ports/src/tun_port.rs`), so
 //! each size here is that of the packet on the next link, as with CAKE, which counts from the IP packet, too.
 //!
 //! Cells: AAL5 pads to whole cells of 48 B, each of which takes 53 B on the line (ITU-T I.363.5). 65/64: PTM sends 65
