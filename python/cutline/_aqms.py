@@ -46,7 +46,7 @@ class Pi(Queue):
         et al. 2001 section IV).
     q_ref: The length at which the queue is held. Allowed is a number from 0 to 10000000 packets; the default is 200 (Hollot et
         al. 2001 section V; TSQ section 4.1).
-    mean_packet: Measures the queue in bytes and divides by this; off counts whole packets. Allowed is a whole number from 1 to
+    mean_packet: Packet size by which the queue in bytes is divided; off counts whole packets. Allowed is a whole number from 1 to
         1000000 B, or off; the default is off (off: whole packets are counted, as in the paper).
     """
 
@@ -75,26 +75,26 @@ class Red(Queue):
 
     TSQ works over it.
 
-    min_th: Below this average nothing is hit; off is automatic, from the link's rate. Allowed is a number from 0 to 10000000
-        packets, or off; the default is 5 (Floyd and Jacobson 1993 section VI).
-    max_th: The average at which the probability has risen to max-p; above min-th; off is automatic, 3 min-th. Allowed is a number
+    min_th: Average queue below which no packet is hit; off is automatic, from the link's rate. Allowed is a number from 0 to
+        10000000 packets, or off; the default is 5 (Floyd and Jacobson 1993 section VI).
+    max_th: Average queue at which the probability reaches max-p, above min-th; off is automatic, 3 min-th. Allowed is a number
         from 0 to 10000000 packets, or off; the default is 15 (Floyd and Jacobson 1993 section VI).
-    max_p: The probability at max-th; its first value if it adapts. Allowed is a number from 0.0001 to 1; the default is 0.02
+    max_p: Probability at max-th; the initial value if max-p adapts. Allowed is a number from 0.0001 to 1; the default is 0.02
         (Floyd and Jacobson 1993 section VI).
     w_q: The weight of each arrival in the average queue; off is automatic, from the link's rate. Allowed is a number from
         0.000001 to 1, or off; the default is 0.002 (Floyd and Jacobson 1993 section VI).
-    gentle: Let the probability rise from max-p at max-th to 1 at twice that, instead of jumping. Allowed is true or false; the
-        default is false (Floyd and Jacobson 1993; Floyd 2000 recommends true).
-    mode: Measure the queue in packets, or in bytes and hit packets in proportion to their size. Allowed is one of packets, bytes;
-        the default is packets (Floyd and Jacobson 1993 section VII).
-    spacing: Packets from hit to hit: uniform over 1 to 1/p - 1; wait for 1/p, then uniform over the next 1/p; none draws each.
-        Allowed is one of uniform, wait, none; the default is uniform (Floyd and Jacobson 1993 figure 2).
-    mean_packet: The packet that turns bytes into packets. Allowed is a whole number from 1 to 1000000 B; the default is 1000 (the
-        papers' packets).
-    target_delay: The average delay that an automatic min-th aims at. Allowed is a time from 100 us to 10 s; the default is 5 ms
-        (Adaptive RED 2001 section 6).
-    variant: As the papers have it, or as ns-2 does. Allowed is one of papers, ns-2; the default is papers (the papers; ns-2.35
-        for ns-2).
+    gentle: Rise of the probability from max-p at max-th to 1 at twice max-th, instead of a jump to 1. Allowed is true or false;
+        the default is false (Floyd and Jacobson 1993; Floyd 2000 recommends true).
+    mode: Unit of the queue's length: packets, or bytes, in which a packet is hit in proportion to its size. Allowed is one of
+        packets, bytes; the default is packets (Floyd and Jacobson 1993 section VII).
+    spacing: Number of packets between hits: uniform over 1 to 1/p - 1; wait for 1/p, then uniform over the next 1/p; none draws
+        for each packet. Allowed is one of uniform, wait, none; the default is uniform (Floyd and Jacobson 1993 figure 2).
+    mean_packet: Packet size that converts bytes to packets. Allowed is a whole number from 1 to 1000000 B; the default is 1000
+        (the papers' packets).
+    target_delay: Target of the average delay from which an automatic min-th follows. Allowed is a time from 100 us to 10 s; the
+        default is 5 ms (Adaptive RED 2001 section 6).
+    variant: Variant of RED: that of the papers, or that of ns-2. Allowed is one of papers, ns-2; the default is papers (the
+        papers; ns-2.35 for ns-2).
     """
 
     name = "red"
@@ -127,26 +127,26 @@ class Ared(Queue):
 
     TSQ works over it.
 
-    min_th: Below this average nothing is hit; off is automatic, from the link's rate. Allowed is a number from 0 to 10000000
-        packets, or off; the default is off (automatic: Adaptive RED 2001 section 6).
-    max_th: The average at which the probability has risen to max-p; above min-th; off is automatic, 3 min-th. Allowed is a number
+    min_th: Average queue below which no packet is hit; off is automatic, from the link's rate. Allowed is a number from 0 to
+        10000000 packets, or off; the default is off (automatic: Adaptive RED 2001 section 6).
+    max_th: Average queue at which the probability reaches max-p, above min-th; off is automatic, 3 min-th. Allowed is a number
         from 0 to 10000000 packets, or off; the default is off (automatic: Adaptive RED 2001 section 6).
-    max_p: The probability at max-th; its first value if it adapts. Allowed is a number from 0.0001 to 1; the default is 0.02
+    max_p: Probability at max-th; the initial value if max-p adapts. Allowed is a number from 0.0001 to 1; the default is 0.02
         (Floyd and Jacobson 1993).
     w_q: The weight of each arrival in the average queue; off is automatic, from the link's rate. Allowed is a number from
         0.000001 to 1, or off; the default is off (automatic: Adaptive RED 2001 section 5).
-    gentle: Let the probability rise from max-p at max-th to 1 at twice that, instead of jumping. Allowed is true or false; the
-        default is true (Adaptive RED 2001 section 4).
-    mode: Measure the queue in packets, or in bytes and hit packets in proportion to their size. Allowed is one of packets, bytes;
-        the default is packets (Floyd and Jacobson 1993 section VII).
-    spacing: Packets from hit to hit: uniform over 1 to 1/p - 1; wait for 1/p, then uniform over the next 1/p; none draws each.
-        Allowed is one of uniform, wait, none; the default is uniform (Floyd and Jacobson 1993 figure 2).
-    mean_packet: The packet that turns bytes into packets. Allowed is a whole number from 1 to 1000000 B; the default is 1000 (the
-        papers' packets).
-    target_delay: The average delay that an automatic min-th aims at. Allowed is a time from 100 us to 10 s; the default is 5 ms
-        (Adaptive RED 2001 section 6).
-    variant: As the papers have it, or as ns-2 does. Allowed is one of papers, ns-2; the default is papers (the papers; ns-2.35
-        for ns-2).
+    gentle: Rise of the probability from max-p at max-th to 1 at twice max-th, instead of a jump to 1. Allowed is true or false;
+        the default is true (Adaptive RED 2001 section 4).
+    mode: Unit of the queue's length: packets, or bytes, in which a packet is hit in proportion to its size. Allowed is one of
+        packets, bytes; the default is packets (Floyd and Jacobson 1993 section VII).
+    spacing: Number of packets between hits: uniform over 1 to 1/p - 1; wait for 1/p, then uniform over the next 1/p; none draws
+        for each packet. Allowed is one of uniform, wait, none; the default is uniform (Floyd and Jacobson 1993 figure 2).
+    mean_packet: Packet size that converts bytes to packets. Allowed is a whole number from 1 to 1000000 B; the default is 1000
+        (the papers' packets).
+    target_delay: Target of the average delay from which an automatic min-th follows. Allowed is a time from 100 us to 10 s; the
+        default is 5 ms (Adaptive RED 2001 section 6).
+    variant: Variant of RED: that of the papers, or that of ns-2. Allowed is one of papers, ns-2; the default is papers (the
+        papers; ns-2.35 for ns-2).
     interval: The time between changes of max_p. Allowed is a time from 1 ms to 100 s; the default is 500 ms (Adaptive RED 2001
         figure 1).
     alpha: Increment of max_p; off is min(0.01, max_p / 4). In the variant ns-2 at most max_p / 4. Allowed is a number from 0.0001
@@ -197,26 +197,26 @@ class RedWorcester(Queue):
 
     TSQ works over it.
 
-    min_th: Below this average nothing is hit; off is automatic, from the link's rate. Allowed is a number from 0 to 10000000
-        packets, or off; the default is off (automatic: Adaptive RED 2001 section 6).
-    max_th: The average at which the probability has risen to max-p; above min-th; off is automatic, 3 min-th. Allowed is a number
+    min_th: Average queue below which no packet is hit; off is automatic, from the link's rate. Allowed is a number from 0 to
+        10000000 packets, or off; the default is off (automatic: Adaptive RED 2001 section 6).
+    max_th: Average queue at which the probability reaches max-p, above min-th; off is automatic, 3 min-th. Allowed is a number
         from 0 to 10000000 packets, or off; the default is off (automatic: Adaptive RED 2001 section 6).
-    max_p: The probability at max-th; its first value if it adapts. Allowed is a number from 0.0001 to 1; the default is 0.02
+    max_p: Probability at max-th; the initial value if max-p adapts. Allowed is a number from 0.0001 to 1; the default is 0.02
         (Floyd and Jacobson 1993).
     w_q: The weight of each arrival in the average queue; off is automatic, from the link's rate. Allowed is a number from
         0.000001 to 1, or off; the default is off (automatic: Adaptive RED 2001 section 5).
-    gentle: Let the probability rise from max-p at max-th to 1 at twice that, instead of jumping. Allowed is true or false; the
-        default is true (Adaptive RED 2001 section 4).
-    mode: Measure the queue in packets, or in bytes and hit packets in proportion to their size. Allowed is one of packets, bytes;
-        the default is packets (Floyd and Jacobson 1993 section VII).
-    spacing: Packets from hit to hit: uniform over 1 to 1/p - 1; wait for 1/p, then uniform over the next 1/p; none draws each.
-        Allowed is one of uniform, wait, none; the default is uniform (Floyd and Jacobson 1993 figure 2).
-    mean_packet: The packet that turns bytes into packets. Allowed is a whole number from 1 to 1000000 B; the default is 1000 (the
-        papers' packets).
-    target_delay: The average delay that an automatic min-th aims at. Allowed is a time from 100 us to 10 s; the default is 5 ms
-        (Adaptive RED 2001 section 6).
-    variant: As the papers have it, or as ns-2 does. Allowed is one of papers, ns-2; the default is papers (the papers; ns-2.35
-        for ns-2).
+    gentle: Rise of the probability from max-p at max-th to 1 at twice max-th, instead of a jump to 1. Allowed is true or false;
+        the default is true (Adaptive RED 2001 section 4).
+    mode: Unit of the queue's length: packets, or bytes, in which a packet is hit in proportion to its size. Allowed is one of
+        packets, bytes; the default is packets (Floyd and Jacobson 1993 section VII).
+    spacing: Number of packets between hits: uniform over 1 to 1/p - 1; wait for 1/p, then uniform over the next 1/p; none draws
+        for each packet. Allowed is one of uniform, wait, none; the default is uniform (Floyd and Jacobson 1993 figure 2).
+    mean_packet: Packet size that converts bytes to packets. Allowed is a whole number from 1 to 1000000 B; the default is 1000
+        (the papers' packets).
+    target_delay: Target of the average delay from which an automatic min-th follows. Allowed is a time from 100 us to 10 s; the
+        default is 5 ms (Adaptive RED 2001 section 6).
+    variant: Variant of RED: that of the papers, or that of ns-2. Allowed is one of papers, ns-2; the default is papers (the
+        papers; ns-2.35 for ns-2).
     interval: The time between changes of max_p. Allowed is a time from 1 ms to 100 s; the default is 500 ms (Adaptive RED 2001
         figure 1).
     alpha: Increment of max_p; off is min(0.01, max_p / 4). In the variant ns-2 at most max_p / 4. Allowed is a number from 0.0001
@@ -229,12 +229,12 @@ class RedWorcester(Queue):
     ceiling: The largest max_p; not below floor. Allowed is a number from 0.0001 to 1; the default is 1 (RED-Worcester figure 10).
     w_t: The weight of each arrival in the moving target. Allowed is a number from 0.0001 to 1; the default is 0.02 (RED-Worcester
         section 2.3).
-    step: The delay that level 1 requests; a level requests that many times as much. Allowed is a time from 100 us to 1 s; the
-        default is 5 ms (RED-Worcester section 4: level 16 is 80 ms).
+    step: Delay that level 1 requests; level n requests n times as much. Allowed is a time from 100 us to 1 s; the default is 5 ms
+        (RED-Worcester section 4: level 16 is 80 ms).
     delays: The delay that each level requests, from 1 to 16. Allowed is a list of 16 times from 0 ns to 10 s, or off; the default
         is off (off: step times the level).
-    largest_is_unmarked: Count packets of the largest level with the middle of the thresholds, as unmarked ones. Allowed is true
-        or false; the default is false (RED-Worcester's experiments mark all traffic).
+    largest_is_unmarked: Treatment of packets of the largest level as unmarked ones, which count with the middle of the
+        thresholds. Allowed is true or false; the default is false (RED-Worcester's experiments mark all traffic).
     """
 
     name = "red-worcester"
@@ -285,8 +285,8 @@ class Blue(Queue):
         configuration B4).
     freeze_time: The shortest time between two changes of p. Allowed is a time from 1 ms to 100 s; the default is 100 ms (Feng et
         al. 2002, configuration B4).
-    threshold: A longer queue counts as a loss; off counts losses alone. Allowed is a number from 0 to 10000000 packets, or off;
-        the default is off (off: Feng et al. 2002 figure 4).
+    threshold: Queue length above which an arrival counts as a loss; off counts losses alone. Allowed is a number from 0 to
+        10000000 packets, or off; the default is off (off: Feng et al. 2002 figure 4).
     """
 
     name = "blue"
@@ -313,14 +313,14 @@ class Sfc(Queue):
 
     TSQ works over it.
 
-    flows: N: how many TCP flows the gains are for. Allowed is a whole number from 1 to 1000000; the default is 60 (Hollot et al.
-        2001 section IV).
-    rtt: R: the round-trip time that the gains are for, queue included. Allowed is a time from 1 ms to 10 s; the default is 246 ms
+    flows: N: number of TCP flows for which the gains are computed. Allowed is a whole number from 1 to 1000000; the default is 60
         (Hollot et al. 2001 section IV).
+    rtt: R: round-trip time for which the gains are computed, queue included. Allowed is a time from 1 ms to 10 s; the default is
+        246 ms (Hollot et al. 2001 section IV).
     q_ref: The length at which the queue is held. Allowed is a number from 0 to 10000000 packets; the default is 200 (as PI's, for
         comparison).
-    mean_packet: The packet that turns bytes into packets. Allowed is a whole number from 1 to 1000000 B; the default is 1000 (TSQ
-        section 4.1).
+    mean_packet: Packet size that converts bytes to packets. Allowed is a whole number from 1 to 1000000 B; the default is 1000
+        (TSQ section 4.1).
     interval: The time between samples. Allowed is a time from 1 ms to 10 s; the default is 20 ms (ours: about a twelfth of the
         rtt).
     """
@@ -357,30 +357,29 @@ class Pie(Queue):
         8033 section 4.2).
     beta: The gain on the delay's change since the last update. Allowed is a number from 0 to 100 per s; the default is 1.25 (RFC
         8033 section 4.2).
-    max_burst: Length of a burst into a quiet queue that passes untouched. Allowed is a time from 0 ns to 10 s; the default is 150
-        ms (RFC 8033 section 4.4).
-    auto_tune: Take smaller steps while the probability is small. Allowed is true or false; the default is true (RFC 8033 section
-        4.2).
-    ecn_threshold: From this probability on, packets are dropped even if they can be marked. Allowed is a number from 0 to 1; the
+    max_burst: Duration of a burst into an empty queue of which no packet is dropped. Allowed is a time from 0 ns to 10 s; the
+        default is 150 ms (RFC 8033 section 4.4).
+    auto_tune: Smaller steps while the probability is small. Allowed is true or false; the default is true (RFC 8033 section 4.2).
+    ecn_threshold: Probability from which packets are dropped even if they can be marked. Allowed is a number from 0 to 1; the
         default is 0.1 (RFC 8033 section 5.1).
-    derandomize: Keep drops from coming too close together or too far apart. Allowed is true or false; the default is true (Linux;
-        RFC 8033 section 5.4 leaves it open).
+    derandomize: Limits of the distance between drops, which are then neither close nor far apart. Allowed is true or false; the
+        default is true (Linux; RFC 8033 section 5.4 leaves it open).
     estimate: Estimate of the delay: sojourn time, backlog over link rate, or measured departure rate. Auto: sojourn time, but
         link rate under TSQ. Allowed is one of auto, link-rate, timestamp, departure-rate; the default is auto (Linux and RFC 8033
         appendix A, except under TSQ).
-    mean_packet: A typical packet: nothing is dropped while few of them wait. Allowed is a whole number from 1 to 1000000 B; the
-        default is 1514 (Linux: the MTU and the Ethernet header; RFC 8033 appendix A has 1 KB).
-    few: Number of packets that always pass: fewer than two of them, or two as well. Allowed is one of below-two, up-to-two; the
-        default is below-two (Linux; RFC 8033 section 4.1 has up-to-two).
+    mean_packet: Size of a typical packet; no packet is dropped while the backlog is a few of them. Allowed is a whole number from
+        1 to 1000000 B; the default is 1514 (Linux: the MTU and the Ethernet header; RFC 8033 appendix A has 1 KB).
+    few: Backlog in typical packets at which no packet is dropped: below two, or up to two. Allowed is one of below-two,
+        up-to-two; the default is below-two (Linux; RFC 8033 section 4.1 has up-to-two).
     decay: Condition of the probability's decay: a delay of 0, or one below half of the target. Allowed is one of empty,
         below-half; the default is empty (Linux, ns-3, RFC 8033 section 4.2; its appendix B has below-half).
     decay_share: Share of the probability that an update removes during decay. Allowed is a number from 0 to 1; the default is
         0.015625 (Linux; RFC 8033 section 4.2 has 0.02).
-    high_delay: Above this delay the probability rises by 0.02 more in each update. Allowed is a time from 1 ms to 100 s, or off;
+    high_delay: Delay above which the probability rises by 0.02 more in each update. Allowed is a time from 1 ms to 100 s, or off;
         the default is 250 ms (Linux; off in RFC 8033).
-    guard: The delay below half of which, compared with the target, nothing is dropped. Allowed is one of latest, last-update; the
-        default is latest (Linux; RFC 8033 section 4.1 has last-update).
-    bytemode: Packets smaller than `mean-packet` are dropped less, in proportion to their size. Allowed is true or false; the
+    guard: Delay that must reach half of the target before packets are dropped: the latest, or that of the last update. Allowed is
+        one of latest, last-update; the default is latest (Linux; RFC 8033 section 4.1 has last-update).
+    bytemode: Smaller probability for packets below `mean-packet`, in proportion to their size. Allowed is true or false; the
         default is false (Linux; RFC 8033 appendix B leaves it open).
     """
 
@@ -463,12 +462,12 @@ class CoDel(Queue):
 
     TSQ does not work over it.
 
-    target: The sojourn time that is always acceptable. Allowed is a time from 10 us to 10 s; the default is 5 ms (RFC 8289
+    target: Sojourn time up to which no packet is dropped. Allowed is a time from 10 us to 10 s; the default is 5 ms (RFC 8289
         section 4.3).
     interval: Time for which the target may be exceeded: about the longest round-trip time. Allowed is a time from 100 us to 100
         s; the default is 100 ms (RFC 8289 section 4.2).
-    mtu: With no more than this waiting nothing is dropped. Allowed is a whole number from 1 to 1000000 B; the default is 1514
-        (Linux: the MTU and the Ethernet header; RFC 8289 section 5 has the MTU).
+    mtu: Backlog up to which no packet is dropped. Allowed is a whole number from 1 to 1000000 B; the default is 1514 (Linux: the
+        MTU and the Ethernet header; RFC 8289 section 5 has the MTU).
     root: The square root of the control law: exact, or as Linux approximates it. Allowed is one of exact, newton; the default is
         exact (RFC 8289 section 5.6; Linux has newton).
     """
@@ -495,12 +494,12 @@ class FqCoDel(Queue):
 
     TSQ does not work over it.
 
-    target: The sojourn time that is always acceptable. Allowed is a time from 10 us to 10 s; the default is 5 ms (RFC 8289
+    target: Sojourn time up to which no packet is dropped. Allowed is a time from 10 us to 10 s; the default is 5 ms (RFC 8289
         section 4.3).
     interval: Time for which the target may be exceeded: about the longest round-trip time. Allowed is a time from 100 us to 100
         s; the default is 100 ms (RFC 8289 section 4.2).
-    mtu: With no more than this waiting nothing is dropped. Allowed is a whole number from 1 to 1000000 B; the default is 1514
-        (Linux: the MTU and the Ethernet header; RFC 8289 section 5 has the MTU).
+    mtu: Backlog up to which no packet is dropped. Allowed is a whole number from 1 to 1000000 B; the default is 1514 (Linux: the
+        MTU and the Ethernet header; RFC 8289 section 5 has the MTU).
     root: The square root of the control law: exact, or as Linux approximates it. Allowed is one of exact, newton; the default is
         newton (Linux; RFC 8289 section 5.6 has the exact one).
     quantum: Bytes that a flow may send in its turn. Allowed is a whole number from 1 to 1000000 B; the default is 1514 (RFC 8290
@@ -513,10 +512,10 @@ class FqCoDel(Queue):
         (Linux; RFC 8290 section 4.1 has packets).
     drop_batch: Largest number of packets dropped at once to make room. Allowed is a whole number from 1 to 100000; the default is
         64 (RFC 8290 section 4.1; Linux's drop_batch).
-    count_overflow: Packets dropped because the queue is full count as drops of their flow's CoDel. Allowed is true or false; the
-        default is true (Linux; not in RFC 8290).
-    renew_lone_flow: A new flow that is found empty while there is no old one is new again with its next packet. Allowed is true
-        or false; the default is true (Linux; RFC 8290 section 4.2 moves it to the old ones).
+    count_overflow: Treatment of packets dropped because the queue is full as drops of their flow's CoDel. Allowed is true or
+        false; the default is true (Linux; not in RFC 8290).
+    renew_lone_flow: Renewal of a lone flow: a new flow that is empty while there is no old one is new again with its next packet.
+        Allowed is true or false; the default is true (Linux; RFC 8290 section 4.2 moves it to the old ones).
     """
 
     name = "fq-codel"
@@ -557,30 +556,29 @@ class FqPie(Queue):
         8033 section 4.2).
     beta: The gain on the delay's change since the last update. Allowed is a number from 0 to 100 per s; the default is 1.25 (RFC
         8033 section 4.2).
-    max_burst: Length of a burst into a quiet queue that passes untouched. Allowed is a time from 0 ns to 10 s; the default is 150
-        ms (RFC 8033 section 4.4).
-    auto_tune: Take smaller steps while the probability is small. Allowed is true or false; the default is true (RFC 8033 section
-        4.2).
-    ecn_threshold: From this probability on, packets are dropped even if they can be marked. Allowed is a number from 0 to 1; the
+    max_burst: Duration of a burst into an empty queue of which no packet is dropped. Allowed is a time from 0 ns to 10 s; the
+        default is 150 ms (RFC 8033 section 4.4).
+    auto_tune: Smaller steps while the probability is small. Allowed is true or false; the default is true (RFC 8033 section 4.2).
+    ecn_threshold: Probability from which packets are dropped even if they can be marked. Allowed is a number from 0 to 1; the
         default is 0.1 (RFC 8033 section 5.1).
-    derandomize: Keep drops from coming too close together or too far apart. Allowed is true or false; the default is true (Linux;
-        RFC 8033 section 5.4 leaves it open).
+    derandomize: Limits of the distance between drops, which are then neither close nor far apart. Allowed is true or false; the
+        default is true (Linux; RFC 8033 section 5.4 leaves it open).
     estimate: Estimate of the delay: sojourn time, backlog over link rate, or measured departure rate. Auto: sojourn time, but
         link rate under TSQ. Allowed is one of auto, link-rate, timestamp, departure-rate; the default is auto (Linux and RFC 8033
         appendix A, except under TSQ).
-    mean_packet: A typical packet: nothing is dropped while few of them wait. Allowed is a whole number from 1 to 1000000 B; the
-        default is 1514 (Linux: the MTU and the Ethernet header; RFC 8033 appendix A has 1 KB).
-    few: Number of packets that always pass: fewer than two of them, or two as well. Allowed is one of below-two, up-to-two; the
-        default is below-two (Linux; RFC 8033 section 4.1 has up-to-two).
+    mean_packet: Size of a typical packet; no packet is dropped while the backlog is a few of them. Allowed is a whole number from
+        1 to 1000000 B; the default is 1514 (Linux: the MTU and the Ethernet header; RFC 8033 appendix A has 1 KB).
+    few: Backlog in typical packets at which no packet is dropped: below two, or up to two. Allowed is one of below-two,
+        up-to-two; the default is below-two (Linux; RFC 8033 section 4.1 has up-to-two).
     decay: Condition of the probability's decay: a delay of 0, or one below half of the target. Allowed is one of empty,
         below-half; the default is empty (Linux, ns-3, RFC 8033 section 4.2; its appendix B has below-half).
     decay_share: Share of the probability that an update removes during decay. Allowed is a number from 0 to 1; the default is
         0.015625 (Linux; RFC 8033 section 4.2 has 0.02).
-    high_delay: Above this delay the probability rises by 0.02 more in each update. Allowed is a time from 1 ms to 100 s, or off;
+    high_delay: Delay above which the probability rises by 0.02 more in each update. Allowed is a time from 1 ms to 100 s, or off;
         the default is 250 ms (Linux; off in RFC 8033).
-    guard: The delay below half of which, compared with the target, nothing is dropped. Allowed is one of latest, last-update; the
-        default is latest (Linux; RFC 8033 section 4.1 has last-update).
-    bytemode: Packets smaller than `mean-packet` are dropped less, in proportion to their size. Allowed is true or false; the
+    guard: Delay that must reach half of the target before packets are dropped: the latest, or that of the last update. Allowed is
+        one of latest, last-update; the default is latest (Linux; RFC 8033 section 4.1 has last-update).
+    bytemode: Smaller probability for packets below `mean-packet`, in proportion to their size. Allowed is true or false; the
         default is false (Linux; RFC 8033 appendix B leaves it open).
     quantum: Bytes that a flow may send in its turn. Allowed is a whole number from 1 to 1000000 B; the default is 1514 (Linux:
         the MTU and the Ethernet header).
@@ -627,15 +625,16 @@ class Cake(Queue):
 
     TSQ does not work over it.
 
-    rtt: The round-trip time of most flows: COBALT's interval; a twentieth of it is the target. Allowed is a time from 100 us to
-        10 s; the default is 100 ms (Linux's cake).
-    isolation: Among whom the link is shared. Allowed is one of flows, hosts, dual-srchost, dual-dsthost, triple-isolate; the
-        default is triple-isolate (Linux's cake).
-    tins: The classes. Allowed is one of besteffort, diffserv3, diffserv4; the default is besteffort (ours: Linux has diffserv3).
-    mtu: A full-sized packet: the target is at least one and a half times its transmission time on the link. Allowed is a whole
+    rtt: Round-trip time of most flows: COBALT's interval is equal to it, and the target is a twentieth of it. Allowed is a time
+        from 100 us to 10 s; the default is 100 ms (Linux's cake).
+    isolation: Unit that has a share of the link: a flow, a pair of hosts, or a host and then each of its flows. Allowed is one of
+        flows, hosts, dual-srchost, dual-dsthost, triple-isolate; the default is triple-isolate (Linux's cake).
+    tins: Classes of traffic; the class of a packet follows from its hint. Allowed is one of besteffort, diffserv3, diffserv4; the
+        default is besteffort (ours: Linux has diffserv3).
+    mtu: Size of a full packet; the target is at least one and a half times its transmission time on the link. Allowed is a whole
         number from 1 to 1000000 B; the default is 1514 (Linux: the MTU and the Ethernet header).
-    memory_limit: The memory limit of waiting packets: off for four times the bytes that the link sends in `rtt`, and at least 4
-        MiB. Allowed is a whole number from 1000 to 1099511627776 B, or off; the default is off (Linux's memlimit).
+    memory_limit: Memory limit of waiting packets; off for four times the bytes that the link sends in `rtt`, and at least 4 MiB.
+        Allowed is a whole number from 1000 to 1099511627776 B, or off; the default is off (Linux's memlimit).
     """
 
     name = "cake"
@@ -695,8 +694,8 @@ class Drr(Queue):
         FQ-CoDel's).
     classes: Number of classes into which hints are divided. Allowed is a whole number from 1 to 16; the default is 16 (ours: one
         for each hint of 4 bits).
-    weights: The weight of each hint, from 1 to 16: how many quanta it has in a turn. Allowed is a list of 16 whole numbers from 1
-        to 1000, or off; the default is off (off: every queue has the same weight).
+    weights: Weight of each hint from 1 to 16: number of quanta in a turn of its class. Allowed is a list of 16 whole numbers from
+        1 to 1000, or off; the default is off (off: every queue has the same weight).
     """
 
     name = "drr"
@@ -732,8 +731,8 @@ class DualPi2(Queue):
         9332 appendix A.1).
     coupling: k: scalable packets are marked with probability k p', classic ones hit with p'^2. Allowed is a number from 1 to 10;
         the default is 2 (RFC 9332 section 2.1).
-    min_th: The sojourn time from which scalable packets are marked whatever p' is. Allowed is a time from 0 ns to 10 s; the
-        default is 1 ms (Linux's step_thresh; RFC 9332 appendix A.1 has 800 us).
+    min_th: Sojourn time from which scalable packets are marked at any p'. Allowed is a time from 0 ns to 10 s; the default is 1
+        ms (Linux's step_thresh; RFC 9332 appendix A.1 has 800 us).
     range: Width of the marking ramp: the sojourn time above the threshold at which all packets are marked; 0 is a step. Allowed
         is a time from 0 ns to 10 s; the default is 0 ns (Linux has a step; RFC 9332 appendix A.1 has 400 us).
     th_len: Number of scalable packets that must wait behind the packet for its sojourn time to count. Allowed is a whole number
@@ -743,14 +742,14 @@ class DualPi2(Queue):
         as-classic).
     hits: Choice of the packets that are hit: by chance, or spaced evenly. Allowed is one of random, even; the default is random
         (Linux; RFC 9332 appendix A.1 has even).
-    mean_packet: A typical packet: p' hits nothing while less than two of them wait. Allowed is a whole number from 0 to 1000000
-        B; the default is 1514 (Linux: the MTU and the Ethernet header; RFC 9332 has no such rule, which is 0).
-    drop_overload: Drop in overload, where k p' has reached 1. Without it, p' is at most 1 / k, and the queue grows to its limit.
-        Allowed is true or false; the default is true (Linux and RFC 9332 appendix A.2).
-    classic_share: The classic queue sends at least one byte in this many. Allowed is a whole number from 2 to 1000; the default
-        is 10 (Linux: 10 %; RFC 9332 appendix A.2 has 16 as an example).
-    low_delay_hints: Packets with hints up to this go to the scalable queue too. Allowed is a whole number from 0 to 16; the
-        default is 0 (0: RFC 9332 section 2.5.1 goes by ECT(1) alone).
+    mean_packet: Size of a typical packet; p' hits no packet while the backlog is less than two of them. Allowed is a whole number
+        from 0 to 1000000 B; the default is 1514 (Linux: the MTU and the Ethernet header; RFC 9332 has no such rule, which is 0).
+    drop_overload: Drops in overload, where k p' has reached 1; without them p' is at most 1 / k, and the queue grows to its
+        limit. Allowed is true or false; the default is true (Linux and RFC 9332 appendix A.2).
+    classic_share: Number of bytes of both queues of which the classic queue sends at least one. Allowed is a whole number from 2
+        to 1000; the default is 10 (Linux: 10 %; RFC 9332 appendix A.2 has 16 as an example).
+    low_delay_hints: Largest hint of packets that go to the scalable queue without ECT(1); 0 for none. Allowed is a whole number
+        from 0 to 16; the default is 0 (0: RFC 9332 section 2.5.1 goes by ECT(1) alone).
     """
 
     name = "dual-pi2"
@@ -796,8 +795,8 @@ class ProtectedDualPi2(Queue):
         9332 appendix A.1).
     coupling: k: scalable packets are marked with probability k p', classic ones hit with p'^2. Allowed is a number from 1 to 10;
         the default is 2 (RFC 9332 section 2.1).
-    min_th: The sojourn time from which scalable packets are marked whatever p' is. Allowed is a time from 0 ns to 10 s; the
-        default is 475 us (RFC 9957 section 4.1: the ramp of DOCSIS, 475 to 1000 us).
+    min_th: Sojourn time from which scalable packets are marked at any p'. Allowed is a time from 0 ns to 10 s; the default is 475
+        us (RFC 9957 section 4.1: the ramp of DOCSIS, 475 to 1000 us).
     range: Width of the marking ramp: the sojourn time above the threshold at which all packets are marked; 0 is a step. Allowed
         is a time from 0 ns to 10 s; the default is 525 us (RFC 9957 section 4.1: the ramp of DOCSIS, 475 to 1000 us).
     th_len: Number of scalable packets that must wait behind the packet for its sojourn time to count. Allowed is a whole number
@@ -807,14 +806,14 @@ class ProtectedDualPi2(Queue):
         protection).
     hits: Choice of the packets that are hit: by chance, or spaced evenly. Allowed is one of random, even; the default is random
         (Linux; RFC 9332 appendix A.1 has even).
-    mean_packet: A typical packet: p' hits nothing while less than two of them wait. Allowed is a whole number from 0 to 1000000
-        B; the default is 1514 (Linux: the MTU and the Ethernet header; RFC 9332 has no such rule, which is 0).
-    drop_overload: Drop in overload, where k p' has reached 1. Without it, p' is at most 1 / k, and the queue grows to its limit.
-        Allowed is true or false; the default is true (Linux and RFC 9332 appendix A.2).
-    classic_share: The classic queue sends at least one byte in this many. Allowed is a whole number from 2 to 1000; the default
-        is 10 (Linux: 10 %; RFC 9332 appendix A.2 has 16 as an example).
-    low_delay_hints: Packets with hints up to this go to the scalable queue too. Allowed is a whole number from 0 to 16; the
-        default is 6 (ours: the hints of EF and of NQB, RFC 9956).
+    mean_packet: Size of a typical packet; p' hits no packet while the backlog is less than two of them. Allowed is a whole number
+        from 0 to 1000000 B; the default is 1514 (Linux: the MTU and the Ethernet header; RFC 9332 has no such rule, which is 0).
+    drop_overload: Drops in overload, where k p' has reached 1; without them p' is at most 1 / k, and the queue grows to its
+        limit. Allowed is true or false; the default is true (Linux and RFC 9332 appendix A.2).
+    classic_share: Number of bytes of both queues of which the classic queue sends at least one. Allowed is a whole number from 2
+        to 1000; the default is 10 (Linux: 10 %; RFC 9332 appendix A.2 has 16 as an example).
+    low_delay_hints: Largest hint of packets that go to the scalable queue without ECT(1); 0 for none. Allowed is a whole number
+        from 0 to 16; the default is 6 (ours: the hints of EF and of NQB, RFC 9956).
     critical_delay: Delay of the queue up to which no packet is redirected. The delay at which all packets are marked counts if it
         is longer. Allowed is a time from 0 ns to 10 s; the default is 1 ms (RFC 9957 section 4.1: CRITICALqL_us).
     critical_score: Queuing score of a flow beyond which its packets are redirected at the critical delay; at twice the delay half
@@ -867,10 +866,10 @@ class Abe(Queue):
 
     TSQ does not work over it.
 
-    delay: The longest that a green packet waits. Allowed is a time from 100 us to 10 s; the default is 20 ms (Hurley et al. 2001:
-        tens of milliseconds).
-    green_hints: Packets with hints up to this are green. Allowed is a whole number from 0 to 15; the default is 6 (ours: the hint
-        that suits audio and video in the TSQ paper).
+    delay: Maximum waiting time of a green packet. Allowed is a time from 100 us to 10 s; the default is 20 ms (Hurley et al.
+        2001: tens of milliseconds).
+    green_hints: Largest hint of a green packet; 0 for none. Allowed is a whole number from 0 to 15; the default is 6 (ours: the
+        hint that suits audio and video in the TSQ paper).
     """
 
     name = "abe"
@@ -895,7 +894,7 @@ class Sieve(Queue):
 
     rtt: The round-trip time, without queues, of most flows that fill the link. Allowed is a time from 1 ms to 10 s; the default
         is 100 ms (RFC 8289 section 4.1: suits paths of 10 ms to 300 ms).
-    tau: tau: how long an unused share is kept. Allowed is a time from 10 ms to 100 s; the default is 150 ms (ours:
+    tau: tau: time for which an unused share is kept. Allowed is a time from 10 ms to 100 s; the default is 150 ms (ours:
         docs/internals/sieve.md).
     key: Unit that has a share: a flow, all flows of a host, or first a host and then each of its flows. Allowed is one of flow,
         source, destination, source-then-flow, destination-then-flow; the default is flow (ours: docs/internals/sieve.md).

@@ -48,14 +48,14 @@ use cutline_units::{Duration, Instant, RandomStream, Rate};
 /// Parameters of ABE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
 pub struct AbeParams {
-    /// The longest that a green packet waits.
+    /// Maximum waiting time of a green packet.
     #[param(
         default = Duration::from_millis(20),
         range = (Duration::from_micros(100), Duration::from_secs(10)),
         source = "Hurley et al. 2001: tens of milliseconds"
     )]
     pub delay: Duration,
-    /// Packets with hints up to this are green.
+    /// Largest hint of a green packet; 0 for none.
     #[param(
         default = 6,
         range = (0, 15),

@@ -47,7 +47,7 @@ pub struct BlueParams {
         source = B4
     )]
     pub freeze_time: Duration,
-    /// A longer queue counts as a loss; off counts losses alone.
+    /// Queue length above which an arrival counts as a loss; off counts losses alone.
     #[param(default = None, range = (0.0, 1e7), unit = "packets", source = "off: Feng et al. 2002 figure 4")]
     pub threshold: Option<f64>,
 }

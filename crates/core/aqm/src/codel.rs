@@ -41,7 +41,7 @@ use cutline_units::{Duration, Instant, RandomStream, Rate};
 /// Parameters of CoDel.
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct CoDelParams {
-    /// The sojourn time that is always acceptable.
+    /// Sojourn time up to which no packet is dropped.
     #[param(
         default = Duration::from_millis(5),
         range = (Duration::from_micros(10), Duration::from_secs(10)),
@@ -55,7 +55,7 @@ pub struct CoDelParams {
         source = "RFC 8289 section 4.2"
     )]
     pub interval: Duration,
-    /// With no more than this waiting nothing is dropped.
+    /// Backlog up to which no packet is dropped.
     #[param(
         default = 1514,
         range = (1, 1_000_000),

@@ -65,7 +65,7 @@ pub struct DrrParams {
     /// Number of classes into which hints are divided.
     #[param(default = LEVELS as u64, range = (1, LEVELS as u64), source = "ours: one for each hint of 4 bits")]
     pub classes: u64,
-    /// The weight of each hint, from 1 to 16: how many quanta it has in a turn.
+    /// Weight of each hint from 1 to 16: number of quanta in a turn of its class.
     #[param(default = None, range = (1, 1000), source = "off: every queue has the same weight")]
     pub weights: Option<[u64; LEVELS]>,
 }

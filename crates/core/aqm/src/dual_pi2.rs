@@ -80,7 +80,7 @@ pub struct DualPi2Params {
     /// k: scalable packets are marked with probability k p', classic ones hit with p'^2.
     #[param(default = 2.0, range = COUPLING, source = "RFC 9332 section 2.1")]
     pub coupling: f64,
-    /// The sojourn time from which scalable packets are marked whatever p' is.
+    /// Sojourn time from which scalable packets are marked at any p'.
     #[param(
         default = Duration::from_millis(1),
         range = RAMP,
@@ -106,7 +106,7 @@ pub struct DualPi2Params {
     /// Choice of the packets that are hit: by chance, or spaced evenly.
     #[param(default = Hits::Random, source = "Linux; RFC 9332 appendix A.1 has even")]
     pub hits: Hits,
-    /// A typical packet: p' hits nothing while less than two of them wait.
+    /// Size of a typical packet; p' hits no packet while the backlog is less than two of them.
     #[param(
         default = 1514,
         range = (0, 1_000_000),
@@ -114,17 +114,17 @@ pub struct DualPi2Params {
         source = "Linux: the MTU and the Ethernet header; RFC 9332 has no such rule, which is 0"
     )]
     pub mean_packet: u64,
-    /// Drop in overload, where k p' has reached 1. Without it, p' is at most 1 / k, and the queue grows to its limit.
+    /// Drops in overload, where k p' has reached 1; without them p' is at most 1 / k, and the queue grows to its limit.
     #[param(default = true, source = "Linux and RFC 9332 appendix A.2")]
     pub drop_overload: bool,
-    /// The classic queue sends at least one byte in this many.
+    /// Number of bytes of both queues of which the classic queue sends at least one.
     #[param(
         default = 10,
         range = (2, 1000),
         source = "Linux: 10 %; RFC 9332 appendix A.2 has 16 as an example"
     )]
     pub classic_share: u64,
-    /// Packets with hints up to this go to the scalable queue too.
+    /// Largest hint of packets that go to the scalable queue without ECT(1); 0 for none.
     #[param(default = 0, range = (0, 16), source = "0: RFC 9332 section 2.5.1 goes by ECT(1) alone")]
     pub low_delay_hints: u64,
 }

@@ -84,10 +84,10 @@ pub struct FqCoDelParams {
     /// Largest number of packets dropped at once to make room.
     #[param(default = 64, range = (1, 100_000), source = "RFC 8290 section 4.1; Linux's drop_batch")]
     pub drop_batch: u64,
-    /// Packets dropped because the queue is full count as drops of their flow's CoDel.
+    /// Treatment of packets dropped because the queue is full as drops of their flow's CoDel.
     #[param(default = true, source = "Linux; not in RFC 8290")]
     pub count_overflow: bool,
-    /// A new flow that is found empty while there is no old one is new again with its next packet.
+    /// Renewal of a lone flow: a new flow that is empty while there is no old one is new again with its next packet.
     #[param(default = true, source = "Linux; RFC 8290 section 4.2 moves it to the old ones")]
     pub renew_lone_flow: bool,
 }

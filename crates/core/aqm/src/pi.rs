@@ -69,7 +69,7 @@ pub struct PiParams {
         source = "Hollot et al. 2001 section V; TSQ section 4.1"
     )]
     pub q_ref: f64,
-    /// Measures the queue in bytes and divides by this; off counts whole packets.
+    /// Packet size by which the queue in bytes is divided; off counts whole packets.
     #[param(
         default = None,
         range = (1, 1_000_000),

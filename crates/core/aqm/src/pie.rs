@@ -74,27 +74,27 @@ pub struct PieParams {
     /// The controller whose steps are tuned.
     #[group]
     pub control: DelayControlParams,
-    /// Length of a burst into a quiet queue that passes untouched.
+    /// Duration of a burst into an empty queue of which no packet is dropped.
     #[param(
         default = Duration::from_millis(150),
         range = (Duration::ZERO, Duration::from_secs(10)),
         source = "RFC 8033 section 4.4"
     )]
     pub max_burst: Duration,
-    /// Take smaller steps while the probability is small.
+    /// Smaller steps while the probability is small.
     #[param(default = true, source = SECTION_4_2)]
     pub auto_tune: bool,
-    /// From this probability on, packets are dropped even if they can be marked.
+    /// Probability from which packets are dropped even if they can be marked.
     #[param(default = 0.1, range = (0.0, 1.0), source = "RFC 8033 section 5.1")]
     pub ecn_threshold: f64,
-    /// Keep drops from coming too close together or too far apart.
+    /// Limits of the distance between drops, which are then neither close nor far apart.
     #[param(default = true, source = "Linux; RFC 8033 section 5.4 leaves it open")]
     pub derandomize: bool,
     /// Estimate of the delay: sojourn time, backlog over link rate, or measured departure rate. Auto: sojourn
     /// time, but link rate under TSQ.
     #[param(default = DelayEstimate::Auto, source = "Linux and RFC 8033 appendix A, except under TSQ")]
     pub estimate: DelayEstimate,
-    /// A typical packet: nothing is dropped while few of them wait.
+    /// Size of a typical packet; no packet is dropped while the backlog is a few of them.
     #[param(
         default = 1514,
         range = (1, 1_000_000),
@@ -102,7 +102,7 @@ pub struct PieParams {
         source = "Linux: the MTU and the Ethernet header; RFC 8033 appendix A has 1 KB"
     )]
     pub mean_packet: u64,
-    /// Number of packets that always pass: fewer than two of them, or two as well.
+    /// Backlog in typical packets at which no packet is dropped: below two, or up to two.
     #[param(default = SmallBacklog::BelowTwo, source = "Linux; RFC 8033 section 4.1 has up-to-two")]
     pub few: SmallBacklog,
     /// Condition of the probability's decay: a delay of 0, or one below half of the target.
@@ -111,17 +111,17 @@ pub struct PieParams {
     /// Share of the probability that an update removes during decay.
     #[param(default = 1.0 / 64.0, range = (0.0, 1.0), source = "Linux; RFC 8033 section 4.2 has 0.02")]
     pub decay_share: f64,
-    /// Above this delay the probability rises by 0.02 more in each update.
+    /// Delay above which the probability rises by 0.02 more in each update.
     #[param(
         default = Some(Duration::from_millis(250)),
         range = (Duration::from_millis(1), Duration::from_secs(100)),
         source = "Linux; off in RFC 8033"
     )]
     pub high_delay: Option<Duration>,
-    /// The delay below half of which, compared with the target, nothing is dropped.
+    /// Delay that must reach half of the target before packets are dropped: the latest, or that of the last update.
     #[param(default = Guard::Latest, source = "Linux; RFC 8033 section 4.1 has last-update")]
     pub guard: Guard,
-    /// Packets smaller than `mean-packet` are dropped less, in proportion to their size.
+    /// Smaller probability for packets below `mean-packet`, in proportion to their size.
     #[param(default = false, source = "Linux; RFC 8033 appendix B leaves it open")]
     pub bytemode: bool,
 }

@@ -59,7 +59,7 @@ pub struct RedWorcesterParams {
     /// The weight of each arrival in the moving target.
     #[param(default = 0.02, range = (1e-4, 1.0), source = "RED-Worcester section 2.3")]
     pub w_t: f64,
-    /// The delay that level 1 requests; a level requests that many times as much.
+    /// Delay that level 1 requests; level n requests n times as much.
     #[param(
         default = Duration::from_millis(5),
         range = (Duration::from_micros(100), Duration::from_secs(1)),
@@ -73,7 +73,7 @@ pub struct RedWorcesterParams {
         source = "off: step times the level"
     )]
     pub delays: Option<[Duration; LEVELS]>,
-    /// Count packets of the largest level with the middle of the thresholds, as unmarked ones.
+    /// Treatment of packets of the largest level as unmarked ones, which count with the middle of the thresholds.
     #[param(default = false, source = "RED-Worcester's experiments mark all traffic")]
     pub largest_is_unmarked: bool,
 }

@@ -49,16 +49,16 @@ const TIMES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_se
 /// Parameters of SFC.
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct SfcParams {
-    /// N: how many TCP flows the gains are for.
+    /// N: number of TCP flows for which the gains are computed.
     #[param(default = 60, range = (1, 1_000_000), source = "Hollot et al. 2001 section IV")]
     pub flows: u64,
-    /// R: the round-trip time that the gains are for, queue included.
+    /// R: round-trip time for which the gains are computed, queue included.
     #[param(default = Duration::from_millis(246), range = TIMES, source = "Hollot et al. 2001 section IV")]
     pub rtt: Duration,
     /// The length at which the queue is held.
     #[param(default = 200.0, range = (0.0, 1e7), unit = "packets", source = "as PI's, for comparison")]
     pub q_ref: f64,
-    /// The packet that turns bytes into packets.
+    /// Packet size that converts bytes to packets.
     #[param(default = 1000, range = (1, 1_000_000), unit = "B", source = "TSQ section 4.1")]
     pub mean_packet: u64,
     /// The time between samples.

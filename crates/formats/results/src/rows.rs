@@ -86,7 +86,7 @@ row! {
         seed: u64, "-", "Seed of the run.";
         link: Arc<str>, "-", "The link behind the queue, such as `r1->r2`.";
         aqm: Arc<str>, "-", "Name of the AQM.";
-        tsq: bool, "0 or 1", "Whether TSQ is on top of the AQM.";
+        tsq: bool, "0 or 1", "True (1) if TSQ is on top of the AQM.";
         rate_bps: f64, "bit/s", "Rate of the link, mean over time.";
         utilisation: f64, "0..1", "Share of the time in which the link was sending.", shown("utilisation %", 100.0);
         backlog_mean_packets: f64, "packets", "Packets waiting, mean over time.", shown("backlog packets", 1.0);
@@ -187,7 +187,7 @@ row! {
         run: Arc<str>, "-", "Identifier of the run.";
         point: Arc<str>, "-", "Label of the sweep's point; `base` without a sweep.";
         seed: u64, "-", "Seed of the run.";
-        timing_ok: bool, "0 or 1", "Whether the timing is valid; if it is 0, `problem` has the reason.";
+        timing_ok: bool, "0 or 1", "True (1) if the timing is valid; if not, `problem` has the reason.";
         problem: Arc<str>, "-", "Reason why the timing is not valid; empty if it is valid.";
         departure_error_p50_ms: Option<f64>, "ms", "Lateness of packets leaving the network, median.";
         departure_error_p99_ms: Option<f64>, "ms", "Lateness of packets leaving the network, 99th percentile.";

@@ -69,28 +69,28 @@ const LARGEST_QUANTUM: u64 = 1514;
 /// Parameters of CAKE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
 pub struct CakeParams {
-    /// The round-trip time of most flows: COBALT's interval; a twentieth of it is the target.
+    /// Round-trip time of most flows: COBALT's interval is equal to it, and the target is a twentieth of it.
     #[param(
         default = Duration::from_millis(100),
         range = (Duration::from_micros(100), Duration::from_secs(10)),
         source = CAKE
     )]
     pub rtt: Duration,
-    /// Among whom the link is shared.
+    /// Unit that has a share of the link: a flow, a pair of hosts, or a host and then each of its flows.
     #[param(default = Isolation::TripleIsolate, source = CAKE)]
     pub isolation: Isolation,
-    /// The classes.
+    /// Classes of traffic; the class of a packet follows from its hint.
     #[param(default = Tins::Besteffort, source = "ours: Linux has diffserv3")]
     pub tins: Tins,
-    /// A full-sized packet: the target is at least one and a half times its transmission time on the link.
+    /// Size of a full packet; the target is at least one and a half times its transmission time on the link.
     #[param(default = 1514, range = (1, 1_000_000), unit = "B", source = "Linux: the MTU and the Ethernet header")]
     pub mtu: u64,
-    /// The memory limit of waiting packets: off for four times the bytes that the link sends in `rtt`, and at least 4 MiB.
+    /// Memory limit of waiting packets; off for four times the bytes that the link sends in `rtt`, and at least 4 MiB.
     #[param(default = None, range = (1_000, 1 << 40), unit = "B", source = "Linux's memlimit")]
     pub memory_limit: Option<u64>,
 }
 
-/// Among whom the link is shared.
+/// Unit that has a share of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Isolation {
     /// Flows.

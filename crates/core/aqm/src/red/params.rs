@@ -22,38 +22,38 @@ const THRESHOLDS: (f64, f64) = (0.0, 1e7);
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 #[parameters(check = check_thresholds)]
 pub struct RedParams {
-    /// Below this average nothing is hit; off is automatic, from the link's rate.
+    /// Average queue below which no packet is hit; off is automatic, from the link's rate.
     #[param(default = Some(5.0), range = THRESHOLDS, unit = "packets", source = SECTION_VI)]
     pub min_th: Option<f64>,
-    /// The average at which the probability has risen to max-p; above min-th; off is automatic, 3 min-th.
+    /// Average queue at which the probability reaches max-p, above min-th; off is automatic, 3 min-th.
     #[param(default = Some(15.0), range = THRESHOLDS, unit = "packets", source = SECTION_VI)]
     pub max_th: Option<f64>,
-    /// The probability at max-th; its first value if it adapts.
+    /// Probability at max-th; the initial value if max-p adapts.
     #[param(default = 0.02, range = (1e-4, 1.0), source = SECTION_VI)]
     pub max_p: f64,
     /// The weight of each arrival in the average queue; off is automatic, from the link's rate.
     #[param(default = Some(0.002), range = (1e-6, 1.0), source = SECTION_VI)]
     pub w_q: Option<f64>,
-    /// Let the probability rise from max-p at max-th to 1 at twice that, instead of jumping.
+    /// Rise of the probability from max-p at max-th to 1 at twice max-th, instead of a jump to 1.
     #[param(default = false, source = "Floyd and Jacobson 1993; Floyd 2000 recommends true")]
     pub gentle: bool,
-    /// Measure the queue in packets, or in bytes and hit packets in proportion to their size.
+    /// Unit of the queue's length: packets, or bytes, in which a packet is hit in proportion to its size.
     #[param(default = RedMode::Packets, source = "Floyd and Jacobson 1993 section VII")]
     pub mode: RedMode,
-    /// Packets from hit to hit: uniform over 1 to 1/p - 1; wait for 1/p, then uniform over the next 1/p; none draws each.
+    /// Number of packets between hits: uniform over 1 to 1/p - 1; wait for 1/p, then uniform over the next 1/p; none draws for each packet.
     #[param(default = Spacing::Uniform, source = "Floyd and Jacobson 1993 figure 2")]
     pub spacing: Spacing,
-    /// The packet that turns bytes into packets.
+    /// Packet size that converts bytes to packets.
     #[param(default = 1000, range = (1, 1_000_000), unit = "B", source = "the papers' packets")]
     pub mean_packet: u64,
-    /// The average delay that an automatic min-th aims at.
+    /// Target of the average delay from which an automatic min-th follows.
     #[param(
         default = Duration::from_millis(5),
         range = (Duration::from_micros(100), Duration::from_secs(10)),
         source = "Adaptive RED 2001 section 6"
     )]
     pub target_delay: Duration,
-    /// As the papers have it, or as ns-2 does.
+    /// Variant of RED: that of the papers, or that of ns-2.
     #[param(default = RedVariant::Papers, source = "the papers; ns-2.35 for ns-2")]
     pub variant: RedVariant,
 }

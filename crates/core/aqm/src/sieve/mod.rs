@@ -93,7 +93,7 @@ pub struct SieveParams {
         source = "RFC 8289 section 4.1: suits paths of 10 ms to 300 ms"
     )]
     pub rtt: Duration,
-    /// tau: how long an unused share is kept.
+    /// tau: time for which an unused share is kept.
     #[param(
         default = Duration::from_millis(150),
         range = (Duration::from_millis(10), Duration::from_secs(100)),

@@ -28,7 +28,8 @@ pub struct TsqParams {
     /// The largest p'/p allowed.
     #[param(default = None, range = (1.0, 1e6), source = "off: the paper's law has no bound")]
     pub max_ratio: Option<f64>,
-    /// Order packets as if they had come earlier by as long as they have waited in routers before, and charge them as if they had not.
+    /// Credit for the time that a packet waited in earlier routers: it is ordered as if it had arrived that much
+    /// earlier, and charged without the credit.
     #[param(default = false, source = "ours: RED-Worcester section 5 leaves it to future work")]
     pub age_credit: bool,
 }

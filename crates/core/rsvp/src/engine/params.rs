@@ -10,45 +10,44 @@ use std::net::IpAddr;
 /// Parameters of an engine.
 #[derive(Clone, Debug, PartialEq, Parameters)]
 pub struct EngineParams {
-    /// The refresh period R: state is sent again at random times between half of it and one and a half of it.
+    /// Refresh period R: state is sent again at random intervals between half of it and one and a half of it.
     #[param(
         default = Duration::from_secs(30),
         range = (Duration::from_millis(100), Duration::from_secs(3600)),
         source = "RFC 2205 section 3.7"
     )]
     pub refresh: Duration,
-    /// K: how many refreshes in a row may be lost, plus one, before state ends.
+    /// K: number of consecutive refreshes whose loss ends state.
     #[param(default = 3, range = (1, 20), source = "RFC 2205 section 3.7")]
     pub lifetime: u32,
-    /// Kb: how long a failed reservation keeps larger ones out of merging, in refresh periods.
+    /// Kb: time for which a failed reservation keeps larger ones out of merging, in refresh periods.
     #[param(default = 4.0, range = (1.0, 100.0), source = "ours: RFC 2205 section 3.5 leaves it open")]
     pub blockade: f64,
-    /// W: how long to wait after a route has changed until Path messages take the new one.
+    /// W: time from a change of a route until Path messages take the new one.
     #[param(
         default = Duration::from_secs(2),
         range = (Duration::ZERO, Duration::from_secs(60)),
         source = "RFC 2205 section 3.6"
     )]
     pub local_repair: Duration,
-    /// Number of early repetitions of new state, beside the refreshes, to a neighbour that acknowledges
-    /// nothing.
+    /// Number of early repetitions of new state, beside the refreshes, to a neighbour that sends no acknowledgements.
     #[param(default = 1, range = (0, 10), source = "ours: RFC 2205 section 3.7 allows it; one lost message costs half a second")]
     pub early_refreshes: u32,
-    /// True if to use refresh reduction with neighbours that have it.
+    /// Refresh reduction with neighbours that have it.
     #[param(default = true, source = "RFC 2961")]
     pub refresh_reduction: bool,
     /// Number of refresh periods between whole messages about state that summaries refresh. They repair state
     /// that has been damaged.
     #[param(default = 20, range = (1, 1_000_000), source = "ours: RFC 2961 section 5.5 leaves it open")]
     pub whole_refresh: u32,
-    /// Rf: how long to wait for an acknowledgement before a message is sent again; twice as long each further time.
+    /// Rf: time to wait for an acknowledgement before a message is sent again; it doubles with each repetition.
     #[param(
         default = Duration::from_millis(500),
         range = (Duration::from_millis(1), Duration::from_secs(60)),
         source = "RFC 2961 section 6.2"
     )]
     pub rapid_retransmission: Duration,
-    /// Rl: how often a message is sent without being acknowledged.
+    /// Rl: number of transmissions of a message without an acknowledgement, after which it is given up.
     #[param(default = 3, range = (1, 20), source = "RFC 2961 section 6.2")]
     pub rapid_limit: u32,
     /// Time that an acknowledgement waits for others, or for a message that carries it.
@@ -64,8 +63,8 @@ pub struct EngineParams {
     /// The TTL of messages.
     #[param(default = 64, range = (1, 255), source = "RFC 1700")]
     pub ttl: u8,
-    /// The longest refresh period of a neighbour that is believed, or this node's own if that is longer. State of a neighbour that sends less
-    /// often ends between its messages.
+    /// Upper bound of a neighbour's refresh period, or this node's own period if that is longer. State of a neighbour
+    /// that sends less often ends between its messages.
     #[param(
         default = Duration::from_secs(120),
         range = (Duration::from_secs(1), Duration::from_secs(3600)),
@@ -84,10 +83,10 @@ pub struct EngineParams {
     /// The most paths and reservations of all neighbours at an interface.
     #[param(default = 50_000, range = (1, 10_000_000), source = "ours: half of most-sessions")]
     pub most_per_interface: u32,
-    /// The most paths at an interface for which nothing is reserved.
+    /// Maximum number of paths without a reservation at an interface.
     #[param(default = 20_000, range = (1, 10_000_000), source = "ours: some 90 MB")]
     pub most_unconfirmed: u32,
-    /// The most bytes of `POLICY_DATA`, and of objects of unknown classes, in a message that is taken, and in one that is sent.
+    /// Maximum number of bytes of `POLICY_DATA`, and of objects of unknown classes, in a message that is accepted, and in one that is sent.
     #[param(default = 2048, range = (0, 4096), unit = "B", source = "ours: such objects are kept with the state")]
     pub most_opaque: u32,
     /// The most neighbours.

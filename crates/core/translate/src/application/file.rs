@@ -18,7 +18,7 @@ pub struct FileParams {
     /// The size of the file, or of all of them.
     #[param(default = None, range = (1, 100_000_000_000), unit = "B", source = "any size")]
     pub size: Option<Bytes>,
-    /// By when it must be there; needs size.
+    /// Time until the whole file must have arrived; requires size.
     #[param(
         default = None,
         range = (Duration::from_secs(1), Duration::from_secs(86_400)),

@@ -17,7 +17,7 @@ pub struct GameParams {
     /// The lowest acceptable rate; at most update-rate.
     #[param(default = 20.0, range = (0.1, 1000.0), unit = "updates/s", source = "Feng et al. 2002: every 50 ms")]
     pub least_rate: f64,
-    /// The rate while much happens; at least update-rate.
+    /// Rate of updates in bursts of activity; at least update-rate.
     #[param(default = 60.0, range = (0.1, 1000.0), unit = "updates/s", source = "ours: the rate of the picture")]
     pub peak_rate: f64,
     /// The largest update.

@@ -27,7 +27,7 @@ pub struct VideoParams {
     /// The lowest acceptable share of the bit rate.
     #[param(default = 25.6, range = (1.0, 100.0), unit = "%", source = "384 kbit/s, the quality 0.8 of TSQ section 2.2")]
     pub least: f64,
-    /// The bit rate of a burst, such as a frame that repeats the whole picture, of the mean one.
+    /// Bit rate of a burst, such as a key frame, relative to the mean bit rate.
     #[param(default = 128.0, range = (100.0, 10_000.0), unit = "%", source = "ours")]
     pub peak: f64,
     /// The largest payload of a packet.
