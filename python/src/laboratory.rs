@@ -29,10 +29,10 @@ impl Laboratory {
         };
         let departure = quantity::duration(departure_bound)
             .map_err(|error| errors::argument("departure_bound", &format!("{departure_bound:?}: {error}")))?;
-        let stand_ins =
+        let programs =
             programs.into_iter().map(|(flow, command)| ExternalProgram { flow, command }).collect();
         Ok(Self {
-            options: LabOptions { stack, bounds: Bounds { departure, ..Bounds::default() }, stand_ins },
+            options: LabOptions { stack, bounds: Bounds { departure, ..Bounds::default() }, programs },
         })
     }
 

@@ -34,7 +34,7 @@ impl ScenarioFile {
     pub fn checked_in(&self, options: &LabOptions) -> PyResult<(Vec<SweepPoint>, Vec<String>)> {
         let points = self.file.expand().map_err(|errors| errors::scenario(&errors))?;
         let check = |scenario: &Scenario| {
-            cutline_lab::check_with(scenario, &options.stand_ins).map_err(|error| error.to_string())
+            cutline_lab::check_with(scenario, &options.programs).map_err(|error| error.to_string())
         };
         let warnings = check_points(&points, check).map_err(errors::refused)?;
         Ok((points, warnings))

@@ -33,7 +33,7 @@ pub struct Args {
     /// Highest rate of each socket, such as 500kbit, of payload
     #[arg(long, value_parser = arguments::rate, value_name = "RATE")]
     rate: Option<Rate>,
-    /// Way to the program's sockets [default: preload where it works, else cgroup]
+    /// Method that marks the program's sockets [default: preload where it works, else cgroup]
     #[arg(long, value_enum)]
     by: Option<MethodName>,
     /// Mark a process that already runs, and the children that it will start, until Ctrl-C or its end (root)
@@ -95,7 +95,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
             .map_err(|error| Failure::Failed(format!("the path of this command is not known: {error}")))?;
         return output::print(&cutline_exec::systemd_unit(
             unit,
-            args.way().unwrap_or(MarkingMethod::Preload),
+            args.method().unwrap_or(MarkingMethod::Preload),
             &settings,
             (&command, &args.again()),
         )?);
@@ -112,13 +112,13 @@ fn run(args: &Args, settings: MarkSettings) -> Result<(), Failure> {
     let report = args.json.as_deref().map(|file| Report::create(file, args.force)).transpose()?;
     let choice = cutline_exec::choose(
         &program,
-        args.way(),
+        args.method(),
         cutline_exec::find_library,
         cutline_exec::cgroup::available,
     )?;
     if !args.quiet {
-        message::print(&format!("{} by {}: {}", described(&settings), choice.way.name(), choice.because));
-        for limit in choice.way.limits() {
+        message::print(&format!("{} by {}: {}", described(&settings), choice.method.name(), choice.because));
+        for limit in choice.method.limits() {
             message::print(&format!("  limit: {limit}"));
         }
     }
@@ -159,7 +159,7 @@ fn mark_running(target: &MarkingTarget, settings: &MarkSettings, is_quiet: bool)
 }
 
 impl Args {
-    fn way(&self) -> Option<MarkingMethod> {
+    fn method(&self) -> Option<MarkingMethod> {
         self.by.map(|by| match by {
             MethodName::Preload => MarkingMethod::Preload,
             MethodName::Cgroup => MarkingMethod::Cgroup,

@@ -67,7 +67,7 @@ struct RunArgs {
     /// `CUTLINE_OTHER` is the address of the flow's sink, which is in the namespace `CUTLINE_OTHER_NAMESPACE`. `CUTLINE_ADDRESS`,
     /// `CUTLINE_SEED` and `CUTLINE_SECONDS`, the time until the program is ended, are set, too. The output of the program goes to
     /// stderr (docs/guide/lab.md).
-    #[arg(long, value_name = "FLOW=COMMAND", value_parser = stand_in)]
+    #[arg(long, value_name = "FLOW=COMMAND", value_parser = external_program)]
     exec: Vec<ExternalProgram>,
     /// Folder of all results
     #[arg(long, value_name = "DIR", default_value = "results/lab")]
@@ -180,7 +180,7 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
     let (file, points) = args.scenario.load()?;
     let how = args.options();
     check_points(&points, |scenario| {
-        cutline_lab::check_with(scenario, &how.stand_ins).map_err(|error| error.to_string())
+        cutline_lab::check_with(scenario, &how.programs).map_err(|error| error.to_string())
     })?;
     cutline_lab::permitted()?;
     let version = how.version(VERSION);
@@ -316,15 +316,15 @@ impl RunArgs {
     fn options(&self) -> LabOptions {
         let stack = self.tcp.stack();
         let bounds = Bounds { departure: self.departure_bound, ..Bounds::default() };
-        LabOptions { stack, bounds, stand_ins: self.exec.clone() }
+        LabOptions { stack, bounds, programs: self.exec.clone() }
     }
 }
 
-fn stand_in(text: &str) -> Result<ExternalProgram, String> {
+fn external_program(text: &str) -> Result<ExternalProgram, String> {
     let (flow, command) = text.split_once('=').ok_or("expected FLOW=COMMAND")?;
     let is_empty = flow.is_empty() || command.trim().is_empty();
-    let stand_in = ExternalProgram { flow: flow.to_owned(), command: command.to_owned() };
-    if is_empty { Err("expected FLOW=COMMAND, both not empty".to_owned()) } else { Ok(stand_in) }
+    let program = ExternalProgram { flow: flow.to_owned(), command: command.to_owned() };
+    if is_empty { Err("expected FLOW=COMMAND, both not empty".to_owned()) } else { Ok(program) }
 }
 
 /// Returns the number of runs and their time in words.

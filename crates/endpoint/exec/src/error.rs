@@ -21,7 +21,7 @@ pub enum ExecError {
     },
     /// The program's sockets cannot be reached.
     #[error("{0}")]
-    NoWay(String),
+    Unreachable(String),
     /// The preloaded library is missing.
     #[error(
         "the library {name} is not beside the cutline command, nor in ../lib/cutline or ../preload of its folder; \

@@ -1,12 +1,12 @@
 //! QoS for programs that know nothing of it: `cutline exec`.
 //!
-//! There are two ways to a program's sockets. A *preloaded library* is in front of libc's functions inside the program. A
+//! There are two methods to mark a program's sockets. A *preloaded library* is in front of libc's functions inside the program. A
 //! *control group* with eBPF programs is behind the system calls, inside the kernel. [`choose`] looks at the program and
 //! returns the marking method, its reason and its limits; [`run`] starts the program, waits for it and reads the counters.
 //!
 //! ```text
 //! program   kind of program in a file
-//! marking_method which way works for it
+//! marking_method the method that works for it
 //! options   the program to start, and the settings of its sockets
 //! library   where the preloaded library is
 //! cgroup    the control group and its eBPF programs

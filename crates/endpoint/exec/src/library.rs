@@ -23,7 +23,7 @@ pub fn find_library() -> Result<PathBuf, ExecError> {
         // Another library would be a surprise.
         Some(path) => {
             let path = cutline_text::Printable(path.display());
-            return Err(ExecError::NoWay(format!("{LIBRARY_VARIABLE} is {path}, which is not a file")));
+            return Err(ExecError::Unreachable(format!("{LIBRARY_VARIABLE} is {path}, which is not a file")));
         }
         None => {
             let places = beside.as_deref().and_then(Path::parent).map(places).unwrap_or_default();
@@ -34,7 +34,7 @@ pub fn find_library() -> Result<PathBuf, ExecError> {
     let found = found.canonicalize().unwrap_or(found);
     if found.as_os_str().as_encoded_bytes().iter().any(|byte| b": ".contains(byte)) {
         let path = cutline_text::Printable(found.display());
-        return Err(ExecError::NoWay(format!(
+        return Err(ExecError::Unreachable(format!(
             "the library's path {path} has a space or a colon, which LD_PRELOAD cannot have"
         )));
     }

@@ -1,10 +1,10 @@
-//! Choice of the way to a program's sockets, and the limits of each way.
+//! Choice of the method that marks a program's sockets, and the limits of each method.
 
 use crate::{ExecError, Program};
 use cutline_text::Printable;
 use std::path::PathBuf;
 
-/// A way to a program's sockets.
+/// Method that marks a program's sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarkingMethod {
     /// A library inside the program.
@@ -13,11 +13,11 @@ pub enum MarkingMethod {
     Cgroup,
 }
 
-/// The way that was chosen.
+/// The chosen method.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MarkingChoice {
-    /// The way.
-    pub way: MarkingMethod,
+    /// The method.
+    pub method: MarkingMethod,
     /// Reason, as a sentence about the program.
     pub because: String,
 }
@@ -31,7 +31,7 @@ impl MarkingMethod {
         }
     }
 
-    /// Returns the limits of the way.
+    /// Returns the limits of the method.
     pub const fn limits(self) -> &'static [&'static str] {
         match self {
             Self::Preload => &[
@@ -48,11 +48,11 @@ impl MarkingMethod {
     }
 }
 
-/// Chooses the way: the preloaded library where it works, else a control group. `asked` is the user's choice; `library` finds the library,
+/// Chooses the method: the preloaded library where it works, else a control group. `asked` is the user's choice; `library` finds the library,
 /// and `cgroups` fails with the reason why control groups are not available.
 ///
 /// # Errors
-/// When no way works, or not the one that was requested.
+/// When no method works, or the requested one does not.
 pub fn choose(
     program: &Program,
     asked: Option<MarkingMethod>,
@@ -61,31 +61,31 @@ pub fn choose(
 ) -> Result<MarkingChoice, ExecError> {
     let name = program.executed.file_name().unwrap_or(program.executed.as_os_str()).to_string_lossy();
     let name = Printable(name);
-    let preload = |because| MarkingChoice { way: MarkingMethod::Preload, because };
+    let preload = |because| MarkingChoice { method: MarkingMethod::Preload, because };
     match (asked, &program.obstacle) {
         (Some(MarkingMethod::Preload), None) => library().map(|_| preload("it was requested".to_owned())),
         (None, None) => match library() {
             Ok(_) => Ok(preload(format!("{name} is a dynamic program"))),
             Err(missing @ ExecError::NoLibrary { .. }) if cgroups().is_ok() => {
-                Ok(MarkingChoice { way: MarkingMethod::Cgroup, because: missing.to_string() })
+                Ok(MarkingChoice { method: MarkingMethod::Cgroup, because: missing.to_string() })
             }
             Err(error) => Err(error),
         },
         (Some(MarkingMethod::Preload), Some(obstacle)) => {
-            Err(ExecError::NoWay(format!("--by preload does not work with {name}: {obstacle}")))
+            Err(ExecError::Unreachable(format!("--by preload does not work with {name}: {obstacle}")))
         }
         (Some(MarkingMethod::Cgroup), _) => match cgroups() {
             Ok(()) => {
-                Ok(MarkingChoice { way: MarkingMethod::Cgroup, because: "it was requested".to_owned() })
+                Ok(MarkingChoice { method: MarkingMethod::Cgroup, because: "it was requested".to_owned() })
             }
-            Err(why) => Err(ExecError::NoWay(format!("--by cgroup does not work: {why}"))),
+            Err(why) => Err(ExecError::Unreachable(format!("--by cgroup does not work: {why}"))),
         },
         (None, Some(obstacle)) => match cgroups() {
             Ok(()) => Ok(MarkingChoice {
-                way: MarkingMethod::Cgroup,
+                method: MarkingMethod::Cgroup,
                 because: format!("{name} cannot be preloaded: {obstacle}"),
             }),
-            Err(why) => Err(ExecError::NoWay(format!(
+            Err(why) => Err(ExecError::Unreachable(format!(
                 "the sockets of {name} cannot be reached: it cannot be preloaded ({obstacle}), and control groups are not \
                  available ({why})"
             ))),
@@ -114,23 +114,23 @@ mod tests {
     #[test]
     fn the_library_comes_first_where_it_works() {
         let never = || panic!("nobody asks for control groups");
-        assert_eq!(choose(&program(None), None, found, never).unwrap().way, MarkingMethod::Preload);
+        assert_eq!(choose(&program(None), None, found, never).unwrap().method, MarkingMethod::Preload);
         assert_eq!(
-            choose(&program(None), Some(MarkingMethod::Preload), found, never).unwrap().way,
+            choose(&program(None), Some(MarkingMethod::Preload), found, never).unwrap().method,
             MarkingMethod::Preload
         );
         assert_eq!(
-            choose(&program(None), Some(MarkingMethod::Cgroup), missing, || Ok(())).unwrap().way,
+            choose(&program(None), Some(MarkingMethod::Cgroup), missing, || Ok(())).unwrap().method,
             MarkingMethod::Cgroup
         );
         let choice = choose(&program(Some(Obstacle::Go)), None, missing, || Ok(())).unwrap();
-        assert_eq!((choice.way, choice.because.contains("Go")), (MarkingMethod::Cgroup, true));
+        assert_eq!((choice.method, choice.because.contains("Go")), (MarkingMethod::Cgroup, true));
     }
 
     #[test]
     fn a_missing_library_is_never_announced() {
         let choice = choose(&program(None), None, missing, || Ok(())).unwrap();
-        assert_eq!((choice.way, choice.because.contains("it.so")), (MarkingMethod::Cgroup, true));
+        assert_eq!((choice.method, choice.because.contains("it.so")), (MarkingMethod::Cgroup, true));
         let refuse = || Err("not root".to_owned());
         for asked in [None, Some(MarkingMethod::Preload)] {
             let error = choose(&program(None), asked, missing, refuse).unwrap_err();

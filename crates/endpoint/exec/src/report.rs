@@ -15,11 +15,11 @@ use std::fmt::Write as _;
 pub struct ExecDocument {
     /// The program.
     pub program: String,
-    /// The way to its sockets: `preload` or `cgroup`.
+    /// The method that marks its sockets: `preload` or `cgroup`.
     pub by: &'static str,
-    /// The reason for this way.
+    /// The reason for this method.
     pub because: String,
-    /// The limits of this way.
+    /// The limits of this method.
     pub limits: &'static [&'static str],
     /// The code point of every packet, 0..63; null if it is the program's own.
     pub dscp: Option<u8>,
@@ -149,9 +149,9 @@ impl ExecDocument {
         };
         Self {
             program,
-            by: choice.way.name(),
+            by: choice.method.name(),
             because: choice.because.clone(),
-            limits: choice.way.limits(),
+            limits: choice.method.limits(),
             dscp: settings.dscp.map(cutline_units::Dscp::get),
             hint: settings.dscp.and_then(|dscp| DscpPool2.decode(dscp)).map(cutline_units::Hint::level),
             priority: settings.priority,

@@ -35,7 +35,7 @@ pub fn run(
         options.command.split_first().ok_or_else(|| ExecError::NotFound(String::new()))?;
     let mut command = Command::new(&program.path);
     command.arg0(name).args(arguments);
-    let (counters, group) = match choice.way {
+    let (counters, group) = match choice.method {
         MarkingMethod::Preload => (Some(Counters::new()?), None),
         MarkingMethod::Cgroup => (None, Some(Marked::new(&options.settings)?)),
     };
@@ -58,7 +58,7 @@ pub fn run(
         }
     })?;
     let running =
-        RunningProgram { process: child.id(), method: choice.way, options, counters: counters.as_ref() };
+        RunningProgram { process: child.id(), method: choice.method, options, counters: counters.as_ref() };
     let status = std::thread::scope(|scope| {
         let (end, ended) = channel();
         scope.spawn(move || running.publish(&ended));

@@ -16,19 +16,19 @@ use std::path::Path;
 /// When the name is that of no service, or the library is missing.
 pub fn systemd_unit(
     unit: &str,
-    way: MarkingMethod,
+    method: MarkingMethod,
     settings: &MarkSettings,
     (command, options): (&Path, &str),
 ) -> Result<String, ExecError> {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b":_.@-".contains(&byte);
     let name = unit.strip_suffix(".service").unwrap_or(unit);
     if name.is_empty() || !name.bytes().all(is_allowed) || name.starts_with(['.', '-']) {
-        return Err(ExecError::NoWay(format!(
+        return Err(ExecError::Unreachable(format!(
             "`{}` is not the name of a service, such as nginx.service",
             Printable(unit)
         )));
     }
-    Ok(match way {
+    Ok(match method {
         MarkingMethod::Preload => drop_in(name, &find_library()?, settings),
         MarkingMethod::Cgroup => companion(name, command, options),
     })

@@ -40,12 +40,12 @@ const GRACE: Duration = Duration::from_secs(1);
 /// # Errors
 /// When there is no such flow, two programs use the same one, or one is TCP.
 pub(crate) fn find<'s>(
-    stand_ins: &'s [ExternalProgram],
+    programs: &'s [ExternalProgram],
     network: &Network,
 ) -> Result<ExternalPrograms<'s>, LabError> {
     let flows = network.flows();
     let mut found = ExternalPrograms::new();
-    for ExternalProgram { flow: name, command } in stand_ins {
+    for ExternalProgram { flow: name, command } in programs {
         let refuse = |what, instead| LabError::OnlySimulated { flow: name.clone(), what, instead };
         let index = flows.iter().position(|flow| flow.name == *name).ok_or_else(|| {
             let free = flows.iter().filter(|flow| !matches!(flow.transport, TransportParams::Tcp(_)));
@@ -70,14 +70,14 @@ pub(crate) fn find<'s>(
 /// # Errors
 /// When a program cannot be started, or has ended with a failure before its time was over.
 pub(crate) fn run(
-    stand_ins: &ExternalPrograms<'_>,
+    programs: &ExternalPrograms<'_>,
     network: &Network,
     hosts: &Hosts,
     seed: u64,
     course: Course<'_>,
 ) -> Result<(), LabError> {
     std::thread::scope(|scope| {
-        let threads: Vec<_> = stand_ins
+        let threads: Vec<_> = programs
             .iter()
             .map(|(index, command)| scope.spawn(move || host(*index, command, network, hosts, seed, course)))
             .collect();

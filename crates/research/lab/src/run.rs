@@ -33,7 +33,7 @@ pub struct LabOptions {
     /// The bounds of valid timing.
     pub bounds: Bounds,
     /// Programs in the place of flows.
-    pub stand_ins: Vec<ExternalProgram>,
+    pub programs: Vec<ExternalProgram>,
 }
 
 impl LabOptions {
@@ -41,7 +41,7 @@ impl LabOptions {
     /// origin.
     pub fn version(&self, program: &str) -> String {
         let programs =
-            self.stand_ins.iter().map(|ExternalProgram { flow, command }| format!(" {flow}={command}"));
+            self.programs.iter().map(|ExternalProgram { flow, command }| format!(" {flow}={command}"));
         format!("{program} {}{}", self.stack.label(), programs.collect::<String>())
     }
 }
@@ -108,12 +108,12 @@ pub fn measure(
 ) -> Result<RunMeasurements, LabError> {
     check_all(scenario, connections)?;
     let mut network = scenario.network()?;
-    let stand_ins = external_programs::find(&options.stand_ins, &network)?;
+    let programs = external_programs::find(&options.programs, &network)?;
     sweep()?;
     network.use_external_endpoints();
     let hosts = Hosts::create(network.flows(), connections, options.stack)?;
     let before = Busy::now();
-    let experiment = Experiment { scenario, network: &network, connections, stand_ins: &stand_ins, seed };
+    let experiment = Experiment { scenario, network: &network, connections, programs: &programs, seed };
     let Ran { zero, crossed, sent, records } = experiment.run(&hosts, cancel)?;
     let Crossed { mut outcome, mut timing, mut hints } = crossed;
     if cancel.load(Ordering::Relaxed) {
@@ -143,7 +143,7 @@ struct Experiment<'e> {
     scenario: &'e Scenario,
     network: &'e Network,
     connections: &'e Connections,
-    stand_ins: &'e ExternalPrograms<'e>,
+    programs: &'e ExternalPrograms<'e>,
     seed: u64,
 }
 
@@ -166,10 +166,10 @@ impl Experiment<'_> {
         let since_zero = |at: Instant| at.saturating_since(Instant::ZERO);
         let window =
             Window { from: since_zero(settings.window.from), until: since_zero(settings.window.until) };
-        let Self { connections, stand_ins, network, seed, .. } = self;
+        let Self { connections, programs, network, seed, .. } = self;
         let streams = Streams::new(seed);
         let mut plans = plans(self.scenario, network, connections, seed);
-        plans.retain(|plan| !stand_ins.contains_key(&(plan.id as usize)));
+        plans.retain(|plan| !programs.contains_key(&(plan.id as usize)));
         let generator = Generator::new(plans, streams)?.with_window(window);
         let any_address = SocketAddr::from(([0, 0, 0, 0], SINK_PORT));
         let params = MeterParams { flows: network.flows().len() as u32, ..MeterParams::default() };
@@ -183,7 +183,7 @@ impl Experiment<'_> {
         let links = hosts
             .network
             .within(|| Links::new(network, &settings, INTERFACES, connections.keys().copied().collect()))??;
-        let links = stand_ins.keys().fold(links, |links, flow| {
+        let links = programs.keys().fold(links, |links, flow| {
             let ends = [NetworkSide::Sources, NetworkSide::Sinks].map(|side| hosts::address(side, *flow));
             links.with_host_pair(*flow, ends, Some(network.flows()[*flow].hint))
         });
@@ -203,8 +203,8 @@ impl Experiment<'_> {
                     hosts.sources.within(|| connections::send(connections, &place, streams, course)),
                 )
             });
-            let programs = scope.spawn(|| {
-                let ended = external_programs::run(stand_ins, network, hosts, seed, course);
+            let program_threads = scope.spawn(|| {
+                let ended = external_programs::run(programs, network, hosts, seed, course);
                 stop.fetch_or(ended.is_err(), Ordering::Relaxed);
                 ended
             });
@@ -215,7 +215,7 @@ impl Experiment<'_> {
             }
             let (sent, received) = (joined(sources), joined(sinks));
             let (calls, called) = (joined(callers), joined(called));
-            let programs = joined(programs);
+            let programs = joined(program_threads);
             let crossed = result?;
             received?;
             programs?;

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 /// Suffixes of the version of results, with and without the programs.
 pub(crate) const PROGRAMS: &str = "lab with routers and programs";
-const STAND_INS: &str = "lab with routers";
+const GENERATORS: &str = "lab with routers";
 /// The folder of built programs, beside the results.
 const BUILT: &str = "programs";
 /// The folder of pictures, in an experiment's.
@@ -23,11 +23,11 @@ impl Platform for Testbed {
     }
 
     fn label(&self) -> &'static str {
-        if has_programs() { PROGRAMS } else { STAND_INS }
+        if has_programs() { PROGRAMS } else { GENERATORS }
     }
 
     fn program_version<'v>(&self, version: &'v str) -> &'v str {
-        let stripped = version.strip_suffix(PROGRAMS).or_else(|| version.strip_suffix(STAND_INS));
+        let stripped = version.strip_suffix(PROGRAMS).or_else(|| version.strip_suffix(GENERATORS));
         stripped.unwrap_or(version).trim_end()
     }
 

@@ -31,7 +31,7 @@ impl ControlGroup {
     /// # Errors
     /// When there is no cgroup2 file system, or the process may not.
     pub fn create() -> Result<Self, ExecError> {
-        Self::create_below(&own_group().map_err(ExecError::NoWay)?)
+        Self::create_below(&own_group().map_err(ExecError::Unreachable)?)
     }
 
     /// Makes a group below that of another process, and moves the process into it. Its sockets stay where they are: those that
@@ -41,7 +41,7 @@ impl ControlGroup {
     /// When the process has ended, or this process may not.
     pub fn around(process: Pid) -> Result<Self, ExecError> {
         let number = process.as_raw_nonzero().get();
-        let group = Self::create_below(&group_of(&number.to_string()).map_err(ExecError::NoWay)?)?;
+        let group = Self::create_below(&group_of(&number.to_string()).map_err(ExecError::Unreachable)?)?;
         enter(&group.path, number)?;
         Ok(group)
     }
@@ -59,11 +59,11 @@ impl ControlGroup {
     /// # Errors
     /// When it is none.
     pub fn existing(path: &Path) -> Result<Self, ExecError> {
-        let mount = mount().map_err(ExecError::NoWay)?;
+        let mount = mount().map_err(ExecError::Unreachable)?;
         let path = mount.join(path);
         if !path.starts_with(&mount) || !path.join("cgroup.procs").is_file() {
             let path = cutline_text::Printable(path.display());
-            return Err(ExecError::NoWay(format!("{path} is no control group of cgroup2")));
+            return Err(ExecError::Unreachable(format!("{path} is no control group of cgroup2")));
         }
         Self::open(&path, false)
     }
@@ -71,7 +71,7 @@ impl ControlGroup {
     fn open(path: &Path, is_ours: bool) -> Result<Self, ExecError> {
         let failed = |error: std::io::Error| SysError::new("the control group cannot be opened", error);
         let level = path
-            .strip_prefix(mount().map_err(ExecError::NoWay)?)
+            .strip_prefix(mount().map_err(ExecError::Unreachable)?)
             .map_or(0, |below| below.components().count());
         let folder = open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
         let folder = folder.map_err(|errno| failed(errno.into()))?;
@@ -98,7 +98,7 @@ impl ControlGroup {
     /// # Errors
     /// When the process cannot move.
     pub(crate) fn within<T>(&self, work: impl FnOnce() -> T) -> Result<T, ExecError> {
-        let before = own_group().map_err(ExecError::NoWay)?;
+        let before = own_group().map_err(ExecError::Unreachable)?;
         enter(&self.path, 0)?;
         let done = work();
         enter(&before, 0)?;

@@ -1,4 +1,4 @@
-//! The way by a control group: eBPF programs in the kernel mark and pace every socket of the group's processes.
+//! Marking by a control group: eBPF programs in the kernel mark and pace every socket of the group's processes.
 //!
 //! ```text
 //! group     the control group of a run: a folder that is removed with it
