@@ -104,7 +104,7 @@ fn address(host: &str) -> Result<ZonedIp, Failure> {
         Err(error) => return Err(unknown(error.to_string())),
     }
     let found = (bare, 0).to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
-    // One that there is a way to.
+    // The first address with a route, or else the first one.
     let mut found: Vec<ZonedIp> = found.map(ZonedIp::from).collect();
     let reachable = found.iter().position(|address| has_route(*address)).unwrap_or(0);
     if found.is_empty() {

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! duplex_shaper   both directions between two ports
-//!   shaper        one direction: a frame's way through the queue and onto the link
+//!   shaper        one direction: a frame's path through the queue to the link
 //!     reserved    reserved flows, which are served before the queue
 //!       flow_filter  which packets belong to a reservation
 //!     overhead    the size of a frame on the link

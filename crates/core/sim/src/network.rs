@@ -68,7 +68,7 @@ impl LinkSpec {
     }
 }
 
-/// Parts of a flow's way whose delay distributions are recorded.
+/// Subjects whose delay distributions are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distributions {
     /// One set per flow, of up to some kilobytes each.
@@ -104,7 +104,7 @@ pub struct FlowSpec {
     pub stop: Instant,
     /// True if to keep the flow's interval series.
     pub series: bool,
-    /// Parts of the way whose distributions are recorded.
+    /// Subjects whose distributions are recorded.
     pub distributions: Distributions,
 }
 

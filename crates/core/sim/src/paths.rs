@@ -177,7 +177,7 @@ mod tests {
         Streams::new(1).stream(name, "path")
     }
 
-    /// a - b, c - d - e: two ways from a to d.
+    /// a - b, c - d - e: two paths from a to d.
     const DIAMOND: [(usize, usize); 5] = [(0, 1), (0, 2), (1, 3), (2, 3), (3, 4)];
 
     #[test]

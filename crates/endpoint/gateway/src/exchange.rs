@@ -547,7 +547,7 @@ impl Exchange {
 }
 
 impl Server {
-    /// A socket to the first address of a server that there is a way to.
+    /// Connects to the first address of a server that has a route.
     pub fn connect(to: &str) -> io::Result<Self> {
         Self::at(lookup(to, None)?)
     }

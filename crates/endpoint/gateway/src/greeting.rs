@@ -48,7 +48,7 @@ impl Greeting {
         match self {
             Self::Connected => "connected",
             Self::Refused => "the server refuses connections",
-            Self::Unreachable => "the far gateway has no way to the server",
+            Self::Unreachable => "the far gateway has no route to the server",
             Self::Late => "the server has not answered in time",
             Self::Failed => "the far gateway cannot connect to the server",
         }

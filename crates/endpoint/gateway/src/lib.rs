@@ -9,8 +9,8 @@
 //! an end of one direction is carried over. Datagrams are relayed one by one, with their boundaries.
 //!
 //! ```text
-//! plan       the connections that a gateway carries, and the way
-//! gateway    one gateway at work: its listeners, its end
+//! plan       the connections that a gateway carries, and their transport
+//! gateway    one running gateway: its listeners, its end
 //! shared     state that its threads share
 //! streams    accepting and connecting streams
 //!   relay    one stream: two directions, back-pressure, half-close
@@ -18,11 +18,11 @@
 //!   pending_streams streams whose peer has not shown that it is a gateway
 //! datagrams  accepting and connecting datagrams
 //!   exchange exchanges of datagrams, all served by one thread
-//! networks   whose connection it is
+//! networks   the network of a connection
 //! connection_table the connections, and counters of their traffic
 //! record     the traffic, as lines while it happens
 //! document   the traffic, as a document at the end
-//! stop       how all threads learn that the gateway ends
+//! stop       notice to all threads that the gateway ends
 //! ```
 //!
 //! Each stream has a thread once the kind of its peer is known; one thread serves all datagrams of a route. Everything is bounded:

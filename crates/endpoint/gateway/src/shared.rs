@@ -113,10 +113,10 @@ impl Shared {
     /// Reports the missing reservation of a connection that continues without it.
     pub fn tell_unreserved(&self, route: usize, reservation: Option<&ConnectionReservation>) {
         let Some(reservation) = reservation else { return };
-        for (way, state) in [("send", &reservation.send), ("receive", &reservation.receive)] {
+        for (direction, state) in [("send", &reservation.send), ("receive", &reservation.receive)] {
             if let GrantState::Failed(refusal) = state {
                 let route = self.book.route(route);
-                self.tell(format_args!("{route}: {way} continues as best effort: {refusal}"));
+                self.tell(format_args!("{route}: {direction} continues as best effort: {refusal}"));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Route queries: the way of a packet by the kernel's tables (`RTM_GETROUTE`).
+//! Route queries: the route of a packet by the kernel's tables (`RTM_GETROUTE`).
 //!
 //! The kernel answers for each flow; no table is copied. So rules (`ip rule from`, `iif`, `fwmark`, `ipproto`, `dport`), several tables and
 //! multipath routes count as they do for packets.

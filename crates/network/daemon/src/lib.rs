@@ -18,7 +18,7 @@
 //!   topology      interfaces and routes that change
 //!   statuses      documents of the state
 //! requests   requests of applications
-//! network    messages on their way: raw and UDP sockets
+//! network    messages in transit: raw and UDP sockets
 //! routes     the kernel's answers in the engine's types
 //! interfaces the interfaces of the file, which come and go
 //! installer  installers of reservations: the kernel's traffic control, a userspace router, or elsewhere

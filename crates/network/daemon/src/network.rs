@@ -1,4 +1,4 @@
-//! Messages on their way: raw sockets for protocol 46, and UDP sockets for hosts that have no others (RFC 2205 appendix C).
+//! Messages in transit: raw sockets for protocol 46, and UDP sockets for hosts that have no others (RFC 2205 appendix C).
 
 use cutline_rsvp::encapsulation::{Carrier, Encapsulation, PORT_FROM_HOSTS, PORT_TO_HOSTS, PROTOCOL};
 use cutline_rsvp::engine::{ArrivedMessage, Datagram, InterfaceId};

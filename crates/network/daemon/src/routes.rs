@@ -69,7 +69,7 @@ impl Routes {
         Route { incoming: None, outgoing: outgoing.into_iter().collect() }
     }
 
-    /// The interface and the next node on the way of a flow of this host.
+    /// Returns the interface and the next node on the route of a flow of this host.
     pub fn next(
         &mut self,
         (source, destination): (SocketAddr, SocketAddr),

@@ -80,7 +80,7 @@ pub(super) enum Target {
     Neighbour(IpAddr),
     /// Along the path of a session's packets, from a sender, to this node first if it is known.
     Session(IpAddr, Session, Option<IpAddr>),
-    /// To a host, by way of the nodes before it.
+    /// To a host, through the nodes before it.
     Host(IpAddr),
 }
 

@@ -49,8 +49,8 @@ pub struct Datagram {
     pub source: IpAddr,
     /// Its destination.
     pub destination: IpAddr,
-    /// The next node on the way there, if it is known and is not the destination itself: the message must take the way of the flow, and routing may
-    /// lead a message elsewhere than the packets that it is about.
+    /// The next node on the route to the destination, if it is known and is not the destination itself. The message must take the
+    /// route of the flow's packets, which may differ from the route of a message.
     pub next_hop: Option<IpAddr>,
     /// Its TTL.
     pub ttl: u8,

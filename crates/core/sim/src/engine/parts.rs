@@ -43,7 +43,7 @@ pub(crate) struct Parts {
     pub(crate) hops: u64,
 }
 
-/// The end of a packet's way over FIFO links.
+/// The end of a packet's path over FIFO links.
 pub(super) enum Crossed {
     /// The packet reaches the next hop of its route.
     Arrives(Instant, Hop),
@@ -165,7 +165,7 @@ impl Parts {
         }
     }
 
-    /// Adds the way of a flow's data, from its host.
+    /// Adds the route of a flow's data, from its host.
     pub(super) fn add_data_route(&mut self, spec: &FlowSpec, end: Hop) -> u32 {
         let start = self.add_route(&spec.route, end);
         if let Some(host) = spec.host {
@@ -174,7 +174,7 @@ impl Parts {
         start
     }
 
-    /// Adds the way of a flow's acknowledgements, to its host.
+    /// Adds the route of a flow's acknowledgements, to its host.
     pub(super) fn add_return_route(&mut self, spec: &FlowSpec, end: Hop) -> u32 {
         let start = self.add_route(&spec.return_route, end);
         if let Some(host) = spec.host {

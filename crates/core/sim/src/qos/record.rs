@@ -23,7 +23,7 @@ pub struct QosRecord {
     pub sink: EndRecord,
 }
 
-/// A message's way.
+/// The times and the length of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passage {
     /// Time at which the application made the message.

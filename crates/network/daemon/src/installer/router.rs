@@ -45,7 +45,7 @@ const SETTLING: Duration = Duration::from_secs(1);
 pub struct RouterClass {
     path: PathBuf,
     /// Direction of the router by which the packets of an interface leave.
-    ways: BTreeMap<InterfaceId, RouterDirection>,
+    directions: BTreeMap<InterfaceId, RouterDirection>,
     connection: Connection,
     /// Reservations that the router should have.
     desired: BTreeMap<ReservationHandle, DesiredReservation>,
@@ -59,10 +59,10 @@ enum Connection {
     Away { why: String, next: Instant, pause: Duration },
 }
 
-/// A reservation. It has no filter only for as long as another one is on its way.
+/// A reservation. It has no filter only while another one is being sent.
 #[derive(Clone, Debug)]
 struct DesiredReservation {
-    way: RouterDirection,
+    direction: RouterDirection,
     bucket: TrafficSpec,
     filters: Vec<FlowSelector>,
 }
@@ -74,7 +74,7 @@ impl RouterClass {
         let away = Connection::Away { why: String::new(), next: Instant::ZERO, pause: FIRST_PAUSE };
         let mut this = Self {
             path,
-            ways: BTreeMap::new(),
+            directions: BTreeMap::new(),
             connection: away,
             desired: BTreeMap::new(),
             pending: BTreeSet::new(),
@@ -83,9 +83,9 @@ impl RouterClass {
         this
     }
 
-    /// Installs reservations of an interface whose packets leave the router this way.
-    pub fn add_interface(&mut self, id: InterfaceId, way: RouterDirection) {
-        self.ways.insert(id, way);
+    /// Installs reservations of an interface whose packets leave the router in a direction.
+    pub fn add_interface(&mut self, id: InterfaceId, direction: RouterDirection) {
+        self.directions.insert(id, direction);
     }
 
     fn connect(&mut self, at: Instant) {
@@ -135,9 +135,12 @@ impl RouterClass {
     }
 
     fn add(&mut self, flow: &ReservedFlow) -> Result<(), InstallError> {
-        let way = *self.ways.get(&flow.interface).ok_or(InstallError::Unknown)?;
-        let desired =
-            DesiredReservation { way, bucket: flow.tspec.traffic().installable(), filters: flow.selectors() };
+        let direction = *self.directions.get(&flow.interface).ok_or(InstallError::Unknown)?;
+        let desired = DesiredReservation {
+            direction,
+            bucket: flow.tspec.traffic().installable(),
+            filters: flow.selectors(),
+        };
         match self.reserve(flow.handle, &desired) {
             Some(Ok(())) => {}
             Some(Err(_)) if self.is_settling(now()) => drop(self.pending.insert(flow.handle)),
@@ -153,11 +156,11 @@ impl RouterClass {
         handle: ReservationHandle,
         desired: &DesiredReservation,
     ) -> Option<Result<(), RouterClientError>> {
-        let DesiredReservation { way, bucket, filters } = desired;
-        let outcome = self.ask(|client| client.reserve(*way, handle.0, *bucket, filters))?;
+        let DesiredReservation { direction, bucket, filters } = desired;
+        let outcome = self.ask(|client| client.reserve(*direction, handle.0, *bucket, filters))?;
         if outcome.is_err() {
             // A router that was busy may carry it out after all. Then it comes before this.
-            self.ask(|client| client.release(*way, handle.0))?.unwrap_or_default();
+            self.ask(|client| client.release(*direction, handle.0))?.unwrap_or_default();
         }
         Some(outcome)
     }
@@ -188,7 +191,7 @@ impl RouterClass {
         if self.pending.remove(&handle) {
             return Ok(());
         }
-        match self.ask(|client| client.release(desired.way, handle.0)) {
+        match self.ask(|client| client.release(desired.direction, handle.0)) {
             Some(Err(error)) => Err(error.into()),
             Some(Ok(())) | None => Ok(()),
         }
@@ -232,7 +235,9 @@ impl Installer for RouterClass {
                     desired.bucket = bucket;
                     Ok(())
                 };
-                self.change(flow.handle, store, |client, desired| client.change(desired.way, number, bucket))
+                self.change(flow.handle, store, |client, desired| {
+                    client.change(desired.direction, number, bucket)
+                })
             }
             Control::AddFilter { handle, session, sender, .. } => {
                 let filter = session.selector(Some(sender));
@@ -241,7 +246,7 @@ impl Installer for RouterClass {
                     Ok(())
                 };
                 self.change(*handle, store, |client, desired| {
-                    client.add_filter(desired.way, handle.0, filter)
+                    client.add_filter(desired.direction, handle.0, filter)
                 })
             }
             Control::RemoveFilter { handle, session, sender, .. } => {
@@ -252,7 +257,7 @@ impl Installer for RouterClass {
                     Ok(())
                 };
                 self.change(*handle, store, |client, desired| {
-                    client.remove_filter(desired.way, handle.0, filter)
+                    client.remove_filter(desired.direction, handle.0, filter)
                 })
             }
             Control::Delete { handle, .. } => self.release(*handle),

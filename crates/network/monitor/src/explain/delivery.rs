@@ -166,11 +166,11 @@ fn network(
     interval: &Interval<'_>,
     found: &[DeliveryFinding],
 ) -> Option<DeliveryFinding> {
-    let passed = interval.way_of(delivered);
+    let passed = interval.link_of(delivered);
     // Faults in the counters of a link are causes for the traffic that passes it.
     let rests_on = |it: &DeliveryFinding, path: &str| it.rests_on.iter().any(|field| field.starts_with(path));
     let is_shown = |it: &&DeliveryFinding| match passed {
-        Some((way, _)) => rests_on(it, &way.path) || rests_on(it, &way.input_path),
+        Some((link, _)) => rests_on(it, &link.path) || rests_on(it, &link.input_path),
         None => delivered.is_send || !rests_on(it, "kernel_queues["),
     };
     let is_cause = |it: &&DeliveryFinding| it.cause != DeliveryCause::MarksRewritten;
@@ -201,22 +201,23 @@ fn delay(
     let measured = delivered.row.last_delay.as_ref()?.mean_ms;
     let who = socket(delivered.entry);
     let field = format!("{}.last_delay", delivered.path);
-    let mut possible = interval.possible_ways(delivered).peekable();
+    let mut possible = interval.possible_links(delivered).peekable();
     if possible.peek().is_none() || measured <= TOLERANCE_MS {
         return None;
     }
     // Of a flow that no router lists, the longest of the waits that packets with its hint may have had.
     let wait = match passed {
         Some((_, flow)) => flow.mean_wait_ms.unwrap_or_default(),
-        None => possible.filter_map(|way| way.mean_wait_ms).fold(0.0, f64::max),
+        None => possible.filter_map(|link| link.mean_wait_ms).fold(0.0, f64::max),
     };
     if wait >= EXPLAINED * measured {
-        let busiest = |way: &&LinkInterval<'_>| (way.direction.utilisation() * 1e6) as u64;
-        let way =
-            passed.map(|(way, _)| way).or_else(|| interval.possible_ways(delivered).max_by_key(busiest))?;
+        let busiest = |link: &&LinkInterval<'_>| (link.direction.utilisation() * 1e6) as u64;
+        let link = passed
+            .map(|(link, _)| link)
+            .or_else(|| interval.possible_links(delivered).max_by_key(busiest))?;
         let what = format!("{} waits {} of its {} there", who, ms(wait), ms(measured));
         let strength = if passed.is_some() { Strength::Strong } else { Strength::Medium };
-        return Some(too_long(way, strength, &what, &[field]));
+        return Some(too_long(link, strength, &what, &[field]));
     }
     if measured - wait <= TOLERANCE_MS {
         return None;
@@ -236,10 +237,10 @@ fn place_of(
     passed: Option<(&LinkInterval<'_>, &LinkFlowInterval<'_>)>,
     interval: &Interval<'_>,
 ) -> &'static str {
-    if let Some((way, _)) = passed {
-        return way.place();
+    if let Some((link, _)) = passed {
+        return link.place();
     }
-    let has = |is_kernel| interval.possible_ways(delivered).any(|way| way.is_kernel == is_kernel);
+    let has = |is_kernel| interval.possible_links(delivered).any(|link| link.is_kernel == is_kernel);
     match (has(false), has(true)) {
         (true, true) => "the router or the kernel",
         (_, false) => "the router",
@@ -256,38 +257,39 @@ fn elsewhere(
     field: String,
 ) -> DeliveryFinding {
     let (strength, busy) = match passed {
-        Some((way, _)) => (Strength::Strong, Some(way).filter(|way| way.direction.utilisation() >= BUSY)),
+        Some((link, _)) => (Strength::Strong, Some(link).filter(|link| link.direction.utilisation() >= BUSY)),
         None => (
             Strength::Medium,
-            interval.possible_ways(delivered).find(|way| way.direction.utilisation() >= BUSY),
+            interval.possible_links(delivered).find(|link| link.direction.utilisation() >= BUSY),
         ),
     };
-    if let Some(way) = busy {
+    if let Some(link) = busy {
         return DeliveryFinding::new(
             DeliveryCause::LinkRateLower,
             Strength::Medium,
             format!(
                 "the link carries less than the {} that {} is configured for: it sends at {} of that, and {what}",
-                rate(way.direction.after().rate_bps as f64),
-                way.place(),
-                percent(way.direction.utilisation())
+                rate(link.direction.after().rate_bps as f64),
+                link.place(),
+                percent(link.direction.utilisation())
             ),
-            &[field, format!("{}.sent", way.path), format!("{}.rate_bps", way.path)],
+            &[field, format!("{}.sent", link.path), format!("{}.rate_bps", link.path)],
             "set --rate lower, step by step, until delays no longer exceed the queue's wait; check --overhead",
         );
     }
-    let (links, path) = match passed.map(|(way, _)| way).or_else(|| interval.possible_ways(delivered).next())
-    {
-        Some(way) => {
-            (format!(", whose link is {} utilised", percent(way.direction.utilisation())), way.path.clone())
-        }
-        None => (String::new(), "routers".to_owned()),
-    };
+    let (utilised, path) =
+        match passed.map(|(link, _)| link).or_else(|| interval.possible_links(delivered).next()) {
+            Some(link) => (
+                format!(", whose link is {} utilised", percent(link.direction.utilisation())),
+                link.path.clone(),
+            ),
+            None => (String::new(), "routers".to_owned()),
+        };
     DeliveryFinding::new(
         DeliveryCause::BottleneckElsewhere,
         strength,
         format!(
-            "the bottleneck is elsewhere than at {}{links}: {what}",
+            "the bottleneck is elsewhere than at {}{utilised}: {what}",
             place_of(delivered, passed, interval)
         ),
         &[field, format!("{path}.waits_us"), format!("{path}.sent")],
@@ -304,10 +306,10 @@ fn loss(
     let (lost, who) = (delivered.lost, socket(delivered.entry));
     let field = format!("{}.lost_messages", delivered.path);
     let share = percent(delivered.loss());
-    let Some((way, flow)) = passed else {
-        let mut possible = interval.possible_ways(delivered);
+    let Some((link, flow)) = passed else {
+        let mut possible = interval.possible_links(delivered);
         let first = possible.next()?;
-        let dropped = total(possible.map(|way| way.dropped).chain([first.dropped]));
+        let dropped = total(possible.map(|link| link.dropped).chain([first.dropped]));
         if dropped >= lost / 4 {
             return None;
         }
@@ -317,11 +319,11 @@ fn loss(
         );
         return Some(before_queue(Strength::Weak, &what, &[field, format!("{}.dropped", first.path)]));
     };
-    let fields = [field, format!("{}.sent_messages", delivered.path), format!("{}.flows", way.path)];
+    let fields = [field, format!("{}.sent_messages", delivered.path), format!("{}.flows", link.path)];
     let arrived = flow.received.packets;
     if flow.dropped >= lost / 2 {
         let what = format!("it dropped {} of the {arrived} packets of {who}", flow.dropped);
-        return Some(too_long(way, Strength::Medium, &what, &fields));
+        return Some(too_long(link, Strength::Medium, &what, &fields));
     }
     if delivered.sent.saturating_sub(arrived) >= lost / 2 {
         let what = format!(

@@ -19,7 +19,7 @@ pub struct Interval<'e> {
     pub after: &'e HostDocument,
     pub seconds: f64,
     pub interfaces: &'e [InterfaceEvidence],
-    pub ways: Vec<LinkInterval<'e>>,
+    pub links: Vec<LinkInterval<'e>>,
     pub delivered: Vec<Delivered<'e>>,
 }
 
@@ -90,9 +90,9 @@ impl<'e> Interval<'e> {
     pub fn new(evidence: &HostEvidence<'e>) -> Self {
         let HostEvidence { before, after, interfaces } = *evidence;
         let routers = after.routers.iter().enumerate();
-        let ways = routers.filter_map(|(place, entry)| {
+        let links = routers.filter_map(|(place, entry)| {
             let was = before.routers.iter().find(|was| was.pid == entry.pid)?;
-            Some(ways(place, was, entry))
+            Some(router_links(place, was, entry))
         });
         let kernel_queues = after.kernel_queues.iter().enumerate().filter_map(|(place, entry)| {
             let is_same = |was: &&KernelQueueEntry| was.queue.interface == entry.queue.interface;
@@ -109,7 +109,7 @@ impl<'e> Interval<'e> {
             after,
             seconds: after.at_unix_s - before.at_unix_s,
             interfaces,
-            ways: ways.flatten().flatten().chain(kernel_queues).collect(),
+            links: links.flatten().flatten().chain(kernel_queues).collect(),
             delivered: delivered.flatten().collect(),
         }
     }
@@ -120,15 +120,15 @@ impl<'e> Interval<'e> {
     }
 
     /// Returns the direction of a router that a direction of a socket passes, with the flow there.
-    pub fn way_of(&self, delivered: &Delivered<'e>) -> Option<(&LinkInterval<'e>, &LinkFlowInterval<'e>)> {
-        self.ways.iter().find_map(|way| Some((way, way.flow_of(delivered)?)))
+    pub fn link_of(&self, delivered: &Delivered<'e>) -> Option<(&LinkInterval<'e>, &LinkFlowInterval<'e>)> {
+        self.links.iter().find_map(|link| Some((link, link.flow_of(delivered)?)))
     }
 
     /// Returns the links that a direction of a socket may pass if no router lists its flow: what a socket of this host receives has not left
     /// the host, so it has not passed a queue in the kernel.
-    pub fn possible_ways(&self, delivered: &Delivered<'_>) -> impl Iterator<Item = &LinkInterval<'e>> {
+    pub fn possible_links(&self, delivered: &Delivered<'_>) -> impl Iterator<Item = &LinkInterval<'e>> {
         let is_send = delivered.is_send;
-        self.ways.iter().filter(move |way| is_send || !way.is_kernel)
+        self.links.iter().filter(move |link| is_send || !link.is_kernel)
     }
 
     /// Returns a probe's result about an interface.
@@ -138,25 +138,29 @@ impl<'e> Interval<'e> {
 }
 
 /// Returns the directions of a router; none if it was restarted, or its statistics are the same.
-fn ways<'e>(place: usize, before: &'e RouterEntry, after: &'e RouterEntry) -> Option<[LinkInterval<'e>; 2]> {
+fn router_links<'e>(
+    place: usize,
+    before: &'e RouterEntry,
+    after: &'e RouterEntry,
+) -> Option<[LinkInterval<'e>; 2]> {
     let (before, after): (&Statistics, &Statistics) = (&before.router, &after.router);
     let [forward, reverse] = DirectionInterval::both(before, after)?;
     Some([(forward, "forward", [0, 1]), (reverse, "reverse", [1, 0])].map(
-        |(direction, way, [input, output])| {
+        |(direction, name, [input, output])| {
             let interface = |of: &'e Statistics, place: usize| of.interfaces.get(place);
-            let name = |place| interface(after, place).map_or("", |interface| interface.name.as_str());
+            let name_of = |place| interface(after, place).map_or("", |interface| interface.name.as_str());
             LinkInterval {
                 input_path: format!("routers[{place}].router.ports[{input}]"),
                 input: Counted::between(interface(before, input), interface(after, input)),
-                input_name: name(input),
-                output_name: name(output),
+                input_name: name_of(input),
+                output_name: name_of(output),
                 flows: direction
                     .after()
                     .flows
                     .iter()
                     .map(|flow| LinkFlowInterval::new(direction.before(), flow))
                     .collect(),
-                ..LinkInterval::new(format!("routers[{place}].router.{way}"), direction)
+                ..LinkInterval::new(format!("routers[{place}].router.{name}"), direction)
             }
         },
     ))
@@ -278,12 +282,12 @@ impl<'e> Delivered<'e> {
     fn new(place: usize, before: &'e SocketEntry, entry: &'e SocketEntry, is_send: bool) -> Self {
         let of = |entry: &'e SocketEntry| if is_send { &entry.socket.send } else { &entry.socket.receive };
         let (was, row) = (of(before), of(entry));
-        let way = if is_send { "send" } else { "receive" };
+        let side = if is_send { "send" } else { "receive" };
         Self {
             entry,
             before,
             is_send,
-            path: format!("sockets[{place}].{way}"),
+            path: format!("sockets[{place}].{side}"),
             row,
             sent: since(row.sent_messages, was.sent_messages),
             received: since(row.received_messages, was.received_messages),

@@ -260,10 +260,10 @@ fn not_examined(evidence: &HostEvidence<'_>, interval: &Interval<'_>) -> Vec<Str
     if *hidden_rows > 0 {
         lines.push(format!("{hidden_rows} rows of other users: root sees them"));
     }
-    let is_hidden = |way: &interval::LinkInterval<'_>| {
-        !way.is_kernel && way.sent_packets() > 0 && way.direction.after().flows.is_empty()
+    let is_hidden = |link: &interval::LinkInterval<'_>| {
+        !link.is_kernel && link.sent_packets() > 0 && link.direction.after().flows.is_empty()
     };
-    if interval.ways.iter().any(is_hidden) {
+    if interval.links.iter().any(is_hidden) {
         lines.push("flows and hosts of a router: only root and its own user see them".to_owned());
     }
     if !kernel_queues.is_empty() {

@@ -51,20 +51,21 @@ const MARGIN: f64 = 0.02;
 /// Returns the causes that links show, in no order.
 pub fn findings(interval: &Interval<'_>) -> Vec<DeliveryFinding> {
     let mut findings = Vec::new();
-    for way in &interval.ways {
-        findings
-            .extend([offloads(way, interval), missed(way), slow_link(way, interval)].into_iter().flatten());
-        let of_traffic = unresponsive_flow(way).or_else(|| many_flows(way, interval));
-        findings.extend(long_queue(way, of_traffic.is_some()));
+    for link in &interval.links {
+        findings.extend(
+            [offloads(link, interval), missed(link), slow_link(link, interval)].into_iter().flatten(),
+        );
+        let of_traffic = unresponsive_flow(link).or_else(|| many_flows(link, interval));
+        findings.extend(long_queue(link, of_traffic.is_some()));
         findings.extend(of_traffic);
-        findings.extend(rewritten_marks(way, interval));
+        findings.extend(rewritten_marks(link, interval));
     }
     findings
 }
 
-fn offloads(way: &LinkInterval<'_>, interval: &Interval<'_>) -> Option<DeliveryFinding> {
-    let input = name(way.input_name);
-    let (long, empty) = (way.input.truncated, way.input.without_checksum);
+fn offloads(link: &LinkInterval<'_>, interval: &Interval<'_>) -> Option<DeliveryFinding> {
+    let input = name(link.input_name);
+    let (long, empty) = (link.input.truncated, link.input.without_checksum);
     if long.max(empty) < FEW_FRAMES {
         return None;
     }
@@ -73,22 +74,22 @@ fn offloads(way: &LinkInterval<'_>, interval: &Interval<'_>) -> Option<DeliveryF
     } else {
         (format!("{empty} frames came without checksums, and their receivers drop them"), "without_checksum")
     };
-    let on = interval.interface(way.input_name).map(|interface| interface.offloads.join(", "));
+    let on = interval.interface(link.input_name).map(|interface| interface.offloads.join(", "));
     let on = on.filter(|on| !on.is_empty()).map(|on| format!(" (on at `{input}`: {on})")).unwrap_or_default();
     Some(DeliveryFinding::new(
         DeliveryCause::Offloads,
         Strength::Strong,
         format!("offloads of `{input}` or of the interface behind it break packets: {what}{on}"),
-        &[format!("{}.{field}", way.input_path)],
+        &[format!("{}.{field}", link.input_path)],
         &format!(
             "turn them off on both ends of the wire: ethtool -K {input} gro off lro off tso off gso off tx off"
         ),
     ))
 }
 
-fn missed(way: &LinkInterval<'_>) -> Option<DeliveryFinding> {
-    let (missed, input) = (way.input.missed, name(way.input_name));
-    let arrived = missed.saturating_add(way.direction.counted(|of| of.received).packets);
+fn missed(link: &LinkInterval<'_>) -> Option<DeliveryFinding> {
+    let (missed, input) = (link.input.missed, name(link.input_name));
+    let arrived = missed.saturating_add(link.direction.counted(|of| of.received).packets);
     let share = missed as f64 / arrived.max(1) as f64;
     if missed < FEW_FRAMES || share < SHARE_OF_FRAMES {
         return None;
@@ -100,32 +101,32 @@ fn missed(way: &LinkInterval<'_>) -> Option<DeliveryFinding> {
             "packets are lost before the queue: `{input}` lost {missed} frames ({}) because they came faster than the router read them",
             percent(share)
         ),
-        &[format!("{}.missed_packets", way.input_path), format!("{}.received", way.path)],
+        &[format!("{}.missed_packets", link.input_path), format!("{}.received", link.path)],
         "give the router more of the processor (`chrt -f 1 cutline router ...`), or a faster port: cutline doctor",
     ))
 }
 
-fn slow_link(way: &LinkInterval<'_>, interval: &Interval<'_>) -> Option<DeliveryFinding> {
-    let (configured, sent) = (rate(way.direction.after().rate_bps as f64), rate(way.direction.sent_bps()));
-    let output = name(way.output_name);
-    let evidence = interval.interface(way.output_name);
+fn slow_link(link: &LinkInterval<'_>, interval: &Interval<'_>) -> Option<DeliveryFinding> {
+    let (configured, sent) = (rate(link.direction.after().rate_bps as f64), rate(link.direction.sent_bps()));
+    let output = name(link.output_name);
+    let evidence = interval.interface(link.output_name);
     // The queue disciplines of its interface are the queue itself, and it drops waiting packets where the interface goes down.
-    let of_router = Some(way).filter(|way| !way.is_kernel);
+    let of_router = Some(link).filter(|link| !link.is_kernel);
     let refused = of_router.map_or(0, LinkInterval::unsent);
     let stuck = |of: &cutline_router_service::DirectionStatistics| {
         of.queued_packets.saturating_sub(of.backlog.packets)
     };
-    let held = stuck(way.direction.before()).min(stuck(way.direction.after()));
-    let refused_share = refused as f64 / refused.saturating_add(way.sent_packets()).max(1) as f64;
-    let is_busy = way.direction.utilisation() >= BUSY;
+    let held = stuck(link.direction.before()).min(stuck(link.direction.after()));
+    let refused_share = refused as f64 / refused.saturating_add(link.sent_packets()).max(1) as f64;
+    let is_busy = link.direction.utilisation() >= BUSY;
     let (strength, what, field) = if refused >= FEW_FRAMES && refused_share >= SHARE_OF_FRAMES {
         (
             Strength::Strong,
             format!("`{output}` refused {refused} frames"),
-            format!("{}.dropped.unsent", way.path),
+            format!("{}.dropped.unsent", link.path),
         )
     } else if held > STUCK {
-        let field = format!("{}.queued_packets", way.path);
+        let field = format!("{}.queued_packets", link.path);
         (Strength::Strong, format!("{held} frames or more always waited for `{output}`"), field)
     } else if let Some(evidence) =
         evidence.filter(|it| of_router.is_some() && it.queued_packets > 0 && it.dropped_packets >= FEW_FRAMES)
@@ -135,7 +136,7 @@ fn slow_link(way: &LinkInterval<'_>, interval: &Interval<'_>) -> Option<Delivery
         (Strength::Strong, what, format!("tc -s qdisc show dev {output}"))
     } else {
         let speed = evidence?.speed_bps.filter(|_| is_busy)?;
-        if speed as f64 >= way.direction.after().rate_bps as f64 * (1.0 + MARGIN) {
+        if speed as f64 >= link.direction.after().rate_bps as f64 * (1.0 + MARGIN) {
             return None;
         }
         (
@@ -149,9 +150,9 @@ fn slow_link(way: &LinkInterval<'_>, interval: &Interval<'_>) -> Option<Delivery
         strength,
         format!(
             "the link behind `{output}` carries less than the {configured} that {} is configured for: {what}, and {sent} were sent",
-            way.place()
+            link.place()
         ),
-        &[field, format!("{}.rate_bps", way.path), format!("{}.sent", way.path)],
+        &[field, format!("{}.rate_bps", link.path), format!("{}.sent", link.path)],
         &match of_router {
             Some(_) => "set --rate a few per cent below the link's rate, or let it follow the link: cutline router --autorate".to_owned(),
             None => format!("set a rate a few per cent below the link's: cutline qdisc change dev {output} --rate RATE"),
@@ -159,18 +160,18 @@ fn slow_link(way: &LinkInterval<'_>, interval: &Interval<'_>) -> Option<Delivery
     ))
 }
 
-fn unresponsive_flow(way: &LinkInterval<'_>) -> Option<DeliveryFinding> {
+fn unresponsive_flow(link: &LinkInterval<'_>) -> Option<DeliveryFinding> {
     let share = |flow: &LinkFlowInterval<'_>| {
-        flow.received.bytes as f64 / way.direction.counted(|of| of.received).bytes.max(1) as f64
+        flow.received.bytes as f64 / link.direction.counted(|of| of.received).bytes.max(1) as f64
     };
     let is_it = |flow: &&LinkFlowInterval<'_>| {
         flow.received.packets >= FEW_PACKETS
             && share(flow) >= LARGE_FLOW
             && flow.loss() >= UNRESPONSIVE_LOSS
-            && is_steady(flow, way)
-            && exceeds_window(flow, way)
+            && is_steady(flow, link)
+            && exceeds_window(flow, link)
     };
-    let flow = way.flows.iter().filter(is_it).max_by_key(|flow| flow.received.bytes)?;
+    let flow = link.flows.iter().filter(is_it).max_by_key(|flow| flow.received.bytes)?;
     let of = flow.after;
     Some(DeliveryFinding::new(
         DeliveryCause::UnresponsiveFlow,
@@ -179,12 +180,12 @@ fn unresponsive_flow(way: &LinkInterval<'_>) -> Option<DeliveryFinding> {
             "one unresponsive flow, {}, sends {} of the arrivals at `{}` ({} of a link of {}) and continues although {} of its packets are dropped",
             flow_name(flow),
             percent(share(flow)),
-            name(&way.direction.after().name),
+            name(&link.direction.after().name),
             rate(of.recent_bps as f64),
-            rate(way.direction.after().rate_bps as f64),
+            rate(link.direction.after().rate_bps as f64),
             percent(flow.loss())
         ),
-        &[format!("{}.flows", way.path), format!("{}.received", way.path)],
+        &[format!("{}.flows", link.path), format!("{}.received", link.path)],
         &format!(
             "limit its sender to less than its share, such as cutline exec --rate RATE -- PROGRAM on {}",
             name(&of.source)
@@ -193,20 +194,20 @@ fn unresponsive_flow(way: &LinkInterval<'_>) -> Option<DeliveryFinding> {
 }
 
 /// Returns whether a flow has not reduced its rate in the interval. One that was not listed at the beginning is not known.
-fn is_steady(flow: &LinkFlowInterval<'_>, way: &LinkInterval<'_>) -> bool {
+fn is_steady(flow: &LinkFlowInterval<'_>, link: &LinkInterval<'_>) -> bool {
     let Some(before) = flow.before else { return false };
-    let mean_bps = flow.received.bytes as f64 * 8.0 / way.direction.seconds();
+    let mean_bps = flow.received.bytes as f64 * 8.0 / link.direction.seconds();
     flow.after.recent_bps as f64 >= STEADY * mean_bps.max(before.recent_bps as f64)
 }
 
 /// Returns whether a flow has far more packets under way than a responsive one would have with its loss, after the time that TCP needs to
 /// respond.
-fn exceeds_window(flow: &LinkFlowInterval<'_>, way: &LinkInterval<'_>) -> bool {
+fn exceeds_window(flow: &LinkFlowInterval<'_>, link: &LinkInterval<'_>) -> bool {
     let wait_s = flow.mean_wait_ms.unwrap_or_default() / 1e3;
-    if flow.after.protocol == TCP && way.direction.seconds() < TCP_RESPONSE * wait_s {
+    if flow.after.protocol == TCP && link.direction.seconds() < TCP_RESPONSE * wait_s {
         return false;
     }
-    let under_way = flow.received.packets as f64 / way.direction.seconds() * wait_s;
+    let under_way = flow.received.packets as f64 / link.direction.seconds() * wait_s;
     let mut window = WINDOW_FACTOR * TCP_WINDOW / flow.loss().sqrt();
     if flow.after.protocol == TCP {
         // TCP responds once to all losses of a window (RFC 5681 section 3.2). If there are k, the window is TCP_WINDOW * sqrt(k / loss),
@@ -240,20 +241,20 @@ fn flow_name(flow: &LinkFlowInterval<'_>) -> String {
     )
 }
 
-fn many_flows(way: &LinkInterval<'_>, interval: &Interval<'_>) -> Option<DeliveryFinding> {
-    if way.direction.utilisation() < BUSY {
+fn many_flows(link: &LinkInterval<'_>, interval: &Interval<'_>) -> Option<DeliveryFinding> {
+    if link.direction.utilisation() < BUSY {
         return None;
     }
     ["source", "destination"].into_iter().find_map(|side| {
         let takes_part = move |host: &&HostStatistics| host.side == side && host.recent_bps >= TAKES_PART_BPS;
-        let hosts = || way.direction.after().hosts.iter().filter(takes_part);
+        let hosts = || link.direction.after().hosts.iter().filter(takes_part);
         let total = total(hosts().map(|host| host.recent_bps));
         let host = hosts().max_by_key(|host| host.recent_bps)?;
         let share = host.recent_bps as f64 / total.max(1) as f64;
         let suffers = |other: &HostStatistics| {
             other.dropped_percent >= OTHERS_LOSS_PERCENT
                 || other.mean_wait_ms >= LONG_WAIT_MS
-                || interval.bad().any(|delivered| is_of(delivered, way, other))
+                || interval.bad().any(|delivered| is_of(delivered, link, other))
         };
         let other = hosts().filter(|other| other.host != host.host).find(|other| suffers(other))?;
         if host.flows < MANY_FLOWS || share < MOST_OF_LINK {
@@ -268,50 +269,50 @@ fn many_flows(way: &LinkInterval<'_>, interval: &Interval<'_>) -> Option<Deliver
                 name(&host.host),
                 host.flows,
                 percent(share),
-                name(&way.direction.after().name),
+                name(&link.direction.after().name),
                 name(&other.host),
                 percent(other.dropped_percent / 100.0),
                 ms(other.mean_wait_ms)
             ),
-            &[format!("{}.hosts", way.path), format!("{}.sent", way.path)],
+            &[format!("{}.hosts", link.path), format!("{}.sent", link.path)],
             "give hosts equal shares: cutline router --fair hosts",
         ))
     })
 }
 
 /// Returns whether a direction of a socket is one of a host's flows.
-fn is_of(delivered: &Delivered<'_>, way: &LinkInterval<'_>, host: &HostStatistics) -> bool {
-    way.flow_of(delivered).is_some_and(|flow| {
+fn is_of(delivered: &Delivered<'_>, link: &LinkInterval<'_>, host: &HostStatistics) -> bool {
+    link.flow_of(delivered).is_some_and(|flow| {
         let of = flow.after;
         host.host == if host.side == "source" { of.source.as_str() } else { of.destination.as_str() }
     })
 }
 
-fn long_queue(way: &LinkInterval<'_>, is_explained: bool) -> Option<DeliveryFinding> {
-    let wait = way.mean_wait_ms.filter(|wait| *wait >= LONG_WAIT_MS)?;
-    if way.direction.utilisation() < BUSY || way.sent_packets() < FEW_PACKETS {
+fn long_queue(link: &LinkInterval<'_>, is_explained: bool) -> Option<DeliveryFinding> {
+    let wait = link.mean_wait_ms.filter(|wait| *wait >= LONG_WAIT_MS)?;
+    if link.direction.utilisation() < BUSY || link.sent_packets() < FEW_PACKETS {
         return None;
     }
     // Where one flow or host fills the queue, that is the cause and this is its effect.
     let strength = if is_explained { Strength::Medium } else { Strength::Strong };
-    Some(too_long(way, strength, &format!("packets waited {} on average", ms(wait)), &[]))
+    Some(too_long(link, strength, &format!("packets waited {} on average", ms(wait)), &[]))
 }
 
 /// Returns the finding that a queue is too long.
-pub fn too_long(way: &LinkInterval<'_>, strength: Strength, what: &str, more: &[String]) -> DeliveryFinding {
-    let own = [format!("{}.waits_us", way.path), format!("{}.sent", way.path)];
+pub fn too_long(link: &LinkInterval<'_>, strength: Strength, what: &str, more: &[String]) -> DeliveryFinding {
+    let own = [format!("{}.waits_us", link.path), format!("{}.sent", link.path)];
     DeliveryFinding::new(
         DeliveryCause::QueueTooLong,
         strength,
         format!(
             "the queue `{}` of `{}` is too long: {what}, at {} of its {}",
-            name(&way.direction.after().queue),
-            name(&way.direction.after().name),
-            percent(way.direction.utilisation()),
-            rate(way.direction.after().rate_bps as f64)
+            name(&link.direction.after().queue),
+            name(&link.direction.after().name),
+            percent(link.direction.utilisation()),
+            rate(link.direction.after().rate_bps as f64)
         ),
         &[more, &own[..]].concat(),
-        if way.is_kernel {
+        if link.is_kernel {
             "take a queue with a short target, such as cutline qdisc add --replace with --aqm sieve (the default), or give the flow a lower hint"
         } else {
             "take a queue with a short target, such as cutline router --aqm sieve (the default), or give the flow a lower hint"
@@ -322,9 +323,9 @@ pub fn too_long(way: &LinkInterval<'_>, strength: Strength, what: &str, more: &[
 /// Share of a socket's packets at the router that shows its code point: enough that a change of its hint is not the reason.
 const MARKED_PACKETS: u64 = 10;
 
-fn rewritten_marks(way: &LinkInterval<'_>, interval: &Interval<'_>) -> Option<DeliveryFinding> {
+fn rewritten_marks(link: &LinkInterval<'_>, interval: &Interval<'_>) -> Option<DeliveryFinding> {
     interval.delivered.iter().filter(|delivered| delivered.is_send).find_map(|delivered| {
-        let flow = way.flow_of(delivered)?;
+        let flow = link.flow_of(delivered)?;
         let was = flow.before?;
         let (now, before) = (delivered.entry.socket.hint?, delivered.before.socket.hint?);
         // A hint that adapts may be changed between the two rows.
@@ -348,7 +349,7 @@ fn rewritten_marks(way: &LinkInterval<'_>, interval: &Interval<'_>) -> Option<De
             ),
             &[
                 delivered.path.replace(".send", ".hint"),
-                format!("{}.flows", way.path),
+                format!("{}.flows", link.path),
             ],
             "find the device that re-marks (tcpdump -v shows `tos`), and let it keep code points, or mark again: cutline router --hint CODE=LEVEL",
         ))

@@ -156,8 +156,8 @@ impl Map {
         self.pairs.iter().enumerate().filter_map(at)
     }
 
-    /// The networks to which a node has no link, with the next node's address on the way there. A network is where the nearer of
-    /// its two nodes is.
+    /// The networks to which a node has no link, with the address of the next node on the route. A network is at the nearer of
+    /// its two nodes.
     fn routes(&self, node: usize) -> Vec<(usize, Ipv4Addr)> {
         let own: BTreeSet<usize> = self.attachments(node).map(|at| at.pair).collect();
         let mut next: BTreeMap<usize, Ipv4Addr> = BTreeMap::new();

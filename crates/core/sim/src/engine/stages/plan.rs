@@ -98,9 +98,9 @@ struct Use {
     inside: bool,
 }
 
-/// The way of packets since the stage that sent them.
+/// Part of a route from one stage to the next.
 #[derive(Clone, Copy)]
-struct Way {
+struct RoutePart {
     /// The first link behind the stage.
     link: LinkId,
     latency: Duration,
@@ -203,31 +203,31 @@ fn check_first_links(network: &Network, uses: &[Use]) -> Result<(), StageObstacl
     Ok(())
 }
 
-/// Returns the way with the least latency from one stage to another, and the greatest latency of all ways.
-fn latencies(network: &Network, is_stage: &impl Fn(LinkId) -> bool) -> Option<(Way, Duration)> {
-    let mut shortest: Option<Way> = None;
+/// Returns the part with the least latency of all routes between two stages, and the greatest latency of all parts.
+fn latencies(network: &Network, is_stage: &impl Fn(LinkId) -> bool) -> Option<(RoutePart, Duration)> {
+    let mut shortest: Option<RoutePart> = None;
     let mut longest = Duration::ZERO;
     for route in network.flows().iter().flat_map(|flow| [&flow.route, &flow.return_route]) {
-        let mut way = Way { link: route[0], latency: Duration::ZERO, longest: Duration::ZERO };
+        let mut part = RoutePart { link: route[0], latency: Duration::ZERO, longest: Duration::ZERO };
         for (number, &id) in route.iter().enumerate() {
             let link = network.link(id);
             if number > 0 && is_stage(id) {
-                shortest = Some(shorter(shortest, way));
-                longest = longest.max(way.longest);
-                way = Way { link: id, latency: Duration::ZERO, longest: Duration::ZERO };
+                shortest = Some(shorter(shortest, part));
+                longest = longest.max(part.longest);
+                part = RoutePart { link: id, latency: Duration::ZERO, longest: Duration::ZERO };
             }
             let jitter = link.impairment.as_ref().map_or(Duration::ZERO, |params| params.jitter);
-            way.latency += least_delay(link);
-            way.longest += link.delay + jitter;
+            part.latency += least_delay(link);
+            part.longest += link.delay + jitter;
         }
-        shortest = Some(shorter(shortest, way));
-        longest = longest.max(way.longest);
+        shortest = Some(shorter(shortest, part));
+        longest = longest.max(part.longest);
     }
-    shortest.map(|way| (way, longest))
+    shortest.map(|part| (part, longest))
 }
 
-fn shorter(way: Option<Way>, other: Way) -> Way {
-    way.filter(|way| way.latency <= other.latency).unwrap_or(other)
+fn shorter(part: Option<RoutePart>, other: RoutePart) -> RoutePart {
+    part.filter(|part| part.latency <= other.latency).unwrap_or(other)
 }
 
 /// Returns the least time from the end of a packet's transmission to its arrival at the other end of a link.

@@ -91,7 +91,7 @@ impl ShardPlan {
         let crossings = crossings(network);
         let flows = network.flows().len() as u64;
         let [source, queue, fifo_link, sink] = COSTS;
-        // Along the way of a packet, so that most packets stay in their shard: sources, links of data, sinks, links of replies.
+        // Along the route of a packet, so that most packets stay in their shard: sources, links of data, sinks, links of replies.
         let of_links = |of_replies: bool| {
             let all = links.iter().map(|id| crossings[id.0 as usize]).enumerate();
             let some = all.filter(move |(_, [data, replies])| (replies > data) == of_replies);
@@ -148,9 +148,9 @@ impl ShardPlan {
 fn crossings(network: &Network) -> Vec<[u64; 2]> {
     let mut crossings = vec![[0; 2]; network.links().len()];
     for flow in network.flows() {
-        for (way, route) in [&flow.route, &flow.return_route].into_iter().enumerate() {
+        for (direction, route) in [&flow.route, &flow.return_route].into_iter().enumerate() {
             for link in route {
-                crossings[link.0 as usize][way] += 1;
+                crossings[link.0 as usize][direction] += 1;
             }
         }
     }
