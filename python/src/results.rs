@@ -288,7 +288,7 @@ fn differences(found: &ResultsComparison) -> Batches {
     };
     columns.add(["pairing", "-", "Pairing of the seeds for the interval: paired or welch."], text(pairing));
     let significant = rows().map(|row| Some(row.comparison.is_significant())).collect::<BooleanArray>();
-    columns.add(["significant", "-", "Whether the interval excludes zero."], significant);
+    columns.add(["significant", "-", "True if the interval excludes zero."], significant);
     columns.batches()
 }
 

@@ -1,4 +1,4 @@
-//! A shaper through its public face: conservation under any load, the schedule, and what becomes of bytes.
+//! A shaper through its public interface: conservation under any load, the schedule, and the accounting of bytes.
 
 use crate::common::{Memory, frame, ip_frame};
 use cutline_aqm::{AqmSpec, Limit, QueueSpec, TsqParams, registry};

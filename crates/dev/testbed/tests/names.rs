@@ -12,7 +12,7 @@ type SharedNames = &'static [(&'static str, &'static [&'static str])];
 /// Names of public types that several crates have, by the reason.
 const SHARED: [(&str, SharedNames); 3] = [
     (
-        "tokio's face of the same socket",
+        "the same socket for tokio",
         &[
             ("QosDirectListener", &["socket", "tokio"]),
             ("QosDirectSocket", &["socket", "tokio"]),
