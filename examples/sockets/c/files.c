@@ -66,7 +66,7 @@ static int serve(const char *address, const char *folder, const cutline_options 
         cutline_set_recv_timeout(socket, 10000);
         cutline_set_send_timeout(socket, 10000);
         if (answer(socket, folder) < 0)
-            fail("a client");
+            fail("cannot answer a client");
         cutline_close(socket);
     }
 }
@@ -75,7 +75,7 @@ static int get(const char *address, const char *name, const cutline_options *opt
 {
     cutline_socket *socket = cutline_connect_to(SOCK_STREAM, address, options);
     if (!socket || send_all(socket, name, strlen(name)) < 0 || send_all(socket, "\n", 1) < 0)
-        return fail("cannot ask");
+        return fail("cannot request the file");
     char data[65536];
     ssize_t got;
     while ((got = cutline_recv(socket, data, sizeof data, 0)) > 0)

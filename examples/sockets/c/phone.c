@@ -25,7 +25,7 @@ static int fail(const char *what)
     return 1;
 }
 
-/* Writes what comes, until nothing does for a second. */
+/* Writes the received sound until no message arrives for a second. */
 static void *hear(void *socket)
 {
     unsigned char samples[2 * SAMPLES];
@@ -45,7 +45,7 @@ static int speak(cutline_socket *socket, int messages)
         unsigned char samples[SAMPLES];
         for (int i = 0; i < SAMPLES; i++)
             samples[i] = (unsigned char)(128 + 60 * sin(440 * 6.283185307 * (message * SAMPLES + i) / RATE));
-        /* A message for which this host has no room is lost. */
+        /* A message is lost if this host has no room for it. */
         if (cutline_send(socket, samples, sizeof samples, 0) < 0 && errno != EAGAIN && errno != ENOBUFS)
             return fail("cannot send");
         cutline_event event = {.size = sizeof event};

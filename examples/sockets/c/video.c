@@ -41,9 +41,9 @@ static void print_delivery(const char *what, cutline_socket *socket)
 {
     cutline_mib mib = {.size = sizeof mib};
     cutline_get_mib(socket, &mib);
-    const cutline_direction *way = strcmp(what, "sent") == 0 ? &mib.send : &mib.receive;
-    printf("%s: %lld frames, %lld lost, %.0f kbit/s\n", what, (long long)way->received.messages,
-           (long long)way->received.lost, (double)way->last.throughput_bps / 1e3);
+    const cutline_direction *direction = strcmp(what, "sent") == 0 ? &mib.send : &mib.receive;
+    printf("%s: %lld frames, %lld lost, %.0f kbit/s\n", what, (long long)direction->received.messages,
+           (long long)direction->received.lost, (double)direction->last.throughput_bps / 1e3);
 }
 
 static int send_frames(const char *address, double duration, cutline_options *options)

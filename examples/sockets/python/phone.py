@@ -16,7 +16,7 @@ SAMPLES, RATE = 160, 8000
 
 
 def hear(call):
-    """Writes what comes, until nothing does for a second."""
+    """Writes the received sound until no message arrives for a second."""
     try:
         while True:
             sys.stdout.buffer.write(call.recv(2 * SAMPLES))
@@ -35,7 +35,7 @@ def talk(call, seconds):
         try:
             call.send(bytes(int(128 + 60 * math.sin(440 * math.tau * place / RATE)) for place in places))
         except OSError as error:
-            # A message for which this host has no room is lost.
+            # A message is lost if this host has no room for it.
             if error.errno != errno.ENOBUFS:
                 raise
         for event in call.events():

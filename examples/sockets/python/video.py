@@ -21,7 +21,7 @@ def send(address, seconds):
             try:
                 call.send(bytes(1000))
             except OSError as error:
-                # A message for which this host has no room is lost.
+                # A message is lost if this host has no room for it.
                 if error.errno != errno.ENOBUFS:
                     raise
             time.sleep(1 / rate)

@@ -28,7 +28,7 @@ fn options() -> QosOptions {
     QosOptions::new(both)
 }
 
-/// Writes what comes, until nothing does for a second.
+/// Writes the received sound until no message arrives for a second.
 fn hear(socket: &QosUdpSocket) -> io::Result<()> {
     let mut samples = [0; 2 * SAMPLES as usize];
     loop {
@@ -48,7 +48,7 @@ fn speak(socket: &QosUdpSocket, seconds: f64) -> io::Result<()> {
         let sample = |place| (128.0 + 60.0 * (440.0 * TAU * f64::from(place) / f64::from(RATE)).sin()) as u8;
         let samples: Vec<u8> = (message * SAMPLES..(message + 1) * SAMPLES).map(sample).collect();
         match socket.send(&samples) {
-            // What this host's interface has no room for is lost.
+            // A message is lost if the interface of this host has no room for it.
             Err(error) if Errno::from_io_error(&error) == Some(Errno::NOBUFS) => {}
             sent => drop(sent?),
         }

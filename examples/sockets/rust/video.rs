@@ -42,7 +42,7 @@ fn send(address: &str, time: Duration) -> Result<(), Box<dyn Error>> {
             }
         }
         match socket.send(&[0; 1000]) {
-            // A frame for which this host's interface has no room is lost.
+            // A frame is lost if the interface of this host has no room for it.
             Err(error) if Errno::from_io_error(&error) == Some(Errno::NOBUFS) => {}
             sent => drop(sent?),
         }

@@ -13,7 +13,7 @@ pub enum EventKind {
     Agreed = 1,
     /// The ends do not agree. The previous agreement holds.
     Refused = 2,
-    /// The peer takes no part, or does not answer: the previous agreement holds.
+    /// The peer does not negotiate, or does not answer. The previous agreement holds.
     OneSided = 3,
     /// A measure is outside its limit.
     Violated = 4,
@@ -23,13 +23,13 @@ pub enum EventKind {
     Hint = 6,
     /// The application should send at this rate from now on.
     Rate = 7,
-    /// This end asks by itself for another specification that the application accepts.
+    /// This end has requested another specification that the application accepts.
     Asked = 8,
     /// The connection is broken, or the peer is silent.
     Lost = 9,
     /// The connection works again.
     Recovered = 10,
-    /// The connection was not made again in the time that the specification gives for that.
+    /// The connection was not restored within the recovery time of the specification.
     GaveUp = 11,
     /// The resource manager of the host has granted another rate to this end.
     Allocated = 12,
@@ -51,30 +51,30 @@ pub enum TrafficDirection {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
 pub struct SessionEvent {
-    /// The size of this struct, which the caller sets: later versions have more at its end.
+    /// Size of this struct, set by the caller. Later versions have more fields at its end.
     #[serde(skip)]
     pub size: usize,
     /// Kind of the event: one of `CUTLINE_EVENT_*`.
     pub kind: i32,
     /// A violation's direction: one of `CUTLINE_SIDE_*`.
     pub side: i32,
-    /// A violation's measure: its place in the order rate, delay, gap, jitter, loss, recovery, from 0.
+    /// A violation's measure: one of `CUTLINE_MEASURE_*`.
     pub measure: i32,
     /// The hint, 1 to 16.
     pub hint: i32,
-    /// The worst value that is acceptable: messages/s, ms, or per cent.
+    /// The worst acceptable value: messages/s, ms, or per cent.
     pub limit: f64,
-    /// The value measured, in the same unit: that of the last interval.
+    /// The measured value of the last interval, in the same unit.
     pub measured: f64,
-    /// The largest error of the value because of the two clocks, in the same unit.
+    /// The largest error of the value due to the two clocks, in the same unit.
     pub error: f64,
     /// The rate at which the application should send, messages/s.
     pub rate: f64,
-    /// Begin of a violation, by the monotonic clock, ns.
+    /// Start of a violation, by the monotonic clock, ns.
     pub since_ns: i64,
-    /// Duration of the violation or the loss, or of the attempts to make the connection again, ns.
+    /// Duration of the violation or the loss, or of the attempts to restore the connection, ns.
     pub after_ns: i64,
-    /// The same in words, with a zero at the end.
+    /// The event as text, with a zero at the end.
     #[serde(skip)]
     pub text: [u8; TEXT],
     /// Number of whole messages sent over the lost connection.
@@ -96,7 +96,7 @@ pub struct SessionEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum EventOrigin {
-    /// The sending host held its application back.
+    /// The sending host: it held its application back.
     SendingHost = 1,
     /// The network, as far as both ends know.
     Network = 2,

@@ -13,7 +13,7 @@ use serde::Serialize;
 /// Number of measures: rate, delay, gap, jitter, loss, recovery, in this order.
 pub const MEASURES: usize = Measure::ALL.len();
 
-/// Requirements on a direction. A number that is open is NaN, a time or a size -1.
+/// Requirements on a direction. An open number is NaN; an open time or size is -1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
 pub struct Requirements {
@@ -25,7 +25,7 @@ pub struct Requirements {
     pub peak_rate: f64,
     /// The longest message, bytes.
     pub size: i64,
-    /// The delay below which less is worth no more, ns.
+    /// The delay below which a shorter delay has no further use, ns.
     pub min_delay_ns: i64,
     /// The longest acceptable one-way delay, ns.
     pub max_delay_ns: i64,
@@ -37,7 +37,7 @@ pub struct Requirements {
     pub loss: f64,
     /// The longest time to recover a broken connection, ns.
     pub recovery_ns: i64,
-    /// 1 if messages may be delivered out of order, 0 if not, -1 if it is open.
+    /// 1 if messages may be delivered out of order, 0 if not, -1 if this is open.
     pub reordering: i64,
 }
 
@@ -55,25 +55,25 @@ pub struct Totals {
     pub late: i64,
     /// Messages received more than once.
     pub duplicated: i64,
-    /// Time in which data waited for the receiving application, which did not read, ns.
+    /// Time in which received data waited because the application did not read, ns.
     pub unread_ns: i64,
     /// Datagrams that the receiving host dropped because the receive buffer of the socket was full.
     pub overflowed: i64,
 }
 
-/// Traffic delivered in an interval, and its measures. Times that are unknown are -1.
+/// Traffic delivered in an interval, and its measures. Unknown times are -1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
 pub struct Interval {
-    /// Length of the interval, ns; -1 before the first: then the rest is 0.
+    /// Length of the interval, ns. Before the first interval it is -1, and the other fields are 0.
     pub length_ns: i64,
-    /// Messages that the sender has sent in it.
+    /// Messages that the sender has sent in the interval.
     pub sent: i64,
     /// Messages received, without duplicates.
     pub messages: i64,
     /// Their bytes.
     pub bytes: i64,
-    /// Messages lost; negative if messages came that had been counted as lost.
+    /// Messages lost; negative if messages arrived that had been counted as lost.
     pub lost: i64,
     /// Messages received after one with a higher number.
     pub late: i64,
@@ -97,13 +97,13 @@ pub struct Interval {
     pub jitter_worst_ns: i64,
     /// The longest time without an arrival, ns.
     pub gap_ns: i64,
-    /// Time in which data waited for the receiving application, which did not read, ns.
+    /// Time in which received data waited because the application did not read, ns.
     pub unread_ns: i64,
     /// Datagrams that the receiving host dropped because the receive buffer of the socket was full.
     pub overflowed: i64,
 }
 
-/// The summary of many times. Without any, count is 0 and the times are -1.
+/// Summary of a distribution of times. If it is empty, count is 0 and the times are -1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
 pub struct HistogramSummary {
@@ -113,9 +113,9 @@ pub struct HistogramSummary {
     pub mean_ns: i64,
     /// The median, ns.
     pub p50_ns: i64,
-    /// Nine in ten are at most this one, ns.
+    /// The 90th percentile, ns.
     pub p90_ns: i64,
-    /// 99 in 100 are at most this one, ns.
+    /// The 99th percentile, ns.
     pub p99_ns: i64,
     /// The greatest, ns.
     pub max_ns: i64,
@@ -127,9 +127,9 @@ pub struct HistogramSummary {
 pub struct DirectionMib {
     /// The effective specification: the agreement, or this end's own specification.
     pub effective: Requirements,
-    /// 1 if both ends have agreed on it, otherwise 0.
+    /// 1 if both ends have agreed on this specification, otherwise 0.
     pub agreed: i64,
-    /// Messages sent since the beginning; of the direction that this end receives, as the peer reports.
+    /// Messages sent since the beginning; for the direction that this end receives, as the peer reports.
     pub sent_messages: i64,
     /// Their bytes.
     pub sent_bytes: i64,
@@ -145,23 +145,23 @@ pub struct DirectionMib {
     pub violations: [i64; MEASURES],
 }
 
-/// A measure in the region of operation, in its unit: messages/s, ms, or per cent. A number that is not known is NaN.
+/// A measure in the region of operation, in its unit: messages/s, ms, or per cent. Unknown numbers are NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
 pub struct Axis {
-    /// The best value; anything better is worth no more. NaN if any value is acceptable: then nothing is measured.
+    /// The best value; a better one has no further use. NaN if any value is acceptable, and then nothing is measured.
     pub best: f64,
-    /// The worst value that is acceptable.
+    /// The worst acceptable value.
     pub worst: f64,
-    /// The best value measured since the specification holds.
+    /// The best value measured since the specification took effect.
     pub best_measured: f64,
-    /// The worst value measured since the specification holds.
+    /// The worst value measured since the specification took effect.
     pub worst_measured: f64,
     /// Worst value of the present violation, while the measure is outside its limit.
     pub violated: f64,
-    /// The largest error of that because of the two clocks.
+    /// The largest error of `violated` due to the two clocks.
     pub violated_error: f64,
-    /// Begin of the violation, by the monotonic clock, ns; -1 without one.
+    /// Start of the violation, by the monotonic clock, ns; -1 without a violation.
     pub violated_since_ns: i64,
 }
 
@@ -169,20 +169,19 @@ pub struct Axis {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
 pub struct Details {
-    /// Requirements of this end. All is open if the ends have not agreed.
+    /// Requirements of this end. All fields are open if the ends have not agreed.
     pub offered: Requirements,
-    /// Requirements of the peer. All is open if the ends have not agreed.
+    /// Requirements of the peer. All fields are open if the ends have not agreed.
     pub requested: Requirements,
-    /// The requirements that hold and may be weakened: bit 1 << place for each, `min_rate` being the first one.
+    /// The requirements in effect that may be weakened: bit 1 << n for field n, counted from 0 at `min_rate`.
     pub coerced: i64,
     /// The region of operation, and the measurements in it: rate, delay, gap, jitter, loss, recovery.
     pub operation: [Axis; MEASURES],
-    /// Begin of the last interval of measurement, by the monotonic clock of the receiving end, ns; -1 before
-    /// the first.
+    /// Start of the last interval of measurement, by the monotonic clock of the receiving end, ns; -1 before the first.
     pub last_since_ns: i64,
     /// The time from the last arrival to the end of that interval, ns.
     pub silence_ns: i64,
-    /// Messages received with an impossible number, which are not counted otherwise.
+    /// Messages received with an impossible number; no other field counts them.
     pub impossible: i64,
     /// The sum of the delays of the messages received, ns.
     pub delay_sum_ns: i64,
@@ -192,9 +191,9 @@ pub struct Details {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
 pub struct SentInterval {
-    /// Begin of the interval, by the monotonic clock, ns; -1 before the first.
+    /// Start of the interval, by the monotonic clock, ns; -1 before the first.
     pub since_ns: i64,
-    /// Length of the interval, ns; -1 before the first: then the rest is 0.
+    /// Length of the interval, ns. Before the first interval it is -1, and the other fields are 0.
     pub length_ns: i64,
     /// Messages.
     pub messages: i64,
@@ -212,25 +211,25 @@ pub struct SentInterval {
 pub struct Negotiation {
     /// Messages sent.
     pub sent: i64,
-    /// Messages of them that were sent again.
+    /// Messages that were sent again.
     pub sent_again: i64,
     /// Messages received and used.
     pub received: i64,
     /// Messages received that repeat an earlier one, or came too late.
     pub stale: i64,
-    /// Messages of another session, kind or version, or that are none.
+    /// Messages of another session, kind or version, and malformed ones.
     pub ignored: i64,
-    /// Messages with a wrong tag, or none.
+    /// Messages with a wrong authentication tag, or without one.
     pub unauthenticated: i64,
 }
 
-/// The kernel's figures of a TCP connection. Of a datagram socket all are -1.
+/// The kernel's data about a TCP connection. All fields are -1 for a datagram socket.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
 pub struct Tcp {
     /// The smoothed round-trip time, ns.
     pub rtt_ns: i64,
-    /// Its variation, ns.
+    /// The variation of the round-trip time, ns.
     pub rtt_deviation_ns: i64,
     /// The least round-trip time, ns.
     pub min_rtt_ns: i64,
@@ -246,8 +245,8 @@ pub struct Tcp {
     pub pacing_rate_bps: i64,
 }
 
-/// TFRC's state of the direction in which this end sends. Without it (`rate-control`) the loss event rate is
-/// NaN and the rest is -1.
+/// TFRC's state of the direction in which this end sends. Without TFRC (option `rate-control`) the loss event rate is NaN, and
+/// the other fields are -1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
 pub struct Tfrc {
@@ -265,14 +264,14 @@ pub struct Tfrc {
     pub refused: i64,
 }
 
-/// Messages of a managed datagram socket and their deadlines. Of a stream, and without a share of the host (`allocation`), all are
-/// -1.
+/// Messages of a managed datagram socket, and their deadlines. All fields are -1 for a stream, and without a share of the host
+/// (option `allocation`).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
 pub struct SchedulingStats {
     /// Messages sent since the share was granted.
     pub sent: i64,
-    /// Messages of them that left later than the longest acceptable delay after the call that sent them.
+    /// Messages that left more than the longest acceptable delay after the call that sent them.
     pub missed: i64,
     /// The longest time by which a message was late, ns.
     pub latest_ns: i64,
@@ -282,7 +281,7 @@ pub struct SchedulingStats {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
 pub struct Mib {
-    /// The size of this struct, which the caller sets: later versions have more at its end.
+    /// Size of this struct, set by the caller. Later versions have more fields at its end.
     #[serde(skip)]
     pub size: usize,
     /// Time of these values, by the monotonic clock, ns.
@@ -295,13 +294,13 @@ pub struct Mib {
     pub delay: HistogramSummary,
     /// The jitters received since the beginning.
     pub jitter: HistogramSummary,
-    /// The rate at which the application should send, messages/s; NaN if nothing requests one.
+    /// The rate at which the application should send, messages/s; NaN if no rate is requested.
     pub target_rate: f64,
     /// The delay hint of the packets that this end sends, 1 to 16; -1 if they have none.
     pub hint: i64,
-    /// The peer's clock minus ours, ns; it means something if `clock_error_ns` is not -1.
+    /// The peer's clock minus the clock of this host, ns; valid if `clock_error_ns` is not -1.
     pub clock_offset_ns: i64,
-    /// The largest error of that, ns; -1 if the offset is unknown.
+    /// The largest error of `clock_offset_ns`, ns; -1 if the offset is unknown.
     pub clock_error_ns: i64,
     /// The latest round-trip time of a report, ns; -1 if it is unknown.
     pub round_trip_ns: i64,
@@ -311,13 +310,13 @@ pub struct Mib {
     pub queue_full: i64,
     /// Number of times that sending had to wait for the agreed rate, or was refused until then.
     pub pacing_waits: i64,
-    /// Messages sent although they came sooner than was agreed on.
+    /// Messages sent although the application exceeded the agreed rate.
     pub unpaced: i64,
     /// Total time that sending has waited, ns.
     pub waited_ns: i64,
     /// Messages that were not sent because the interface's queue had no room; only datagrams show it.
     pub no_buffers: i64,
-    /// The kernel's figures of the TCP connection.
+    /// The kernel's data about the TCP connection.
     pub tcp: Tcp,
     /// Further information about the direction in which this end sends.
     pub send_details: Details,
@@ -328,18 +327,18 @@ pub struct Mib {
     /// Rate that the application may use beyond that of the last interval, by the agreement and by TFRC,
     /// messages/s of the longest; NaN if it is unknown, or no rate limit is in effect.
     pub residual_rate: f64,
-    /// The same as a throughput, bit/s; -1 also if no size of messages holds, unless there is TFRC.
+    /// The same as a throughput, bit/s; -1 also if no message size is in effect, except with TFRC.
     pub residual_bps: i64,
     /// Send queue of the socket, bytes: for a stream the data written and not acknowledged, for datagrams the
     /// data not sent by the interface, with the kernel's overhead; -1 if unknown.
     pub send_queue: i64,
     /// The memory that the send queue may take, with the kernel's overhead, bytes; -1 if it is unknown.
     pub send_buffer: i64,
-    /// Number of ICMP messages about datagrams that did not reach the peer for the time being.
+    /// Number of ICMP messages that report the peer as unreachable for the time being.
     pub unreachable: i64,
     /// The messages of negotiations.
     pub negotiation: Negotiation,
-    /// Reports of the peer that were not newer than one before.
+    /// Reports of the peer that were not newer than an earlier one.
     pub reports_stale: i64,
     /// Reports that contradict themselves, earlier ones, or the sent traffic.
     pub reports_refused: i64,
@@ -347,7 +346,7 @@ pub struct Mib {
     pub clock_steps: i64,
     /// TFRC's state of the direction in which this end sends.
     pub tfrc: Tfrc,
-    /// Number of reconnections. The numbers of messages are of the one that holds.
+    /// Number of reconnections. The numbers of messages are those of the present connection.
     pub reconnections: i64,
     /// Time of the last reconnection, by the monotonic clock, ns; -1 if there was none.
     pub reconnected_ns: i64,

@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum ThreadPriority {
-    /// The highest that the process may have.
+    /// The highest priority that the process may have.
     Highest = 0,
-    /// Before all normal threads: `SCHED_RR` with priority 1.
+    /// Real-time priority, before all normal threads: `SCHED_RR` with priority 1.
     RealTime = 1,
     /// A larger share among normal threads: `nice` of -10.
     Nice = 2,

@@ -16,8 +16,7 @@ pub enum GrantState {
     Pending = 1,
     /// The reservation is in place.
     Reserved = 2,
-    /// The reservation was refused, is lost, or was not answered in time. It comes back by itself if the
-    /// network can have it again.
+    /// The reservation was refused, is lost, or was not answered in time. It is restored when the network can grant it.
     Failed = 3,
 }
 
@@ -39,15 +38,15 @@ pub enum RefusalReason {
     Conflict = 5,
     /// The resources were given to another reservation.
     Preempted = 6,
-    /// The network no longer has it.
+    /// The network has ended the reservation.
     Ended = 7,
-    /// No answer in time.
+    /// The network did not answer in time.
     Unanswered = 8,
     /// This host's cutlined cannot be reached.
     NoAgent = 9,
     /// A value is not allowed.
     Invalid = 10,
-    /// Something else, in words.
+    /// Another reason, which the text gives.
     Other = 11,
 }
 
@@ -65,7 +64,7 @@ pub enum ReservationEventKind {
     Lost = 4,
 }
 
-/// Largest traffic of a direction: a token bucket. Without one all are -1.
+/// Token bucket of a direction: its largest traffic. All fields are -1 if there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
 pub struct TokenBucket {
@@ -75,9 +74,9 @@ pub struct TokenBucket {
     pub bucket_bytes: i64,
     /// The peak rate, bit/s.
     pub peak_bps: i64,
-    /// Shorter packets count as this long, bytes.
+    /// The minimum policed unit: shorter packets count as this length, bytes.
     pub min_policed_bytes: i64,
-    /// The longest packet with the header of IP, bytes.
+    /// The longest packet with its IP header, bytes.
     pub max_packet_bytes: i64,
 }
 
@@ -89,10 +88,10 @@ pub struct Refusal {
     pub reason: i64,
     /// The rate that would be granted, bit/s; -1 if it is not known.
     pub available_bps: i64,
-    /// The address of the node that has refused; empty if it is not known.
+    /// The address of the node that refused; empty if it is not known.
     #[serde(serialize_with = "as_words")]
     pub node: [u8; NAME],
-    /// All of it in words; empty if nothing was refused.
+    /// The refusal as text; empty if nothing was refused.
     #[serde(serialize_with = "as_words")]
     pub text: [u8; TEXT],
 }
@@ -115,7 +114,7 @@ pub struct DirectionReservation {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
 pub struct ConnectionReservation {
-    /// The service of the request; empty if there was none (option `service`): then nothing was requested.
+    /// The requested service (option `service`); empty if no reservation was requested.
     #[serde(serialize_with = "as_words")]
     pub service: [u8; NAME],
     /// Direction in which this end sends.
@@ -128,21 +127,21 @@ pub struct ConnectionReservation {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
 pub struct ReservationEvent {
-    /// The size of this struct, which the caller sets: later versions have more at its end.
+    /// Size of this struct, set by the caller. Later versions have more fields at its end.
     #[serde(skip)]
     pub size: usize,
     /// Kind of the event: one of `CUTLINE_RESERVATION_EVENT_*`.
     pub kind: i32,
     /// The direction: one of `CUTLINE_SIDE_*`.
     pub side: i32,
-    /// The token bucket that is reserved from now on.
+    /// The token bucket that is now reserved.
     pub reserved: TokenBucket,
     /// Reason for the loss.
     pub refusal: Refusal,
-    /// The address of the node that has confirmed it.
+    /// The address of the node that confirmed the reservation.
     #[serde(serialize_with = "as_words")]
     pub node: [u8; NAME],
-    /// The same in words, with a zero at the end.
+    /// The event as text, with a zero at the end.
     #[serde(serialize_with = "as_words")]
     pub text: [u8; TEXT],
 }

@@ -23,11 +23,11 @@ pub enum ErrorCode {
     System = 4,
     /// Internal error; the socket may be unusable.
     Internal = 5,
-    /// The connection was lost and is made again: this call was not carried out, and the next one uses the new connection.
+    /// The connection was lost and is being restored. This call had no effect; the next call uses the new connection.
     Lost = 6,
 }
 
-/// An error on its way to the caller.
+/// The error of a call, which is reported to the caller.
 #[derive(Debug)]
 pub struct Failure {
     code: ErrorCode,
@@ -147,15 +147,15 @@ pub fn call<T>(failed: T, act: impl FnOnce() -> Result<T, Failure>) -> T {
     })
 }
 
-/// Returns the message of the last failed call of this thread: the field, its value and the allowed values.
-/// It is an empty text if none has failed. The text holds until the next call of this library by this thread.
+/// Returns the message of the last failed call of this thread: the field, its value and the allowed values. The text is empty if
+/// no call has failed. It is valid until the next call of this library by this thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn cutline_error() -> *const c_char {
     // The text is on the heap and stays where it is until another one replaces it.
     LAST.try_with(|last| last.borrow().text.as_ptr()).unwrap_or(c"".as_ptr())
 }
 
-/// Returns the kind of the last call of this thread that failed: one of CUTLINE_ERROR_*.
+/// Returns the kind of the last error of this thread: one of CUTLINE_ERROR_*.
 #[unsafe(no_mangle)]
 pub extern "C" fn cutline_error_code() -> c_int {
     LAST.try_with(|last| last.borrow().code as c_int).unwrap_or(ErrorCode::Internal as c_int)

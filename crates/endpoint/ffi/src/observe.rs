@@ -1,4 +1,4 @@
-//! Events, the MIB, and requesting something else.
+//! Events, the MIB, and requests of another specification.
 
 use crate::borrow;
 use crate::error::{Failure, call};
@@ -9,8 +9,8 @@ use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::time::Duration;
 
-/// Takes the next event of a connection. It waits for it for at most `timeout_ms`; 0 does not wait, and -1 waits as long as it
-/// takes. `event->size` must be set to sizeof *event. Returns 1, or 0 if there was none.
+/// Takes the next event of a connection. The call waits for at most `timeout_ms`; 0 does not wait, and -1 waits without a limit.
+/// `event->size` must be set to sizeof *event. Returns 1, or 0 if there was no event.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_next_event(
     socket: *mut Socket,
@@ -35,10 +35,10 @@ pub unsafe extern "C" fn cutline_next_event(
     })
 }
 
-/// A function of C that takes events.
+/// An event handler of C.
 pub type Handler = Option<unsafe extern "C" fn(event: *const SessionEvent, data: *mut c_void)>;
 
-/// Pointer for a handler, on its way to the thread that calls it.
+/// Data pointer of a handler, which is passed to the thread that calls it.
 struct Data(*mut c_void);
 
 // SAFETY: it is never read here; the caller promises that the thread of the library may have it.
@@ -50,10 +50,11 @@ impl Data {
     }
 }
 
-/// Sets a function that is called with each event from now on, and first with the events that were not taken yet; a null pointer removes it.
-/// `data` is passed on. Events can be taken as before, too. The function is called by a thread of the library, which serves all
-/// connections: it may call everything of this library but cutline_close() of this socket, and must return soon. The event is there until
-/// it returns. When this call or cutline_close() returns, an earlier function is running no more, unless it is that function that calls.
+/// Sets the event handler of a connection; a null pointer removes it. The handler is called first with the events that were not
+/// taken yet, and then with each new event. `data` is passed to the handler. cutline_next_event() still returns the events, too.
+/// A thread of the library, which serves all connections, calls the handler. The handler may call all functions of this library
+/// except cutline_close() of this socket, and must return soon. The event is valid until the handler returns. When this call or
+/// cutline_close() returns, an earlier handler no longer runs, unless the handler itself makes the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_on_event(socket: *mut Socket, handler: Handler, data: *mut c_void) -> c_int {
     call(-1, || {
@@ -73,7 +74,7 @@ pub unsafe extern "C" fn cutline_on_event(socket: *mut Socket, handler: Handler,
     })
 }
 
-/// Reads all that is known of a connection. `mib->size` must be set to sizeof *mib.
+/// Reads the state and the measurements of a connection. `mib->size` must be set to sizeof *mib.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_get_mib(socket: *mut Socket, mib: *mut Mib) -> c_int {
     call(-1, || {
@@ -86,8 +87,8 @@ pub unsafe extern "C" fn cutline_get_mib(socket: *mut Socket, mib: *mut Mib) -> 
     })
 }
 
-/// Takes the next event of a connection's reservation, without waiting. `event->size` must be set to sizeof *event. Returns 1, or 0 if
-/// there was none, as without the option `service`. The state of the reservation is in the MIB.
+/// Takes the next event of a connection's reservation, without waiting. `event->size` must be set to sizeof *event. Returns 1, or
+/// 0 if there was no event; without the option `service` there are none. The state of the reservation is in the MIB.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_next_reservation_event(
     socket: *mut Socket,
@@ -106,8 +107,7 @@ pub unsafe extern "C" fn cutline_next_reservation_event(
     })
 }
 
-/// Requests another specification from the peer: that of these options. The outcome is an event. Until then, the agreement
-/// holds.
+/// Requests the specification of these options from the peer. The outcome is an event. Until then, the previous agreement holds.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_renegotiate(socket: *mut Socket, options: *const Options) -> c_int {
     call(-1, || {

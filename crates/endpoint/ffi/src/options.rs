@@ -28,8 +28,8 @@ pub unsafe fn or_default(options: *const Options) -> Options {
     unsafe { options.as_ref() }.cloned().unwrap_or_default()
 }
 
-/// Returns new options. `class` is the class of application where both directions start, such as "video"; a null pointer demands
-/// nothing. Free them with cutline_options_free.
+/// Returns new options. `class` is the class of application whose requirements both directions begin with, such as "video"; a
+/// null pointer means no requirements. Free the options with cutline_options_free.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_options_new(class: *const c_char) -> *mut Options {
     call(ptr::null_mut(), || {
@@ -44,7 +44,7 @@ pub unsafe extern "C" fn cutline_options_new(class: *const c_char) -> *mut Optio
 }
 
 /// Sets one option by the name and the text that a specification file has: cutline_options_set(o, "send.max-delay", "150 ms").
-/// Whether all options go together is checked when a socket is made, so that they can be set in any order.
+/// Options are checked against each other when a socket is created, so they can be set in any order.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_options_set(
     options: *mut Options,
@@ -71,7 +71,7 @@ pub unsafe extern "C" fn cutline_options_read(options: *mut Options, document: *
     })
 }
 
-/// Demands that the peer shows that it has this key, of 32 to 4096 bytes.
+/// Sets the key, of 32 to 4096 bytes, that the peer must prove to have.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_options_set_key(
     options: *mut Options,
@@ -86,7 +86,7 @@ pub unsafe extern "C" fn cutline_options_set_key(
     })
 }
 
-/// Checks that the options go together.
+/// Checks the options against each other, as the creation of a socket does.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_options_check(options: *const Options) -> c_int {
     call(-1, || {
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn cutline_options_check(options: *const Options) -> c_int
     })
 }
 
-/// Frees options. Sockets that were made with them stay as they are. A null pointer is allowed.
+/// Frees options. Sockets that were created with them are not affected. A null pointer is allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_options_free(options: *mut Options) {
     call((), || {
@@ -109,7 +109,7 @@ pub unsafe extern "C" fn cutline_options_free(options: *mut Options) {
     });
 }
 
-/// Bytes of the caller. Of none, the pointer may be null.
+/// Bytes of the caller. The pointer may be null if there are none.
 ///
 /// # Safety
 /// The pointer must be to as many bytes.
@@ -127,7 +127,7 @@ pub unsafe fn bytes<'a>(pointer: *const c_void, length: usize, what: &str) -> Re
     Ok(unsafe { std::slice::from_raw_parts(pointer.cast(), length) })
 }
 
-/// Room of the caller for bytes. Of none, the pointer may be null.
+/// Buffer of the caller. The pointer may be null if the length is 0.
 ///
 /// # Safety
 /// The pointer must be to as many bytes, which nothing else uses during this call.

@@ -39,8 +39,8 @@ fn handle(make: impl FnOnce() -> Result<Socket, Failure>) -> *mut Socket {
 }
 
 /// Connects to an address, and negotiates with the QoS socket there: socket() and connect() in one. `type` is SOCK_STREAM or
-/// SOCK_DGRAM. Null options demand nothing. With a plain socket at the peer it is a plain socket, too. Returns a null pointer
-/// if it fails.
+/// SOCK_DGRAM. Null options mean no requirements. If the peer is a plain socket, the new socket is a plain one, too. Returns a
+/// null pointer if the call fails.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_connect(
     r#type: c_int,
@@ -55,9 +55,10 @@ pub unsafe extern "C" fn cutline_connect(
     })
 }
 
-/// As cutline_connect, with the address as a text: "192.0.2.1:5004", "[2001:db8::1]:5004", "host.example:5004". A link-local address has
-/// its interface: "[fe80::1%eth0]:5004". Frames below IP have addresses such as "direct:eth0/02:00:00:00:00:01:7000": an interface of this
-/// host, and the link address and the port of the peer. They carry datagrams, and both processes need CAP_NET_RAW.
+/// As cutline_connect, with the address as a text: "192.0.2.1:5004", "[2001:db8::1]:5004", "host.example:5004". A link-local
+/// address contains its interface: "[fe80::1%eth0]:5004". Frames below IP have addresses such as
+/// "direct:eth0/02:00:00:00:00:01:7000": an interface of this host, and the link address and the port of the peer. Such frames
+/// carry datagrams, and both processes need CAP_NET_RAW.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_connect_to(
     r#type: c_int,
@@ -118,8 +119,9 @@ pub unsafe extern "C" fn cutline_accept(
     })
 }
 
-/// Sends a message. Returns how many bytes were taken: all of a datagram; of a stream perhaps fewer. It waits while the application
-/// sends faster than was agreed on, according to the option `pacing`. `flags` is 0 or MSG_NOSIGNAL; there is never a SIGPIPE.
+/// Sends a message. Returns the number of accepted bytes: all bytes of a datagram, possibly fewer of a stream. The call waits
+/// while the application exceeds the agreed rate, according to the option `pacing`. `flags` is 0 or MSG_NOSIGNAL; SIGPIPE is
+/// never raised.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_send(
     socket: *mut Socket,
@@ -137,8 +139,8 @@ pub unsafe extern "C" fn cutline_send(
     })
 }
 
-/// Receives: bytes of a stream, or a datagram, of which the rest is lost if it is longer. Returns how many bytes; 0 at a stream's end.
-/// `flags` is 0.
+/// Receives bytes of a stream, or a datagram, whose bytes beyond `length` are lost. Returns the number of bytes; 0 at the end of
+/// a stream. `flags` is 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_recv(
     socket: *mut Socket,
@@ -157,14 +159,15 @@ pub unsafe extern "C" fn cutline_recv(
 }
 
 /// Returns the descriptor to wait for with poll(). Reading or writing it directly breaks the connection. Call cutline_pending
-/// before: data that were received already do not make the descriptor readable.
+/// first: data that the library has already received does not make the descriptor readable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_fd(socket: *mut Socket) -> c_int {
     // SAFETY: the caller of a function of C promises what its arguments are.
     call(-1, || Ok(unsafe { borrow(socket, "socket") }?.as_fd().as_raw_fd()))
 }
 
-/// Returns 1 if something was received already, so that cutline_recv does not wait, and 0 if not: then wait for the descriptor.
+/// Returns 1 if data has already been received, so that cutline_recv does not wait, and 0 if the caller must wait for the
+/// descriptor.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_pending(socket: *mut Socket) -> c_int {
     call(-1, || {
@@ -173,7 +176,7 @@ pub unsafe extern "C" fn cutline_pending(socket: *mut Socket) -> c_int {
     })
 }
 
-/// Sets whether calls wait (0) or fail with EAGAIN instead (1).
+/// Sets the mode of calls that would wait: they wait (0), or fail with EAGAIN (1).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_set_nonblocking(socket: *mut Socket, nonblocking: c_int) -> c_int {
     call(-1, || {
@@ -183,7 +186,7 @@ pub unsafe extern "C" fn cutline_set_nonblocking(socket: *mut Socket, nonblockin
     })
 }
 
-/// Sets how long cutline_recv waits until it fails with EAGAIN; 0 is as long as it takes.
+/// Sets the time after which a waiting cutline_recv fails with EAGAIN; 0 is no limit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_set_recv_timeout(socket: *mut Socket, timeout_ms: c_int) -> c_int {
     call(-1, || {
@@ -194,7 +197,7 @@ pub unsafe extern "C" fn cutline_set_recv_timeout(socket: *mut Socket, timeout_m
     })
 }
 
-/// Sets how long cutline_send of a stream waits until it fails with EAGAIN; 0 is as long as it takes.
+/// Sets the time after which a waiting cutline_send of a stream fails with EAGAIN; 0 is no limit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_set_send_timeout(socket: *mut Socket, timeout_ms: c_int) -> c_int {
     call(-1, || {
@@ -211,8 +214,8 @@ fn timeout(ms: c_int) -> Result<Option<Duration>, Failure> {
     Ok((ms > 0).then(|| Duration::from_millis(ms)))
 }
 
-/// Returns 1 if the peer is a QoS socket, and 0 if it is a plain one. On a stream that was accepted it waits until that is
-/// known, which the first bytes from the peer show.
+/// Returns 1 if the peer is a QoS socket, and 0 if it is a plain one. For an accepted stream the call waits for the first bytes
+/// of the peer, which show its kind.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_has_qos_peer(socket: *mut Socket) -> c_int {
     call(-1, || {
@@ -301,7 +304,7 @@ unsafe fn write_text(address: AnyAddress, buffer: *mut c_char, length: usize) ->
     Ok(text.len().cast_signed())
 }
 
-/// Ends a direction of a stream, or both: `how` is SHUT_RD, SHUT_WR or SHUT_RDWR. A call of another thread that waits returns.
+/// Shuts down one direction of a stream, or both: `how` is SHUT_RD, SHUT_WR or SHUT_RDWR. A waiting call of another thread returns.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_shutdown(socket: *mut Socket, how: c_int) -> c_int {
     call(-1, || {
@@ -321,8 +324,8 @@ pub unsafe extern "C" fn cutline_shutdown(socket: *mut Socket, how: c_int) -> c_
     })
 }
 
-/// Closes a socket and frees its handle. No other call on it may be under way. A null pointer is allowed. It does not wait: data that a stream
-/// has sent is delivered in the background, according to the option linger.
+/// Closes a socket and frees its handle. No other call on the socket may be under way. A null pointer is allowed. The call does
+/// not wait: data that a stream has accepted is delivered in the background, according to the option linger.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_close(socket: *mut Socket) -> c_int {
     call(-1, || {

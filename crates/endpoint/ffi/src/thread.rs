@@ -4,10 +4,11 @@ use crate::error::{Failure, call};
 use cutline_bindings::{ThreadPriority, protect_thread, unprotect_thread};
 use std::ffi::c_int;
 
-/// Protects the calling thread from the other work of its processor until cutline_unprotect_thread() or its end: it runs before normal
-/// threads, and so does the library's own thread meanwhile. `priority` is one of CUTLINE_THREAD_PRIORITY_*. For threads that receive
-/// and do a bounded amount of work for each message. Threads and processes that it starts are not protected. Returns the priority that
-/// it has, or -1 with EPERM or EACCES if the process may not have it, and with EBUSY if the thread is protected already.
+/// Protects the calling thread from the other work of its processor until cutline_unprotect_thread() or the end of the thread. A
+/// protected thread runs before normal threads, and so does the library's own thread meanwhile. `priority` is one of
+/// CUTLINE_THREAD_PRIORITY_*. The protection is for threads that receive messages and do a bounded amount of work for each.
+/// Threads and processes that the thread starts are not protected. Returns the priority in effect, or -1 with EPERM or EACCES if
+/// the process may not have it, and with EBUSY if the thread is protected already.
 #[unsafe(no_mangle)]
 pub extern "C" fn cutline_protect_thread(priority: c_int) -> c_int {
     call(-1, || {
@@ -21,8 +22,8 @@ pub extern "C" fn cutline_protect_thread(priority: c_int) -> c_int {
     })
 }
 
-/// Ends the protection of the calling thread, whose priority is as before then. Returns -1 with EINVAL if it is not protected: no thread
-/// can end the protection of another one.
+/// Ends the protection of the calling thread, and restores its previous priority. Returns -1 with EINVAL if the thread is not
+/// protected: no thread can end the protection of another one.
 #[unsafe(no_mangle)]
 pub extern "C" fn cutline_unprotect_thread() -> c_int {
     call(-1, || {

@@ -40,8 +40,8 @@ const C_NAMES: [(&str, &str); 7] = [
 const HEAD: &str = r#"/*
  * QoS sockets: an application states its requirements on a connection, and gets reports of the delivery.
  *
- * Calls return -1, or a null pointer, if they fail, and set errno; cutline_error() says why in words. Several threads may use
- * a socket at the same time; options are used by one at a time. See cutline_socket(3).
+ * A call that fails returns -1, or a null pointer, and sets errno; cutline_error() returns the reason as text. Several threads
+ * may use a socket at the same time, and one thread at a time may use options. See cutline_socket(3).
  *
  * Written by crates/endpoint/ffi/tests/header.rs: do not edit.
  */
@@ -59,7 +59,7 @@ extern "C" {
 
 /* A connected or listening socket. */
 typedef struct cutline_socket cutline_socket;
-/* What an application asks of a socket. */
+/* The requirements of an application on a socket. */
 typedef struct cutline_options cutline_options;
 "#;
 
@@ -95,12 +95,12 @@ fn header() -> String {
         writeln!(out, "#define CUTLINE_MEASURE_{name} {place}").unwrap();
     }
     writeln!(out, "#define CUTLINE_MEASURES {MEASURES}").unwrap();
-    out.push_str("\n/* The room for texts, and for names and addresses, bytes. */\n");
+    out.push_str("\n/* The sizes of fields for texts, and for names and addresses, bytes. */\n");
     writeln!(out, "#define CUTLINE_TEXT {TEXT}\n#define CUTLINE_NAME {NAME}").unwrap();
     for path in ["bindings/src/event.rs", "bindings/src/reservation.rs", "bindings/src/mib.rs"] {
         parse(path).items.iter().for_each(|item| structure(item, &mut out));
     }
-    out.push_str("\n/* A function that takes events, with the data that it was set with. */\n");
+    out.push_str("\n/* Event handler, and the data that it was set with. */\n");
     out.push_str("typedef void (*cutline_handler)(const cutline_event *event, void *data);\n");
     for path in SOURCES.into_iter().chain(["ffi/src/error.rs"]) {
         parse(path).items.iter().for_each(|item| function(item, &mut out));

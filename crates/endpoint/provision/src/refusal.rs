@@ -31,7 +31,7 @@ pub enum RefusalReason {
     NoAgent(String),
     /// A value is not allowed.
     Invalid(String),
-    /// Something else, in words.
+    /// Another reason, which the text gives.
     Other(String),
 }
 
