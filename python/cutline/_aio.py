@@ -10,15 +10,15 @@ HIGH_WATER = 65536
 ACCEPTED_AT_ONCE = 100
 """Number of connections that are accepted before the loop does other work."""
 LINGER = 60.0
-"""Time after which a loop that ends gives up a peer that takes nothing, s: the default of the option `linger`."""
+"""Time after which a loop that ends gives up a peer that does not read, s: the default of the option `linger`."""
 ACCEPT_RETRY_DELAY = 1.0
 """Pause of accepting after the system has run out of descriptors or memory, s, as in asyncio."""
 CALL_EVERY = 0.05
-"""Interval of calls of a listener for datagrams without news, s: it repeats lost messages."""
+"""Interval of calls of an idle listener for datagrams, s: each call repeats lost messages."""
 MOST_WAITING = 256
 """Number of unread datagrams above which no more are received."""
 LONGEST_PIECE = 66560
-"""The longest datagram, one in frames below IP, and the most that is read from a stream at once, bytes."""
+"""The longest datagram, which is one in frames below IP, and the largest read from a stream, bytes."""
 NO_ROOM = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 
@@ -94,7 +94,7 @@ class Transport(asyncio.Transport):
                 return
 
     def write(self, data):
-        """Sends, now or when there is room."""
+        """Sends at once, or when there is room."""
         data = bytes(memoryview(data))
         if self._is_closing or (self._is_stream and not data):
             return
@@ -146,11 +146,11 @@ class Transport(asyncio.Transport):
                 self._connection.shutdown(1)
 
     def can_write_eof(self):
-        """Streams can end one direction."""
+        """True: a stream can end one direction."""
         return self._is_stream
 
     def write_eof(self):
-        """Ends this end's direction when all is sent."""
+        """Ends the direction in which this end sends, after all waiting bytes are sent."""
         if not self._is_stream:
             raise NotImplementedError("datagrams have no end")
         if self._is_closing or self._ends:
@@ -160,7 +160,7 @@ class Transport(asyncio.Transport):
             self._connection.shutdown(1)
 
     def set_write_buffer_limits(self, high=None, low=None):
-        """Sets how many bytes may wait before the protocol is paused, and how few before it is resumed."""
+        """Sets the number of waiting bytes above which the protocol is paused, and the number at which it is resumed."""
         if high is None:
             high = HIGH_WATER if low is None else 4 * low
         if low is None:
@@ -170,44 +170,44 @@ class Transport(asyncio.Transport):
         self._high, self._low = high, low
 
     def get_write_buffer_limits(self):
-        """Limits: low, high."""
+        """The limits of waiting bytes: low, high."""
         return self._low, self._high
 
     def get_write_buffer_size(self):
-        """Bytes that wait."""
+        """The number of waiting bytes."""
         return self._size
 
     def set_protocol(self, protocol):
-        """Sets the receiver of events."""
+        """Sets the protocol, which receives the events of the transport."""
         self._protocol = protocol
 
     def get_protocol(self):
-        """The receiver of events."""
+        """The protocol, which receives the events of the transport."""
         return self._protocol
 
     def pause_reading(self):
-        """Receives no more for now."""
+        """Pauses receiving."""
         if not self._is_paused and not self._is_closing:
             self._is_paused = True
             self._loop.remove_reader(self._descriptor)
 
     def resume_reading(self):
-        """Receives again."""
+        """Resumes receiving."""
         if self._is_paused and not self._is_closing:
             self._is_paused = False
             self._loop.add_reader(self._descriptor, self._read)
             self._loop.call_soon(self._read)
 
     def is_reading(self):
-        """True if it receives."""
+        """True if the transport is receiving."""
         return not (self._is_paused or self._is_closing)
 
     def is_closing(self):
-        """True if it is closed or will be."""
+        """True if the transport is closed or is closing."""
         return self._is_closing
 
     def close(self):
-        """Closes when all is sent."""
+        """Closes after all waiting bytes are sent."""
         if not self._is_closing:
             self._is_closing = True
             self._loop.remove_reader(self._descriptor)
@@ -219,8 +219,8 @@ class Transport(asyncio.Transport):
                 self._rest = self._loop.create_task(self._send_rest())
 
     async def _send_rest(self):
-        """Keeps the loop until the waiting bytes are sent. `asyncio.run` cancels tasks and waits for them: from then on, a peer that takes
-        nothing for the time LINGER is given up."""
+        """Keeps the loop running until the waiting bytes are sent. `asyncio.run` cancels tasks and waits for them: from then on, a peer
+        that does not read for the time LINGER is given up."""
         is_cancelled, size = False, self._size
         while not self._ended.done():
             try:
@@ -235,7 +235,7 @@ class Transport(asyncio.Transport):
         await asyncio.sleep(0)
 
     def abort(self):
-        """Closes at once."""
+        """Closes at once, without the waiting bytes."""
         self._end(None)
 
     def _end(self, error):
@@ -270,8 +270,8 @@ class DatagramReader:
         self._has_ended = False
 
     async def read(self, n=-1):
-        """The next datagram, of which at most n bytes if n is not negative. EOFError when the connection is closed, or
-        the peer is gone, and there is none."""
+        """Returns the next datagram, at most n bytes of it if n is not negative. Raises EOFError if there is none and the connection is
+        closed or the peer is gone."""
         while not self._datagrams:
             if self._error is not None:
                 raise self._error
@@ -338,19 +338,19 @@ class DatagramWriter:
         return self._transport
 
     def write(self, data):
-        """Sends a datagram, now or when its turn comes."""
+        """Sends a datagram at once, or after those that wait."""
         self._transport.sendto(data)
 
     async def drain(self):
-        """Waits while too many bytes wait for their turn."""
+        """Waits while too many bytes wait to be sent."""
         await self._protocol.drain()
 
     def close(self):
-        """Closes when all is sent."""
+        """Closes after all waiting bytes are sent."""
         self._transport.close()
 
     def is_closing(self):
-        """True if it is closed or will be."""
+        """True if the transport is closed or is closing."""
         return self._transport.is_closing()
 
     async def wait_closed(self):
@@ -379,7 +379,7 @@ class _DatagramStream(asyncio.DatagramProtocol):
         self.reader._feed(data)
 
     def error_received(self, exc):
-        """One datagram was lost, as datagrams are."""
+        """Ignores the loss of one datagram."""
 
     def pause_writing(self):
         self._drained = self._loop.create_future()
@@ -406,7 +406,7 @@ class _DatagramStream(asyncio.DatagramProtocol):
 
 
 def _call(owner, connected, reader, writer):
-    """Calls who serves a connection, as asyncio's streams do: a coroutine becomes a task, whose error goes to the loop's handler."""
+    """Calls the callback that serves a connection, as asyncio's streams do: a coroutine becomes a task, whose error goes to the loop's handler."""
     loop, result = owner._loop, connected(reader, writer)
     if not asyncio.iscoroutine(result):
         return
@@ -511,7 +511,7 @@ class AsyncServer(asyncio.AbstractServer):
 
     @property
     def sockets(self):
-        """The listening socket; nothing once it is closed."""
+        """The listening socket; empty once the server is closed."""
         return () if self._descriptor < 0 else (self._server,)
 
     def getsockname(self):
@@ -523,11 +523,11 @@ class AsyncServer(asyncio.AbstractServer):
         return self._loop
 
     def is_serving(self):
-        """True if it accepts."""
+        """True if the server accepts connections."""
         return self._is_serving
 
     async def start_serving(self):
-        """Accepts from now on. It does nothing if it accepts already."""
+        """Starts to accept connections. Does nothing if the server accepts already."""
         self._start()
         await asyncio.sleep(0)
 
@@ -543,7 +543,7 @@ class AsyncServer(asyncio.AbstractServer):
                 self._timer = self._loop.call_later(CALL_EVERY, self._look)
 
     async def serve_forever(self):
-        """Accepts until this is cancelled, which closes the server."""
+        """Accepts connections until the call is cancelled, which closes the server."""
         if self._forever is not None:
             raise RuntimeError(f"server {self!r} is already being awaited on serve_forever()")
         self._start()
@@ -560,7 +560,7 @@ class AsyncServer(asyncio.AbstractServer):
             self._forever = None
 
     def close(self):
-        """Accepts no more. Connections go on."""
+        """Stops accepting. Open connections continue."""
         if self._descriptor >= 0:
             self._is_serving = False
             if self._timer is not None:
@@ -573,12 +573,12 @@ class AsyncServer(asyncio.AbstractServer):
             self._wake()
 
     def close_clients(self):
-        """Closes its connections when all is sent."""
+        """Closes the server's connections after all waiting bytes are sent."""
         for transport in list(self._transports):
             transport.close()
 
     def abort_clients(self):
-        """Closes its connections at once."""
+        """Closes the server's connections at once."""
         for transport in list(self._transports):
             transport.abort()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 def write_whole(path: Path, unfinished: Path, content: bytes) -> None:
     """Writes a file that appears under its name when it is complete.
 
-    What is at `unfinished`, on the same file system, is removed: a file that an interrupted process has left, or a link.
+    The file or link at `unfinished`, on the same file system, is removed first: an interrupted process may have left it.
     """
     unfinished.unlink(missing_ok=True)
     descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)

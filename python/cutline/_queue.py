@@ -39,7 +39,7 @@ class Verdict:
     kind: str
     """pass, mark or drop."""
     reason: str | None = None
-    """Of a drop: early, by the AQM, or overflow."""
+    """Reason of a drop: early, by the AQM, or overflow."""
 
     def __bool__(self) -> bool:
         return self.kind != "drop"
@@ -54,7 +54,7 @@ class Departure:
     arrived_s: float
     """The time at which it was enqueued."""
     sojourn_s: float
-    """Time for which it has waited."""
+    """The time for which it has waited."""
     marked: bool
     """True if it is marked now."""
 
@@ -87,7 +87,7 @@ class Queue:
         """Makes an empty queue.
 
         rate: the rate of the link behind it, such as "10 Mbit/s", or in bit/s.
-        limit: the most that waits, such as "400 packets" or "600 kB".
+        limit: the largest backlog, such as "400 packets" or "600 kB".
         ecn: whether packets that may be marked are marked instead of dropped.
         tsq: TSQ on top of a law, or its parameters as a mapping.
         seed: the seed of the random numbers.
@@ -136,7 +136,7 @@ class Queue:
         return [Dropped(self._packets.pop(number), size, reason) for number, size, reason in self._native.shed()]
 
     def advance(self, now: float) -> None:
-        """Takes the steps of the control law that are due, so that `probability` is true now."""
+        """Takes the due steps of the control law, so that `probability` is up to date."""
         self._native.advance(_time(now))
 
     def set_rate(self, now: float, rate: str | float) -> None:

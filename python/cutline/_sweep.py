@@ -105,7 +105,7 @@ class PartedTable:
 
     @property
     def pattern(self) -> str:
-        """A pattern for all files, as DuckDB's read_parquet has it. Of a sweep that is not complete it may have files that do not count yet."""
+        """A pattern for all files, as DuckDB's read_parquet takes it. In an incomplete sweep, files that do not count yet may match."""
         return str(self._folder) if self._names is None else str(self._folder / "*.parquet")
 
     def lazy(self) -> polars.LazyFrame:
@@ -119,7 +119,7 @@ class PartedTable:
         return frame
 
     def to_pyarrow(self) -> pyarrow.Table:
-        """The table as one of pyarrow."""
+        """The table as a table of pyarrow."""
         table: pyarrow.Table = _library("pyarrow.dataset", "to_pyarrow").dataset(self.files).to_table()
         return table
 
@@ -243,7 +243,7 @@ def sweep(
     force: whether to replace the data set of another sweep, which is an error otherwise.
 
     Stored parts are not run again: after Ctrl-C, a crash or a lost cluster, the same call runs the rest. The rows are those of
-    `cutline.run`, and the files are the same bytes on one core or on a cluster, whatever is lost on the way.
+    `cutline.run`, and the files are the same bytes on one core or on a cluster, also if workers are lost.
     """
     if not isinstance(scenario, Scenario):
         scenario = Scenario.from_file(_path("scenario", scenario))
@@ -363,7 +363,7 @@ class _Store:
                     file.unlink()
 
     def _remove(self) -> None:
-        """Removes a data set, and nothing else. The manifest is removed first: the rest is useless without it."""
+        """Removes a data set, and no other file. The manifest is removed first: the rest is useless without it."""
         (self.root / _MANIFEST).unlink(missing_ok=True)
         (self.root / "points.parquet").unlink(missing_ok=True)
         for table in (*_TABLES, "records"):
@@ -389,7 +389,7 @@ class _Store:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Writes a file that is whole or not there."""
+    """Writes a file completely or not at all."""
     write_whole(path, path.with_name(path.name + ".unfinished"), content)
 
 
@@ -443,11 +443,11 @@ class _Machines(Protocol):
         ...
 
     def free(self) -> int:
-        """Returns how many more parts may be started."""
+        """Returns the number of further parts that may be started."""
         ...
 
     def wait(self, seconds: float) -> Iterator[tuple[_Part, _Done | None]]:
-        """Waits so long at most, and returns parts that are done; None for a part that was cancelled."""
+        """Waits for at most this time, and returns the finished parts; None for a part that was cancelled."""
         ...
 
     def stop(self) -> None:
@@ -456,7 +456,7 @@ class _Machines(Protocol):
 
 
 def _run(machines: _Machines, store: _Store, todo: list[_Part], shown: Progress, count: int) -> None:
-    """Runs parts, and stores each one as it comes."""
+    """Runs parts, and stores each one when it arrives."""
     all_runs, all_cost = sum(part.end - part.start for part in todo), sum(part.cost for part in todo)
     done_runs, done_cost, waiting, running = 0, 0.0, list(reversed(todo)), 0
     try:

@@ -39,7 +39,7 @@ def value(parameter: str, key: str, found: Any) -> str:
 
 
 def setting(parameter: str, key: str, found: Any) -> str:
-    """Returns a value as the command's `--set` has it: a text needs no quotes unless it would be something else."""
+    """Returns a value as the command's `--set` takes it: a text has quotes only if it would otherwise be another type."""
     found = _plain(found)
     if isinstance(found, str) and found and found == found.strip() and "\n" not in found:
         try:

@@ -14,7 +14,7 @@ __all__ = ["Decision", "Translation", "Unmet", "translate"]
 
 @dataclass(frozen=True)
 class Decision:
-    """A setting, and what decided it."""
+    """A setting, and the reason for its value."""
 
     layer: str
     """application, selection, end system or network."""
@@ -42,7 +42,7 @@ class Translation:
     protocol: str
     service: str
     hint: int | None
-    """The delay hint, 1 to 16; None if packets are not marked so."""
+    """The delay hint, 1 to 16; None if packets have no hint."""
     dscp: int | None
     """The code point of its packets."""
     decisions: tuple[Decision, ...]

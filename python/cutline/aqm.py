@@ -10,7 +10,7 @@
     7
 
 There is a class for each AQM of the registry (`cutline aqm list`), with its parameters as keyword arguments: `q-ref` is `q_ref`. Values
-are those of a scenario. A queue reads no clock: every call has the time, in seconds, which never runs backwards.
+are those of a scenario. A queue reads no clock: every call passes the time, in seconds, which never decreases.
 """
 
 from __future__ import annotations

@@ -162,4 +162,4 @@ class NoPeer(Error, ConnectionRefusedError):
 
 
 class Lost(Error, ConnectionAbortedError):
-    """The connection was lost and is made again: this call was not carried out, and the next one uses the new connection."""
+    """The connection was lost and is being restored. This call had no effect; the next call uses the new connection."""

@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 
 class _Parameter:
-    """A parameter of an extension: an attribute: of the class, with the allowed values, and of its objects, with the value."""
+    """A parameter of an extension: the attribute of the class has the allowed values, that of an object has the value."""
 
     kind: ClassVar[str]
 
@@ -72,7 +72,7 @@ class _Parameter:
         return self if owner is None else owner.__dict__.get(self._attribute, self.default)
 
     def check(self) -> None:
-        """Refuses a description that is not sound."""
+        """Refuses an inconsistent description."""
         for part, found in (("unit", self.unit), ("source", self.source), ("doc", self.doc)):
             if not isinstance(found, str) or (part != "unit" and not found.strip()):
                 raise ArgumentError(f"{self._attribute}: {part} = {found!r} is not allowed: expected a text", self._attribute)
@@ -154,7 +154,7 @@ class Time(_Parameter):
 
 
 class Flag(_Parameter):
-    """Yes or no."""
+    """A flag: true or false."""
 
     kind: ClassVar[str] = "flag"
 
@@ -204,7 +204,7 @@ class Extension:
     name: ClassVar[str] = ""
     """The name in scenarios, in kebab-case."""
     title: ClassVar[str] = ""
-    """The name as people write it."""
+    """The name in texts, such as headings."""
     source: ClassVar[str] = ""
     """The paper, the RFC, or another source."""
 
@@ -216,7 +216,7 @@ class Extension:
 
 
 class Law(Extension):
-    """A queue law: it answers the probability with which a packet is dropped or marked. A FIFO draws the packets, or TSQ above it.
+    """A queue law: it returns the probability with which a packet is dropped or marked. The queue above it, a FIFO or TSQ, draws the packets.
 
     Only `arrive` is needed. `advance`, `probability`, `may_mark`, `readings`, `judged`, `departed`, `reorders`, `set_rate` and `reset` are
     called if the class defines them:
@@ -229,8 +229,8 @@ class Law(Extension):
     - `judged(now, packet, verdict, reason)`: the verdict on an arrival: "pass", "mark" or "drop".
     - `departed(now, size, arrived, backlog)`: a packet that came at `arrived` has left.
     - `reorders()`: once, if the queue does not serve in the order of arrival.
-    - `set_rate(now, rate)`: the link has another rate from now on.
-    - `reset(now)`: forgets everything, as a new law at `now`. Without it the queue gets a new object.
+    - `set_rate(now, rate)`: the rate of the link has changed.
+    - `reset(now)`: forgets everything, as a new law at `now`. If it is not defined, the queue creates a new object.
     """
 
     moderate: ClassVar[Mapping[str, Any]] = {}
@@ -277,7 +277,7 @@ class Source(Extension):
         raise NotImplementedError
 
     def write(self, now: float) -> float | None:
-        """Returns the bytes that are written now, or None, and sets `deadline`. With a deadline that is due it is called again."""
+        """Returns the number of bytes that are written now, or None, and sets `deadline`. If that deadline is due, `write` is called again."""
         raise NotImplementedError
 
 
@@ -340,7 +340,7 @@ E = TypeVar("E", bound=type[Extension])
 
 
 def register(extension: E) -> E:
-    """Makes a class known under its name, for as long as Python runs. It can be used as a decorator.
+    """Registers a class under its name until Python ends. It can be used as a decorator.
 
     A class of the same name and with the same parameters replaces the earlier one, as when a notebook's cell runs again.
     """
@@ -377,7 +377,7 @@ def check(extension: type[Extension]) -> None:
     """Runs the conformance suite over a registered class, with the defaults of its parameters.
 
     It is the suite of the simulator's own algorithms: packets are conserved, the same seed gives the same run, a copy behaves as the
-    original, windows stay within bounds, and so on. A `ConformanceError` says which check fails, and how.
+    original, windows stay within bounds, and so on. A `ConformanceError` names the check that fails, and the fault.
     """
     kind = _kind(extension)
     if _REGISTERED.get((kind, extension.name)) is not extension:

@@ -32,7 +32,7 @@ def quality(
     """Returns the quality Q(d, T) of a one-way delay and a throughput (TSQ eq. 1).
 
     application: the name of a class, such as audio, video, file or game.
-    combination: how both become one: min, mean or product.
+    combination: combination of both values: min, mean or product.
     size_kbit: the size of the file or page, kbit, for a class that transfers one.
     """
     def compute(delays: Any, throughputs: Any) -> bytes:

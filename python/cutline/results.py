@@ -114,7 +114,7 @@ class Table:
         return frame
 
     def to_pyarrow(self) -> pyarrow.Table:
-        """The table as one of pyarrow, without a copy."""
+        """The table as a table of pyarrow, without a copy."""
         library = _library("pyarrow", "to_pyarrow")
         table: pyarrow.Table = library.table(self)
         return table

@@ -40,7 +40,7 @@ Grid = (
 
 
 class CutlineWarning(UserWarning):
-    """Something that is allowed and hardly meant, or that was found damaged and is made again."""
+    """Warning about a setting that is allowed but probably a mistake, or about damaged results that are computed again."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Arrivals:
     per_second: float
     """The mean number of transfers each second."""
     load: float | None
-    """The load of the busiest link of a host, payload over its rate; None if the rate of arrivals was given."""
+    """The load of the busiest link of a host: payload over the link's rate; None if the rate of arrivals was given."""
     mean_bytes: float | None
     """The mean size of a transfer; None if it is infinite."""
     from_s: float
@@ -145,7 +145,7 @@ class Plan:
     """The groups of flows of the first point."""
     points: tuple[Point, ...]
     warnings: tuple[str, ...]
-    """Settings that are allowed and hardly meant."""
+    """Settings that are allowed but probably mistakes."""
     _text: str = field(repr=False, default="")
 
     def __str__(self) -> str:
@@ -182,7 +182,7 @@ class Scenario:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], name: str = "scenario.toml") -> Scenario:
-        """Makes a scenario of a mapping with the keys of a scenario file. `text` is the file that it would be."""
+        """Makes a scenario of a mapping with the keys of a scenario file. `text` is the equivalent file."""
         if not isinstance(content, Mapping):
             raise ArgumentError(f"content: {content!r} is not allowed: expected a mapping", "content")
         return cls(_toml.document("content", content), name)

@@ -41,35 +41,35 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Event:
-    """Something that has happened to a connection. What does not belong to its kind is None."""
+    """An event of a connection. Attributes that do not belong to its kind are None."""
 
     kind: str
     """agreed, refused, one-sided, violated, restored, hint, rate, asked, lost, recovered, gave-up, allocated or
     unallocated."""
     text: str
-    """The same in words."""
+    """The event as text."""
     side: str | None = None
-    """Of a violation: send or receive."""
+    """Direction of a violation: send or receive."""
     measure: str | None = None
-    """Of a violation: rate, delay, gap, jitter, loss or recovery."""
+    """Measure of a violation: rate, delay, gap, jitter, loss or recovery."""
     limit: float | None = None
     """The worst acceptable value: messages/s, ms or per cent."""
     measured: float | None = None
-    """The value measured, in the same unit: that of the last interval."""
+    """The measured value of the last interval, in the same unit."""
     hint: int | None = None
     """The hint of packets from now on, 1 to 16."""
     rate: float | None = None
     """The rate at which to send from now on, messages/s."""
     sent: int | None = None
-    """Of a connection that is lost: how many messages were sent over it, whole ones."""
+    """Number of whole messages sent over a connection that is lost."""
     reported: int | None = None
-    """Number of them that the peer has reported as received. It may have received more."""
+    """Number of these messages that the peer has reported as received. It may have received more."""
     is_new: bool | None = None
-    """Of a connection that works again: whether it is a new one."""
+    """True if a connection that works again is a new one."""
     after: float | None = None
     """Duration of the interruption, or of the attempts to connect again, s."""
     worst: float | None = None
-    """Of a violation: its worst value, in the unit of the limit."""
+    """The worst value of a violation, in the unit of the limit."""
     origin: str | None = None
     """Origin of a violation: "sending-host" held its application back, the application at the "receiving-host" did not read, or the
     "network"."""
@@ -98,21 +98,21 @@ class Event:
 
 @dataclass(frozen=True)
 class ReservationEvent:
-    """Something that has happened to a reservation. What does not belong to its kind is None."""
+    """An event of a reservation. Attributes that do not belong to its kind are None."""
 
     kind: str
     """granted, changed, confirmed or lost."""
     side: str
     """The direction: send or receive."""
     text: str
-    """The same in words."""
+    """The event as text."""
     reserved: SimpleNamespace | None = None
-    """Of a direction that is granted or changed, what is reserved: rate_bps, bucket_bytes, peak_bps, min_policed_bytes,
+    """The token bucket of a direction that is granted or changed: rate_bps, bucket_bytes, peak_bps, min_policed_bytes,
     max_packet_bytes."""
     refusal: SimpleNamespace | None = None
-    """Of a direction that is lost, why: reason, available_bps (what would be granted), node, text."""
+    """The refusal of a direction that is lost: reason, available_bps (the rate that would be granted), node, text."""
     node: str | None = None
-    """The address of the node that has confirmed it."""
+    """The address of the node that confirmed the reservation."""
 
     @classmethod
     def _from(cls, found):
@@ -144,7 +144,7 @@ def _reservation(found):
 
 
 def _scheduling(found):
-    """Messages and their deadlines; None of a stream and without a share."""
+    """Messages and their deadlines; None for a stream, and without a share."""
     return found if found["sent"] >= 0 else None
 
 
@@ -176,7 +176,7 @@ def _names(names, bits):
 
 
 def _mib(found):
-    """All that is known of a connection. C has what belongs to a direction in two places, since structs do not grow."""
+    """The state of a connection. C has the values of a direction in two structs, because structs inside the MIB do not grow."""
     for direction in ("send", "receive"):
         found[direction] |= found.pop(f"{direction}_details")
     found["reservation"] = _reservation(found["reservation"])
@@ -207,7 +207,7 @@ def _text(value):
 
 
 _DEFAULT = object()
-"""The timeout of a call that was given none: that of `socket.setdefaulttimeout`."""
+"""The timeout of a call without one: that of `socket.setdefaulttimeout`."""
 
 
 def _timeout(seconds):
@@ -221,7 +221,7 @@ def _timeout(seconds):
 
 
 def _address(found):
-    """An address as `socket` has it: of IPv6 also flow label and zone."""
+    """An address as `socket` has it; for IPv6 with flow label and zone."""
     host, port, more = found
     return (host, port) if more is None else (host, port, *more)
 
@@ -232,7 +232,7 @@ def _no_flags(flags):
 
 
 def _bytes(data):
-    """The bytes of any object that has some."""
+    """The bytes of an object with the buffer interface."""
     return data if type(data) is bytes else bytes(memoryview(data))
 
 
@@ -257,9 +257,9 @@ def create_connection(address, spec=None, *, type=SOCK_STREAM, options=None, key
     its interface: ("fe80::1%eth0", 80), or ("fe80::1", 80, 0, 2). Datagrams in frames below IP have an interface of this host, and the link
     address and the port of the peer: ("direct:eth0/02:00:00:00:00:01", 7000). Both processes need CAP_NET_RAW for them.
 
-    `options` are set by name: {"send.max-delay": "150 ms", "peer": "speaks"}. `timeout` is for
-    connecting, of which it bounds all but the look-up of the name, and for each call on the connection
-    but the sending of datagrams, which wait for the agreed rate, or not (the option `pacing`).
+    `options` are set by name: {"send.max-delay": "150 ms", "peer": "speaks"}. `timeout` bounds
+    connecting, except the look-up of the name, and each later call on the connection, except the sending
+    of datagrams, for which the option `pacing` decides whether it waits for the agreed rate.
     """
     timeout = _timeout(timeout)
     if timeout == 0:
@@ -312,7 +312,7 @@ class _Base:
         return self._socket
 
     def fileno(self):
-        """The descriptor to wait for; -1 once it is closed. Ask `pending` before waiting."""
+        """The descriptor to wait for; -1 once the socket is closed. Call `pending` before waiting."""
         return -1 if self._socket is None else self._socket.fileno()
 
     def getsockname(self):
@@ -322,7 +322,7 @@ class _Base:
 
     @property
     def family(self):
-        """AF_INET or AF_INET6, and AF_PACKET of frames below IP."""
+        """AF_INET or AF_INET6; AF_PACKET for frames below IP."""
         host, _, more = self._native.addresses()[0]
         if host.startswith("direct:"):
             return AF_PACKET
@@ -348,14 +348,14 @@ class _Base:
         return self._timeout
 
     def settimeout(self, value):
-        """Sets how long calls wait, s; None is as long as it takes, 0 not at all. A datagram that is sent waits for the agreed rate
-        whatever the timeout, but for 0."""
+        """Sets the longest wait of calls, s; None is without a limit, and with 0 calls do not wait. Sending a datagram waits for the
+        agreed rate with every timeout except 0."""
         value = _timeout(value)
         self._set_timeout(value)
         self._timeout = value
 
     def setblocking(self, flag):
-        """Sets whether calls wait."""
+        """Sets the mode of the socket: calls wait, or fail where they would wait."""
         self.settimeout(None if flag else 0.0)
 
     def getblocking(self):
@@ -400,12 +400,12 @@ class Connection(_Base):
         self._native.set_timeout(value or None)
 
     def send(self, data, flags=0):
-        """Sends a message. Returns how many bytes were taken."""
+        """Sends a message. Returns the number of accepted bytes."""
         _no_flags(flags)
         return self._waiting(self._native.send, _bytes(data), 0, self._timeout is None)
 
     def sendall(self, data, flags=0):
-        """Sends all of it."""
+        """Sends all bytes."""
         _no_flags(flags)
         data, sent = _bytes(data), 0
         while sent < len(data):
@@ -419,7 +419,7 @@ class Connection(_Base):
         return self._waiting(self._native.recv, bufsize)
 
     def recv_into(self, buffer, nbytes=0, flags=0):
-        """Receives into a buffer, at most so many bytes, or as many as it has. Returns how many."""
+        """Receives into a buffer, at most so many bytes, or as many as fit. Returns the number of bytes."""
         if nbytes < 0:
             raise ValueError("negative buffersize in recv_into")
         place = memoryview(buffer).cast("B")
@@ -465,17 +465,17 @@ class Connection(_Base):
         return _address(self._native.addresses()[1])
 
     def shutdown(self, how):
-        """Ends a direction of a stream: SHUT_RD, SHUT_WR or SHUT_RDWR."""
+        """Shuts down one direction of a stream, or both: SHUT_RD, SHUT_WR or SHUT_RDWR."""
         self._native.shutdown(how)
 
     @property
     def pending(self):
-        """True if something was received already, which the descriptor does not show."""
+        """True if data has already been received; the descriptor does not show it."""
         return self._native.pending()
 
     @property
     def joining(self):
-        """True while an accepted stream waits for its peer to begin, before which sending may wait.
+        """True while an accepted stream waits for the first bytes of its peer; until then sending may wait.
 
         The descriptor does not show it: it is writable.
         """
@@ -492,7 +492,7 @@ class Connection(_Base):
 
         `reservation` is None without the option `service`. Otherwise it has the service and, for `send` and `receive`: standing
         (not-asked, pending, reserved or failed), the token buckets asked and reserved, and refusal with reason, node,
-        available_bps (what would be granted) and text.
+        available_bps (the rate that would be granted) and text.
 
         `scheduling` is None for a stream and without the option `allocation`. Otherwise it has the messages sent, how many of them
         left after their deadlines (`missed`), and the longest time by which one was late (`latest`).
@@ -500,20 +500,20 @@ class Connection(_Base):
         return _mib(json.loads(self._native.mib()))
 
     def events(self, timeout=0.0):
-        """The events that were not taken yet; waits so many seconds for each."""
+        """Yields the events that were not taken yet, and waits so many seconds for each."""
         while (found := self._native.event(timeout)) is not None:
             yield Event._from(found)
 
     def reservation_events(self):
-        """The events of the reservation that were not taken yet. It does not wait."""
+        """Yields the events of the reservation that were not taken yet. Does not wait."""
         while (found := self._native.reservation_event()) is not None:
             yield ReservationEvent._from(found)
 
     def on_event(self, handler):
-        """Has `handler(event)` called with each event, first with those that were not taken yet; None removes it.
+        """Sets `handler(event)`, which is called with each event, first with those that were not taken yet; None removes it.
 
         A thread of the library calls it, so it should return soon. Its exceptions go to sys.unraisablehook. Events can be taken
-        with `events`, too. When this returns, an earlier handler is running no more, unless that one has called this.
+        with `events`, too. When this call returns, an earlier handler no longer runs, unless the handler itself made the call.
         """
         self._native.on_event(handler and (lambda *found: handler(Event._from(found))))
 

@@ -10,8 +10,8 @@
     >>> round(sender.rate_bps)
     320000
 
-The caller carries packets one way and reports the other, and loses or delays them. An end reads no clock: every call has the time, in
-seconds from 0, which never runs backwards. Rates are in bit/s.
+The caller carries packets to the receiver and reports to the sender, and loses or delays them. An end reads no clock: every call passes
+the time, in seconds from 0, which never decreases. Rates are in bit/s.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Feedback:
     delay_s: float
     """The time since that packet arrived."""
     received_bps: float
-    """The rate at which data came over the last round trip."""
+    """The rate at which data arrived over the last round trip."""
     loss_event_rate: float
     """From 0 to 1."""
 
@@ -69,7 +69,7 @@ class Sender:
     def write(self, size: int) -> bool:
         """Takes a message of the application, bytes: one packet, or several if it is too long.
 
-        Returns whether all of it fitted the send buffer. What does not fit is dropped.
+        Returns whether all of it fitted the send buffer. Bytes that do not fit are dropped.
         """
         return self._native.write(_whole("size", size, 1, 2**24))
 
@@ -78,7 +78,7 @@ class Sender:
         self._native.supply(bool(endless))
 
     def transmit(self, now: float) -> Packet | None:
-        """Handles the timers that have expired and takes the next packet that may leave; None if there is none. Call it until then."""
+        """Handles the expired timers and takes the next packet that may leave; None if there is none. Call it until it returns None."""
         found = self._native.transmit(_time(now))
         return None if found is None else Packet(*found)
 
@@ -135,7 +135,7 @@ class Receiver:
         self._native = _native.TfrcReceiver(_values(parameters))
 
     def receive(self, now: float, packet: Packet, *, marked: bool = False) -> Feedback | None:
-        """Handles a packet, which a router has marked if `marked`. Returns the report that leaves at once, if any."""
+        """Handles a packet; `marked` is true if a router has marked it. Returns the report that leaves at once, if any."""
         if not isinstance(packet, Packet):
             raise ArgumentError(f"packet: {packet!r} is not allowed: expected a Packet", "packet")
         seq, size = _whole("seq", packet.seq, 0, 2**63), _whole("size", packet.size, 1, 2**31)

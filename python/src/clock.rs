@@ -1,13 +1,13 @@
-//! The time of objects that are stepped by hand: each call has it, in seconds.
+//! The time of objects that are stepped by hand: each call passes the time, in seconds.
 
 use crate::errors;
 use cutline_units::{Duration, Instant};
 use pyo3::prelude::*;
 
-/// The end of all times, s. Nanoseconds are exact in a float up to some 100 days.
+/// The latest time, s. Nanoseconds are exact in a float up to some 100 days.
 const END_S: f64 = 1e9;
 
-/// Time of the last call. It never runs backwards.
+/// Time of the last call. It never decreases.
 #[derive(Debug)]
 pub struct Clock {
     now: Instant,
@@ -19,7 +19,7 @@ impl Clock {
         Self { now: Instant::ZERO }
     }
 
-    /// Moves the time on.
+    /// Advances the time.
     pub fn at(&mut self, now: f64) -> PyResult<Instant> {
         let allowed = (0.0..END_S).contains(&now);
         let instant = Instant::from_nanos((now * 1e9).round() as u64);
@@ -35,7 +35,7 @@ impl Clock {
     }
 }
 
-/// Returns a time that is not that of a call.
+/// Returns a time other than that of a call.
 pub fn instant(parameter: &'static str, seconds: f64) -> PyResult<Instant> {
     duration(parameter, seconds).map(|since| Instant::ZERO + since)
 }

@@ -106,7 +106,7 @@ pub fn store(error: &CrateStoreError) -> PyErr {
     }
 }
 
-/// Returns the exception for a question that has no answer. `parameter` is the name of an option in Python.
+/// Returns the exception for a query without a result. `parameter` is the name of an option in Python.
 pub fn analysis(error: AnalysisError) -> PyErr {
     match error {
         AnalysisError::Choice { option: "", message } => NothingFound::new_err(message),

@@ -1,4 +1,4 @@
-//! Runs in the background: a thread executes the experiment, and Python waits for it, with the progress at hand.
+//! Runs in the background: a thread executes the experiment, and Python waits for it, with access to the progress.
 
 use crate::errors;
 use crate::extension::guard;
@@ -29,7 +29,7 @@ fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// All runs of a scenario, in a thread of their own.
+/// All runs of a scenario, in a separate thread.
 #[pyclass(module = "cutline._native", frozen)]
 pub struct Execution {
     thread: Mutex<Option<JoinHandle<Result<Executed, StoreError>>>>,
@@ -55,7 +55,7 @@ struct State {
     done: usize,
     /// The point of the last event.
     point: String,
-    /// Damaged results that are made again, and runs that failed.
+    /// Damaged results that are computed again, and runs that failed.
     messages: Vec<(&'static str, String)>,
     /// The first exception of an extension, with the seed of its run.
     raised: Option<(PyErr, u64)>,
@@ -250,7 +250,7 @@ impl Execution {
         })
     }
 
-    /// Ends the runs early. Those that have finished stay.
+    /// Ends the runs early. The results of finished runs are kept.
     fn cancel(&self) {
         self.shared.cancel.store(true, Ordering::Relaxed);
     }

@@ -7,7 +7,7 @@ use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-/// The largest delay and throughput that are distinguished: no class has a quality beyond.
+/// The largest delay and throughput that are distinguished: quality is constant beyond them.
 const LARGEST_DELAY_S: f64 = 1e9;
 const LARGEST_BPS: f64 = 1e18;
 
@@ -25,7 +25,7 @@ fn class(name: &str, size_kbit: Option<u64>) -> PyResult<Class> {
     class.with_size_kbit(kbit).ok_or_else(wrong)
 }
 
-/// Returns the numbers of a buffer, which are none below 0.
+/// Returns the numbers of a buffer, none of which is below 0.
 pub fn values(
     py: Python<'_>,
     parameter: &'static str,

@@ -34,10 +34,10 @@ struct Socket {
     handler: Handler,
 }
 
-/// An address as Python has it: the host, the port and, of IPv6, flow label and zone.
+/// An address as Python has it: the host, the port and, for IPv6, flow label and zone.
 type Address = (String, u16, Option<(u32, u32)>);
 
-/// The longest wait until it is looked whether a signal has come for Python, such as that of Ctrl-C.
+/// The longest time between two checks for a signal that Python handles, such as that of Ctrl-C.
 const SLICE: Duration = Duration::from_millis(50);
 
 fn failed(error: QosError) -> PyErr {
@@ -80,7 +80,7 @@ fn failed_io(error: io::Error) -> PyErr {
     system(&error, system_message(&error))
 }
 
-/// Carries out a call while other threads run. It looks for signals while it waits; one that Python handles may end it.
+/// Carries out a call while other threads run. While the call waits, signals are checked; one that Python handles may end the call.
 fn waiting<T: Send>(py: Python<'_>, mut act: impl FnMut() -> io::Result<T> + Send) -> PyResult<T> {
     let call = Interruptible::new();
     loop {
@@ -160,7 +160,7 @@ fn locked(handler: &Mutex<Option<Py<PyAny>>>) -> MutexGuard<'_, Option<Py<PyAny>
 
 #[pymethods]
 impl Socket {
-    /// Connects to a host, a name or an address, or listens there. A host that begins with `direct:` has frames below IP.
+    /// Connects to a host, a name or an address, or listens there. A host that begins with `direct:` selects frames below IP.
     #[staticmethod]
     fn open(
         py: Python<'_>,
@@ -192,7 +192,7 @@ impl Socket {
         waiting(py, || Ok(connecting.finish()?)).map(Self::new)
     }
 
-    /// Accepts a connection: waits so many seconds, or as long as it takes. The listener itself must not wait.
+    /// Accepts a connection: waits so many seconds, or without a limit. The listener itself must be non-blocking.
     fn accept(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Self> {
         let timeout = timeout.map(|timeout| seconds("timeout", timeout)).transpose()?;
         // A listener of datagrams has to be called now and then: it repeats lost messages.
@@ -242,7 +242,7 @@ impl Socket {
         self.socket.set_nonblocking(nonblocking).map_err(failed_io)
     }
 
-    /// Seconds; `None` waits as long as it takes.
+    /// Sets the longest wait, seconds; `None` is without a limit.
     fn set_timeout(&self, seconds: Option<f64>) -> PyResult<()> {
         let time = seconds.map(Duration::try_from_secs_f64).transpose();
         let time = time.map_err(|error| PyValueError::new_err(format!("timeout: {error}")))?;
@@ -270,7 +270,7 @@ impl Socket {
         waiting(py, || self.socket.has_qos_peer())
     }
 
-    /// The next event as JSON and in words; waits for it so many seconds.
+    /// Returns the next event as JSON and as text; waits for it so many seconds.
     fn event(&self, py: Python<'_>, seconds: f64) -> PyResult<Option<(String, String)>> {
         let mut left = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX);
         loop {
@@ -289,7 +289,7 @@ impl Socket {
         }
     }
 
-    /// Sets a callable that is called with each event, as JSON and in words; `None` removes it.
+    /// Sets a callable that is called with each event, as JSON and as text; `None` removes it.
     fn on_event(&self, py: Python<'_>, handler: Option<Py<PyAny>>) -> PyResult<()> {
         let is_set = handler.is_some();
         let connection = match self.connection() {
@@ -349,7 +349,7 @@ impl Socket {
         Ok(json(&Mib::from(&self.connection().map_err(failed_io)?.mib())))
     }
 
-    /// The next event of the reservation as JSON; it does not wait.
+    /// Returns the next event of the reservation as JSON; does not wait.
     fn reservation_event(&self) -> PyResult<Option<String>> {
         let event = self.connection().map_err(failed_io)?.reservation_event();
         Ok(event.map(|event| json(&ReservationEvent::from(&event))))
@@ -362,7 +362,7 @@ impl Socket {
         Ok(())
     }
 
-    /// 0 ends reading, 1 writing, 2 both.
+    /// Shuts down reading (0), writing (1) or both (2).
     fn shutdown(&self, how: i32) -> PyResult<()> {
         let how = match how {
             0 => Shutdown::Read,

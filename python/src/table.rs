@@ -1,4 +1,4 @@
-//! Tables in Arrow's C data interface: other libraries of Python read them where they are, without a copy.
+//! Tables in Arrow's C data interface: other libraries of Python read them in place, without a copy.
 
 use arrow_array::RecordBatch;
 use arrow_array::RecordBatchIterator;

@@ -102,7 +102,7 @@ impl TfrcSender {
         Ok(())
     }
 
-    /// Returns when the sender next acts.
+    /// Returns the time of the sender's next action.
     fn deadline(&self) -> Option<f64> {
         clock::deadline(self.sender.deadline())
     }
@@ -114,7 +114,7 @@ impl TfrcSender {
         (rates.0, rates.1, sender.rtt().as_secs_f64(), sender.loss_event_rate())
     }
 
-    /// Returns how many packets wait, without those of an endless supply.
+    /// Returns the number of waiting packets, without those of an endless supply.
     fn backlog(&self) -> usize {
         self.sender.backlog()
     }
@@ -171,7 +171,7 @@ impl TfrcReceiver {
         Ok(self.receiver.on_deadline(now).as_ref().map(feedback_parts))
     }
 
-    /// Returns when the next report leaves.
+    /// Returns the time of the next report.
     fn deadline(&self) -> Option<f64> {
         clock::deadline(self.receiver.deadline())
     }

@@ -38,7 +38,7 @@ impl Window {
         Ok(())
     }
 
-    /// The window grows by slow start below this threshold, and by congestion avoidance from it on.
+    /// Slow-start threshold: below it the window grows by slow start, and from it on by congestion avoidance.
     #[getter]
     const fn ssthresh(&self) -> u64 {
         self.ssthresh
@@ -123,7 +123,7 @@ impl ExternalAlgorithm for &'static Class {
     }
 }
 
-/// Methods that a class defines, beside those that it must.
+/// Optional methods that a class defines.
 #[derive(Clone, Copy, Debug)]
 struct Defined {
     acknowledged: bool,

@@ -95,7 +95,7 @@ struct Law {
     rate: Rate,
     reorders: bool,
     defined: Defined,
-    /// The last answer of `arrive`.
+    /// The last result of `arrive`.
     last: Probability,
 }
 
@@ -213,7 +213,7 @@ impl DropProbability for Law {
         }
     }
 
-    /// Calls the class's own method, or makes a new object.
+    /// Calls the class's own method, or creates a new object.
     fn reset(&mut self, now: Instant) {
         self.last = Probability::ZERO;
         if self.defined.reset {

@@ -23,7 +23,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// An exception on its way through a simulation.
+/// An exception that unwinds a simulation.
 struct Raised(PyErr);
 
 /// Calls a function that may call methods of Python.
@@ -42,7 +42,7 @@ fn raise(error: PyErr) -> ! {
     resume_unwind(Box::new(Raised(error)))
 }
 
-/// Kind of an extension that is chosen by name.
+/// Kind of an extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Law,
@@ -138,7 +138,7 @@ impl fmt::Debug for Object {
     }
 }
 
-/// A deep copy.
+/// Returns a deep copy.
 impl Clone for Object {
     fn clone(&self) -> Self {
         let copy =
