@@ -146,7 +146,7 @@ class Transport(asyncio.Transport):
                 self._connection.shutdown(1)
 
     def can_write_eof(self):
-        """True: a stream can end one direction."""
+        """True for a stream, which can end one direction."""
         return self._is_stream
 
     def write_eof(self):
