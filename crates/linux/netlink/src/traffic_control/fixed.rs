@@ -2,11 +2,9 @@
 
 use super::filter;
 use super::htb::Class;
+use super::lists::{ARP_LIST, ICMPV6, IPV4, IPV4_LIST, IPV6_LIST, ROOT_TABLE, RSVP, RSVP_PORTS, UDP};
 use super::requests::{Change, Subject};
-use super::{
-    ARP_LIST, BEST_EFFORT, CONTROL, HtbShaper, ICMPV6, IPV4, IPV4_LIST, IPV6_LIST, LEAST_QUEUE, LINK, NEW,
-    ROOT_TABLE, RSVP, RSVP_PORTS, UDP, handle, rounded,
-};
+use super::{BEST_EFFORT, CONTROL, HtbShaper, LEAST_QUEUE, LINK, NEW, handle, rounded};
 use crate::Error;
 use cutline_units::Bytes;
 use netlink_packet_route::tc::TcU32Key;

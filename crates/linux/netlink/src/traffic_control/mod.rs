@@ -55,22 +55,27 @@
 mod filter;
 mod fixed;
 mod htb;
+mod installed;
+mod lists;
+mod options;
 mod requests;
 mod tables;
 
 pub use htb::Counters;
+pub use installed::sweep;
+pub use options::ShaperOptions;
 
 use crate::channel::Channel;
-use crate::discipline;
 use crate::{Error, Interface};
 use cutline_flow::{FlowSelector, TrafficSpec};
 use cutline_units::{Bytes, Duration, Rate};
 use htb::{Class, Discipline, message};
+use installed::{Root, delete, is_ours, root};
+use lists::{IPV4_LIST, IPV4_TABLES, IPV6, IPV6_LIST, IPV6_TABLES, List};
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage};
 use requests::{Change, Subject};
-use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use tables::{NewTable, Tables};
@@ -96,90 +101,8 @@ const LEAST_QUEUE: u64 = 10;
 /// The burst of the link itself: the bytes that may leave at once after a pause, beside one packet.
 const LINK_BURST: Duration = Duration::from_millis(1);
 
-/// Packets' protocols (`linux/if_ether.h`).
-const ARP: u16 = 0x0806;
-const IPV4: u16 = 0x0800;
-const IPV6: u16 = 0x86dd;
-/// Protocols over IP.
-const RSVP: u32 = 46;
-const ICMPV6: u32 = 58;
-const UDP: u32 = 17;
-/// The ports of RSVP over UDP (RFC 2205 appendix C).
-const RSVP_PORTS: [u32; 2] = [1698, 1699];
-
 /// A request for an object that does not exist yet.
 const NEW: u16 = NLM_F_CREATE | NLM_F_EXCL;
-
-/// A list of filters for a protocol: its priority, which is its number, and the table of 256 buckets in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct List {
-    priority: u16,
-    protocol: u16,
-    table: u32,
-}
-
-const ARP_LIST: List = List { priority: 1, protocol: ARP, table: 0 };
-const IPV4_LIST: List = List { priority: 2, protocol: IPV4, table: 0x0010_0000 };
-const IPV6_LIST: List = List { priority: 3, protocol: IPV6, table: 0x0020_0000 };
-/// The numbers of further tables of each list. The kernel has 2047 for all lists together.
-const IPV4_TABLES: RangeInclusive<u32> = 0x003..=0x400;
-const IPV6_TABLES: RangeInclusive<u32> = 0x401..=0x7ff;
-
-impl List {
-    const fn of(filter: &FlowSelector) -> Self {
-        if filter.destination.is_ipv4() { IPV4_LIST } else { IPV6_LIST }
-    }
-
-    /// The field that names priority and protocol; the protocol is in the order of the network.
-    const fn info(self) -> u32 {
-        (self.priority as u32) << 16 | self.protocol.to_be() as u32
-    }
-}
-
-/// Division of an interface's rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ShaperOptions {
-    /// Bytes that each packet takes on the link in addition to those that the kernel counts, which are the IP packet and the Ethernet
-    /// header. 24 on Ethernet at its own rate (preamble, checksum, gap); 0 where the rate is one of such frames.
-    pub overhead: u16,
-    /// Largest waiting time of best-effort packets where nothing is reserved: the fifo holds the packets that
-    /// the link sends in this time, and at least 10.
-    pub best_effort_delay: Duration,
-    /// Largest waiting time of a reservation's excess in addition to its bucket, at the reserved rate; the
-    /// fifo has room for at least 10 packets, which is TCP's initial window.
-    pub excess_delay: Duration,
-    /// Weight of best effort relative to the excess of all reservations together, while both wait; 1 to 64.
-    pub best_effort_weight: u32,
-    /// True if a discipline of another process is replaced. It is not restored.
-    pub replace: bool,
-}
-
-impl Default for ShaperOptions {
-    /// Fifos of 50 ms for best effort and 100 ms for excess, eight times as much for best effort as for excess, and nothing of others is
-    /// replaced.
-    fn default() -> Self {
-        Self {
-            overhead: 0,
-            best_effort_delay: Self::BEST_EFFORT_DELAY,
-            excess_delay: Duration::from_millis(100),
-            best_effort_weight: 8,
-            replace: false,
-        }
-    }
-}
-
-impl ShaperOptions {
-    /// The default for best effort: a TCP connection over 50 ms keeps the link busy, and a call beside it stays well within the 150 ms one way
-    /// that people do not notice (ITU-T G.114).
-    pub const BEST_EFFORT_DELAY: Duration = Duration::from_millis(50);
-
-    fn validate(&self) -> Result<(), Error> {
-        if !(1..=64).contains(&self.best_effort_weight) {
-            return Err(Error::invalid("best_effort_weight", self.best_effort_weight, "1 to 64"));
-        }
-        Ok(())
-    }
-}
 
 /// The number of a reservation's class on its interface: the minor number, as `tc` shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -676,77 +599,8 @@ impl Drop for HtbShaper {
     }
 }
 
-/// Removes the remains of an earlier Cutline process from an interface. Returns whether there was anything.
-///
-/// # Errors
-/// When the kernel cannot be queried, or refuses.
-pub fn sweep(interface: &Interface) -> Result<bool, Error> {
-    let mut channel = Channel::open()?;
-    let is_ours = matches!(root(&mut channel, interface)?, Root::Ours);
-    if is_ours {
-        delete(&mut channel, interface.index, &interface.name)?;
-    }
-    Ok(is_ours)
-}
-
-/// The first table of a list, which the kernel makes with it.
-const ROOT_TABLE: u32 = 0xfff0_0000;
-
 const fn handle(minor: u16) -> TcHandle {
     TcHandle { major: MAJOR, minor }
-}
-
-/// Removes the discipline, with all that is in it.
-fn delete(channel: &mut Channel, interface: u32, name: &str) -> Result<(), Error> {
-    let discipline = message(interface, TcHandle::ROOT, handle(0), 0, []);
-    let failed = || format!("the queueing discipline of `{name}` cannot be removed");
-    removed(channel.request(RouteNetlinkMessage::DelQueueDiscipline(discipline), 0, failed))
-}
-
-/// Treats an object that does not exist as removed: another process has removed it, or the interface is gone.
-fn removed<T>(answered: Result<T, Error>) -> Result<(), Error> {
-    match answered {
-        Err(error) if is_gone(&error) => Ok(()),
-        answered => answered.map(drop),
-    }
-}
-
-fn is_gone(error: &Error) -> bool {
-    matches!(error.number(), Some(Errno::NOENT | Errno::NODEV))
-}
-
-/// Discipline at the root of an interface.
-enum Root {
-    /// The kernel's default, which has no number.
-    Default,
-    Ours,
-    Other {
-        kind: String,
-        handle: u16,
-    },
-}
-
-/// Returns whether a shaper is there already.
-///
-/// # Errors
-/// When another program has set a discipline that may not be replaced, or the kernel cannot be queried.
-fn is_ours(channel: &mut Channel, interface: &Interface, options: &ShaperOptions) -> Result<bool, Error> {
-    match root(channel, interface)? {
-        Root::Ours => Ok(true),
-        Root::Default => Ok(false),
-        Root::Other { .. } if options.replace => Ok(false),
-        Root::Other { kind, handle } => {
-            Err(Error::OtherQdisc { interface: interface.name.clone(), kind, handle })
-        }
-    }
-}
-
-fn root(channel: &mut Channel, interface: &Interface) -> Result<Root, Error> {
-    let Some(discipline) = discipline::root(channel, interface)? else { return Ok(Root::Default) };
-    let kind = discipline::kind(&discipline);
-    let is_marked = kind == htb::KIND && Discipline::read(&discipline.attributes) == Some(MARK);
-    let handle = discipline.header.handle.major;
-    Ok(if is_marked && handle == MAJOR { Root::Ours } else { Root::Other { kind, handle } })
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! Requests to the kernel for classes and filters: made, sent in one batch, and reverted if one of them fails.
 
 use super::htb::{self, Class, message};
+use super::installed::is_gone;
+use super::lists::List;
 use super::tables::Tables;
-use super::{CLASSES, ClassId, HtbShaper, List, NEW, handle, is_gone};
+use super::{CLASSES, ClassId, HtbShaper, NEW, handle};
 use crate::Error;
 use cutline_flow::FlowSelector;
 use cutline_units::Bytes;
