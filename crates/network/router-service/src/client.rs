@@ -96,7 +96,7 @@ impl RouterReply {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statistics::ErrorReply;
+    use crate::replies::ErrorReply;
     use std::io::{BufRead as _, BufReader, Write as _};
     use std::os::unix::net::UnixListener;
 

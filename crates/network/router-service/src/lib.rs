@@ -23,6 +23,7 @@
 //!   reservation_client  reserving
 //! statistics     the counters of a router, as a document
 //!   interval     differences of them at two times
+//!   replies      replies of the local socket, as documents
 //! kernel_queue   a queue in the kernel, as a document with the same statistics
 //! configuration  how it works, as a document
 //! requirements   requirements on this machine, for the start and for a check of the file
@@ -48,6 +49,7 @@ mod offload_notes;
 mod privileges;
 mod publication;
 mod reload;
+mod replies;
 mod request;
 mod requirements;
 mod reservation_client;
@@ -69,6 +71,7 @@ pub use interval::{DirectionInterval, Waits};
 pub use kernel_queue::{QdiscDocument, QdiscList};
 pub use metrics::{add_kernel_queue, add_statistics};
 pub use offload_notes::{Restored, folder, restore};
+pub use replies::SocketReply;
 pub use request::{RequestError, RouterRequest};
 pub use requirements::StartRequirements;
 pub use reservation_client::ReservationClient;
@@ -81,6 +84,6 @@ pub use spec::{AutorateSpec, DirectionSpec, ProcessSpec, RouterSpec, default_lim
 pub use statistics::{
     AutorateStatistics, DepartureError, DirectionStatistics, FilterDocument, FlowStatistics, HintStatistics,
     HostStatistics, Interface, PacketCount, ReloadStatus, ReservationStatistics, ReservedStatistics,
-    SieveStatistics, SocketReply, Statistics, StatisticsError,
+    SieveStatistics, Statistics, StatisticsError,
 };
 pub use usual_socket::running;

@@ -16,7 +16,7 @@
 //! The socket's file is a [`SocketFile`].
 
 use crate::privileges::User;
-use crate::statistics::ErrorReply;
+use crate::replies::ErrorReply;
 use cutline_service::{LineBuffer, SocketFile};
 use cutline_sys::reactor::wait_for_hangup;
 use cutline_sys::{SysError, lock, now};

@@ -5,10 +5,9 @@
 
 use crate::client::{LONGEST, next_line};
 use crate::error::{RouterClientError, RouterClientErrorKind};
+use crate::replies::{ErrorReply, ReservationDone, ReservationsEnd};
 use crate::reservation_request::{ReservationAction, ReservationRequest, RouterDirection};
-use crate::statistics::{
-    ErrorReply, ReservationDone, ReservationStatistics, ReservationsEnd, StatisticsError,
-};
+use crate::statistics::{ReservationStatistics, StatisticsError};
 use cutline_flow::{FlowSelector, TrafficSpec};
 use cutline_service::LineClient;
 use cutline_sys::now;

@@ -1,11 +1,12 @@
 //! A client's connection: it is answered from the snapshots, and may hold a lease of reservations.
 
 use crate::local_socket::{LocalSession, Reception, RouterClient};
+use crate::replies::{ErrorReply, ReservationDone, ReservationsEnd};
 use crate::request::RouterRequest;
 use crate::reservation_request::{ReservationRequest, RouterDirection};
 use crate::reservations::{Lease, OrderError, ReservationHandler};
 use crate::snapshots::StatsSnapshots;
-use crate::statistics::{ErrorReply, ReservationDone, ReservationStatistics, ReservationsEnd};
+use crate::statistics::ReservationStatistics;
 use std::io;
 use std::sync::Arc;
 

@@ -6,12 +6,10 @@
 
 use crate::configuration::configuration;
 use crate::local_socket::RouterClient;
+use crate::replies::{ConfigurationReply, ErrorReply, ReloadReply, ReservationsEnd};
 use crate::request::RouterRequest;
 use crate::spec::RouterSpec;
-use crate::statistics::{
-    AutorateStatistics, ConfigurationReply, ErrorReply, Interface, ReloadReply, ReloadStatus,
-    ReservationsEnd, ShaperSnapshot, Statistics,
-};
+use crate::statistics::{AutorateStatistics, Interface, ReloadStatus, ShaperSnapshot, Statistics};
 use cutline_ports::{AnyPort, InterfacePort as _, PortStats};
 use cutline_router::DuplexShaper;
 use cutline_sys::lock;

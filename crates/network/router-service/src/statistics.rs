@@ -1,7 +1,8 @@
 //! A router's statistics as a document: a line of JSON. The router's own output and the replies of its socket have the same
 //! format. Counters count from the router's start; an interval is the difference of two documents.
 
-use crate::configuration::{Configuration, in_words};
+use crate::configuration::in_words;
+use crate::replies::ErrorReply;
 use crate::reservation_request::RouterDirection;
 use cutline_aqm::{Count, SieveReadings};
 use cutline_flow::FlowSelector;
@@ -229,77 +230,6 @@ pub enum StatisticsError {
     Refused(String),
 }
 
-/// A router's reply to a request that it refuses.
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "Refusal")]
-pub struct ErrorReply {
-    /// `error`.
-    #[schemars(extend("const" = "error"))]
-    event: String,
-    /// Reason of the refusal.
-    error: String,
-}
-
-/// A router's reply to `config`.
-#[derive(Serialize, JsonSchema)]
-pub struct ConfigurationReply {
-    /// `config`.
-    #[schemars(extend("const" = "config"))]
-    event: &'static str,
-    /// The router's configuration.
-    config: Configuration,
-}
-
-/// A router's reply to `reload status`.
-#[derive(Serialize, JsonSchema)]
-pub struct ReloadReply<'s> {
-    /// `reload`.
-    #[schemars(extend("const" = "reload"))]
-    event: &'static str,
-    /// The status of reloads; null for a router without a file.
-    reload: Option<&'s ReloadStatus>,
-}
-
-/// A router's reply to a request that has changed the reservations.
-#[derive(Serialize, Deserialize, JsonSchema)]
-pub struct ReservationDone {
-    /// `done`.
-    #[schemars(extend("const" = "done"))]
-    event: String,
-    /// The number of the reservation.
-    reservation: u64,
-}
-
-/// The last line of a router's reply to `reservations`.
-#[derive(Serialize, Deserialize, JsonSchema)]
-pub struct ReservationsEnd {
-    /// `reservations`.
-    #[schemars(extend("const" = "reservations"))]
-    event: String,
-    /// The number of reservations in both directions.
-    pub reservations: u64,
-}
-
-/// A line that a router's socket answers with.
-#[derive(JsonSchema)]
-#[schemars(untagged)]
-pub enum SocketReply {
-    /// To `stats` and `watch`.
-    Statistics(Box<Statistics>),
-    /// To `config`.
-    Configuration(Box<ConfigurationReply>),
-    /// To `reload status`.
-    Reload(ReloadReply<'static>),
-    /// To `reservations`, for each of them.
-    Reservation(Box<ReservationStatistics>),
-    /// To `reservations`, at the end.
-    ReservationsEnd(ReservationsEnd),
-    /// To a JSON object that reserves.
-    ReservationDone(ReservationDone),
-    /// To anything else.
-    Error(ErrorReply),
-}
-
 /// A copy of a direction's statistics. The router is delayed by the copy only, and not by writing the document.
 #[derive(Clone, Debug)]
 pub struct ShaperSnapshot {
@@ -373,44 +303,6 @@ impl DirectionStatistics {
     }
 }
 
-impl ErrorReply {
-    /// Returns an error if the line is a refusal.
-    pub fn check(line: &str) -> Result<(), StatisticsError> {
-        match serde_json::from_str(line) {
-            Ok(Self { error, .. }) => Err(StatisticsError::Refused(error)),
-            Err(_) => Ok(()),
-        }
-    }
-
-    pub fn new(error: &impl ToString) -> Self {
-        Self { event: "error".to_owned(), error: error.to_string() }
-    }
-
-    pub fn json(&self) -> String {
-        json(self)
-    }
-}
-
-impl ConfigurationReply {
-    pub fn new(config: Configuration) -> Self {
-        Self { event: "config", config }
-    }
-
-    pub fn json(&self) -> String {
-        json(self)
-    }
-}
-
-impl<'s> ReloadReply<'s> {
-    pub fn new(reload: Option<&'s ReloadStatus>) -> Self {
-        Self { event: "reload", reload }
-    }
-
-    pub fn json(&self) -> String {
-        json(self)
-    }
-}
-
 impl ReservationStatistics {
     pub(crate) fn new(direction: RouterDirection, own: bool, reservation: &CountedReservation) -> Self {
         let CountedReservation { id, bucket, filters, counters } = reservation;
@@ -444,26 +336,6 @@ impl From<&FlowSelector> for FilterDocument {
             source: filter.source.map(|source| source.to_string()),
             source_port: filter.source_port,
         }
-    }
-}
-
-impl ReservationDone {
-    pub fn new(reservation: u64) -> Self {
-        Self { event: "done".to_owned(), reservation }
-    }
-
-    pub fn json(&self) -> String {
-        json(self)
-    }
-}
-
-impl ReservationsEnd {
-    pub fn new(reservations: u64) -> Self {
-        Self { event: "reservations".to_owned(), reservations }
-    }
-
-    pub fn json(&self) -> String {
-        json(self)
     }
 }
 
@@ -651,7 +523,7 @@ impl JsonSchema for Losses {
     }
 }
 
-fn json(document: &impl Serialize) -> String {
+pub(crate) fn json(document: &impl Serialize) -> String {
     serde_json::to_string(document).expect("the documents have text keys only")
 }
 
