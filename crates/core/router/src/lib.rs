@@ -7,6 +7,7 @@
 //! ```text
 //! duplex_shaper   both directions between two ports
 //!   shaper        one direction: a frame's path through the queue to the link
+//!     shaper_params  its configuration
 //!     reserved    reserved flows, which are served before the queue
 //!       flow_filter  which packets belong to a reservation
 //!     overhead    the size of a frame on the link
@@ -25,6 +26,7 @@ mod overhead;
 mod port;
 mod reserved;
 mod shaper;
+mod shaper_params;
 mod stats;
 mod top_flows;
 
@@ -35,6 +37,7 @@ pub use port::Port;
 pub use reserved::{
     CountedReservation, RESERVATION_LIMITS, ReservationCounters, ReservationError, ReservationId,
 };
-pub use shaper::{Shaper, ShaperParams};
+pub use shaper::Shaper;
+pub use shaper_params::ShaperParams;
 pub use stats::{HINTS, HintCounters, Loss, ReservedStats, ShaperStats, WaitCounts};
 pub use top_flows::{FlowCounters, TopFlows};
