@@ -1,5 +1,5 @@
 //! Text of other programs, hosts and files never reaches a terminal as it is: each command gets text that would change the
-//! terminal, and everything that it prints is looked at.
+//! terminal, and its whole output is examined.
 //!
 //! To add a case, add a line to a table and a function.
 

@@ -98,7 +98,7 @@ impl Agent {
         line.split(' ').next().unwrap().strip_prefix(column).unwrap().to_owned()
     }
 
-    /// Returns what a manager prints about names at this agent.
+    /// Returns the output of a manager about names at this agent.
     fn ask(&self, program: &str, names: &[&str]) -> String {
         let credentials: Vec<&str> = self.credentials.iter().map(String::as_str).collect();
         net_snmp(program, &[&credentials[..], &[&self.at], names].concat()).text

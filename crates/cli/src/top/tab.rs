@@ -153,7 +153,7 @@ impl Tab {
         }
     }
 
-    /// Returns what a table lacks, and why; `None` if it is complete.
+    /// Returns the omitted part of a table, and the reason; `None` if the table is complete.
     pub fn note(self, document: &HostDocument) -> Option<String> {
         match self {
             Self::Links => {

@@ -175,7 +175,7 @@ impl Drop for Router {
 }
 
 impl Lab {
-    /// `None` where this machine does not let us.
+    /// `None` where this machine does not permit it.
     pub fn new(label: &str, options: &[&str]) -> Option<Self> {
         let hosts = Hosts::new(label)?;
         let router = Router::start(&hosts.middle, options);
@@ -245,7 +245,7 @@ pub fn may_make_namespaces() -> bool {
     cutline_testbed::may_make_namespaces(COMMAND)
 }
 
-/// Three new namespaces; `None` where this machine does not let us.
+/// Three new namespaces; `None` where this machine does not permit it.
 pub fn namespaces(label: &str) -> Option<[Namespace; 3]> {
     let made = || ["a", "b", "m"].map(|host| Namespace::create(&format!("{label}{host}")).unwrap());
     may_make_namespaces().then(made)
@@ -259,7 +259,7 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// `None` where this machine does not let us.
+    /// `None` where this machine does not permit it.
     pub fn new(label: &str) -> Option<Self> {
         let [a, b, middle] = namespaces(label)?;
         let hosts = Self { a, b, middle };

@@ -149,7 +149,7 @@ pub enum Hits {
     Even,
 }
 
-/// Decides which packets are hit.
+/// Chooses the packets that are hit.
 #[derive(Clone, Debug)]
 struct Dice {
     hits: Hits,

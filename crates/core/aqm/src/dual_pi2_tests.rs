@@ -72,7 +72,7 @@ fn a_queue_that_grows() {
     }
 }
 
-/// Returns how many of a number of packets are marked and how many are sent.
+/// Returns the number of marked and the number of sent packets among a number of packets.
 fn share(queue: &mut DualPi2<u32>, arrival: Arrival, packets: u32) -> (u32, u32) {
     (0..packets).for_each(|packet| arrive(queue, Instant::ZERO, arrival, packet));
     let sent: Vec<_> = std::iter::from_fn(|| queue.dequeue(Instant::ZERO)).collect();

@@ -114,7 +114,7 @@ impl<A: DropProbability> Queue<u32> for Oracle<A> {
     }
 }
 
-/// One thing that happens to both queues.
+/// An operation on both queues.
 #[derive(Clone, Debug)]
 enum Op {
     Arrive {

@@ -147,7 +147,7 @@ fn what_exceeds_the_bucket_goes_into_the_queue() {
     assert_eq!((counters.conforming, counters.excess), (reserved.conforming, reserved.excess));
 }
 
-/// Returns which frames are served before a backlogged queue: one reservation with these filters.
+/// Returns the frames that are served before a backlogged queue, with one reservation with these filters.
 fn served_first(filters: &[FlowSelector], frames: &[Vec<u8>]) -> Vec<bool> {
     let mut shaper = shaper();
     shaper.reserve(id(1), bucket(64, 9000), filters).unwrap();

@@ -105,7 +105,7 @@ impl Share {
         Rate::from_bps(self.taken.bps)
     }
 
-    /// Returns how many reservations there are.
+    /// Returns the number of reservations.
     pub fn reservations(&self) -> usize {
         self.charges.len()
     }

@@ -48,7 +48,7 @@ pub struct Copy {
 }
 
 impl Encapsulation {
-    /// Returns where a message goes that is addressed to a session's destination: Path, `PathTear` (figures 13 and 14 of RFC 2205 appendix C).
+    /// Returns the copies of a message to a session's destination: Path, `PathTear` (figures 13 and 14 of RFC 2205 appendix C).
     /// `heard_udp` is true if a message by UDP has arrived at the interface.
     pub fn towards_session(self, session: &Session, heard_udp: bool) -> Vec<Copy> {
         let destination = session.destination;
@@ -71,7 +71,7 @@ impl Encapsulation {
         }
     }
 
-    /// Returns how a message goes to a neighbour. `neighbour_has_udp` is true if it sends by UDP itself.
+    /// Returns the encapsulation of a message to a neighbour. `neighbour_has_udp` is true if it sends by UDP itself.
     pub fn towards_neighbour(self, neighbour: IpAddr, neighbour_has_udp: bool) -> Copy {
         let carrier = match self {
             Self::Udp { .. } => Carrier::Udp(PORT_FROM_HOSTS),

@@ -63,7 +63,7 @@ pub struct SendMib {
 
 /// Rate that an application may use beyond that of the last interval (QUANTA section 5: residual bandwidth).
 /// The most that it may send is the requested rate, or the highest that was agreed on; with TFRC,
-/// its allowed rate if that leaves less. After a burst above that it is nothing.
+/// its allowed rate if that leaves less. After a burst above that rate it is 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Residual {
     /// Messages/s; of the longest ones, where their size was agreed on.

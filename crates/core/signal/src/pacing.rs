@@ -90,7 +90,7 @@ impl Pacer {
         });
     }
 
-    /// Returns when a message may be sent: `now`, or a later time.
+    /// Returns the time at which a message may be sent: `now`, or a later time.
     #[inline]
     pub fn ready_at(&self, now: Instant) -> Instant {
         let wait = |bucket: &Bucket| bucket.schedule.saturating_since(now).saturating_sub(bucket.tolerance);

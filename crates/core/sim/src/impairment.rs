@@ -278,7 +278,7 @@ impl Impairment {
         }
     }
 
-    /// Puts a packet on the wire. Returns how many packets it is the first to overtake.
+    /// Puts a packet on the wire. Returns the number of packets that it is the first to overtake.
     fn overtake(&mut self, departs: Instant, arrives: Instant) -> u64 {
         if self.keeps_order {
             return 0;

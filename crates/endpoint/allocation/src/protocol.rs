@@ -193,7 +193,7 @@ pub enum AllocationRequest {
         #[serde(flatten)]
         report: ReportLine,
     },
-    /// Reports how many messages of a flow have left after their deadlines since it began.
+    /// Reports the number of a flow's messages that left after their deadlines since it began.
     Missed {
         /// The client's number for it.
         id: u64,

@@ -19,7 +19,7 @@ fn talkative() -> QosOptions {
     options.qos_options().unwrap()
 }
 
-/// Reads all, slowly at first. Returns how much has come.
+/// Reads all, slowly at first. Returns the number of bytes.
 fn read_slowly(mut stream: QosTcpStream) -> std::io::Result<usize> {
     let (mut all, mut piece) = (0, vec![0; 1 << 16]);
     for reads in 0.. {

@@ -94,7 +94,7 @@ impl Life {
         Self { heard: 0, at, sent: 0, longest: None }
     }
 
-    /// Returns how long the silence is if it is too long.
+    /// Returns the duration of the silence if it is too long.
     fn silence(&mut self, at: Instant, heard: u64, sent: u64) -> Option<Duration> {
         let since = at.saturating_since(self.at);
         if heard != self.heard {

@@ -14,7 +14,7 @@ const WORD: usize = size_of::<usize>();
 /// Length (a word), level and kind.
 const HEADER: usize = WORD + 8;
 
-/// Replaces the code point of every traffic class in control messages, and keeps its ECN bits. Returns how many there were.
+/// Replaces the code point of every traffic class in control messages, and keeps its ECN bits. Returns the number of replaced ones.
 ///
 /// A malformed part, and everything behind it, is not changed: the kernel refuses it.
 pub fn remark(control: &mut [u8], settings: &MarkSettings) -> usize {

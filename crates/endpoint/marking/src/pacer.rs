@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// sometimes by milliseconds; without this a socket that wakes up late would stay below its rate.
 const CATCH_UP: Duration = Duration::from_millis(5);
 
-/// Takes the time for `size` bytes. Returns how long to wait before they are sent.
+/// Takes the time for `size` bytes. Returns the time to wait before they are sent.
 pub fn reserve(next: &AtomicU64, rate: Rate, size: Bytes, now: Instant) -> Duration {
     let cost = rate.transmission_time(size).as_nanos();
     let earliest = now.as_nanos().saturating_sub(CATCH_UP.as_nanos());

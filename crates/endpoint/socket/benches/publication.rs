@@ -40,7 +40,7 @@ const WARM: Duration = Duration::from_secs(4);
 const TURNS: usize = 5;
 const SIZE: usize = 1000;
 
-/// Returns how long this process has run, all threads together.
+/// Returns the running time of this process, all threads together.
 fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::from_nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
@@ -60,7 +60,7 @@ fn exchange([from, to]: &[QosUdpSocket; 2], message: &mut [u8]) {
     assert_eq!(to.recv(message).unwrap(), SIZE);
 }
 
-/// Exchanges messages until a time, one each `every`, or as many as possible. Returns how many.
+/// Exchanges messages until a time, one each `every`, or as many as possible. Returns their number.
 fn load(pairs: &[[QosUdpSocket; 2]], every: Option<Duration>, until: Instant) -> u64 {
     let (begun, mut message, mut rounds) = (now(), [7; SIZE], 0);
     while now() < until {
@@ -79,7 +79,7 @@ fn load(pairs: &[[QosUdpSocket; 2]], every: Option<Duration>, until: Instant) ->
 /// Name of the thread that publishes.
 const PUBLISHER: &str = "cutline-publish";
 
-/// Returns how long the thread that publishes has run, ns, and how often it was switched to; zeros without one, and on a kernel that does
+/// Returns the running time of the thread that publishes, ns, and the number of switches to it; zeros without one, and on a kernel that does
 /// not count them.
 fn publisher_thread() -> [u64; 2] {
     let is_it =

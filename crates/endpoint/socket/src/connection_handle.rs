@@ -29,7 +29,7 @@ pub trait SharedCalls: ServedConnection {
     /// Returns this end's address and that of the other one.
     fn addresses(&self) -> io::Result<[SocketAddr; 2]>;
 
-    /// Returns all that is known of the connection.
+    /// Returns the state and the measurements of the connection.
     fn mib(&self) -> Mib;
 
     /// Requests another specification from the peer.

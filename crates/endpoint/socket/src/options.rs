@@ -135,7 +135,7 @@ impl QosOptions {
         Self::new(ConnectionSpecification { receive, ..ConnectionSpecification::default() })
     }
 
-    /// Returns the options of an end that needs the same of both directions.
+    /// Returns options with the same requirements on both directions.
     pub fn both(each: Specification) -> Self {
         Self::new(ConnectionSpecification { send: each.clone(), receive: each, profile: None })
     }
@@ -201,7 +201,7 @@ impl QosOptions {
         Self { alternatives: Some(alternatives), ..self }
     }
 
-    /// Sets how long an end that connects asks whether the peer is a QoS socket, with [`Peer::Detect`]. Unless set, it does so for 300 ms,
+    /// Sets the time for which a connecting end tests whether the peer is a QoS socket, with [`Peer::Detect`]. Unless set, it is 300 ms,
     /// or for three round trips of the [`path`](Self::path) if that is longer. It asks three times. Where the system of the peer reports
     /// that no process listens, it takes one round trip. An answer that comes later changes nothing: over a path whose round trip, queues
     /// included, may take longer, set this, the path, or [`Peer::Speaks`]. With a key the time is that of the negotiation.
@@ -264,8 +264,8 @@ impl QosOptions {
         times.min().map(Some).ok_or_else(|| ParameterError::new("reconnect", true, without))
     }
 
-    /// Sets how long connecting takes at most: all addresses of a name, finding out whether the peer is a QoS socket, connecting,
-    /// negotiating, and the answer of the network. Then it fails with [`io::ErrorKind::TimedOut`](std::io::ErrorKind). Unless set, it takes as long
+    /// Sets the longest time that connecting takes: all addresses of a name, the detection of a QoS socket, the connection,
+    /// the negotiation, and the answer of the network. After this time connecting fails with [`io::ErrorKind::TimedOut`](std::io::ErrorKind). Unless set, it takes as long
     /// as the system tries, which is over two minutes with an address that does not answer. The look-up of a name is not counted.
     #[must_use]
     pub fn connect_timeout(self, time: std::time::Duration) -> Self {
@@ -287,7 +287,7 @@ impl QosOptions {
         Some(Reserver::new(reservation, self.path.clone(), transport, addresses))
     }
 
-    /// Sets how long a stream that the application has closed waits for the peer to acknowledge something more: 60 s unless set.
+    /// Sets the longest time that a closed stream waits for a further acknowledgement of the peer: 60 s unless set.
     ///
     /// Closing a stream delivers data written before. The call does not wait; a thread of the library keeps the descriptor until the other
     /// end's system has everything, or until it has acknowledged nothing more for this time. After that, a report of the peer may reset the
@@ -319,7 +319,7 @@ impl QosOptions {
         if self.reconnect { Err(ParameterError::new("reconnect", true, never)) } else { Ok(()) }
     }
 
-    /// Sets how long to wait for the peer.
+    /// Sets the times to wait for the peer.
     #[must_use]
     pub fn negotiation(self, negotiation: NegotiationParams) -> Self {
         Self { negotiation, ..self }
@@ -392,7 +392,7 @@ impl QosOptions {
         self.reservation_with(|reservation| reservation.if_refused = if_refused)
     }
 
-    /// Sets how long connecting waits for the network: 3 s unless set. Nothing happens without a service.
+    /// Sets the longest time that connecting waits for the network: 3 s unless set. It has no effect without a service.
     #[must_use]
     pub fn reservation_patience(self, time: std::time::Duration) -> Self {
         self.reservation_with(|reservation| reservation.patience = crate::time::duration(time))

@@ -47,7 +47,7 @@ const fn ms(time: u64) -> Duration {
 /// The datagrams that have come to the relay from the first end, as one sequence of bytes.
 type Passed = Arc<Mutex<Vec<u8>>>;
 
-/// Passes datagrams on both ways, but loses each `lost`-th message of the first end. Returns where the first end sends.
+/// Passes datagrams on both ways, but loses each `lost`-th message of the first end. Returns the address to which the first end sends.
 fn relay_datagrams(to: SocketAddr, lost: usize, is_over: &Arc<AtomicBool>) -> (SocketAddr, Passed) {
     let [front, back] = [ANY, ANY].map(|address| UdpSocket::bind(address).unwrap());
     back.connect(to).unwrap();
@@ -84,7 +84,7 @@ fn relay_datagrams(to: SocketAddr, lost: usize, is_over: &Arc<AtomicBool>) -> (S
     (address, passed)
 }
 
-/// Passes a stream on, after a while with a delay for what the first end sends. Returns where that connects.
+/// Passes a stream on, after a while with a delay for the data of the first end. Returns the address to which that end connects.
 fn relay_stream(to: SocketAddr) -> SocketAddr {
     let listener = TcpListener::bind(ANY).unwrap();
     let address = listener.local_addr().unwrap();

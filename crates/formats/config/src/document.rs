@@ -183,7 +183,7 @@ impl Document {
         self.sources[span.source].text.get(span.bytes.clone()).unwrap_or_default()
     }
 
-    /// Returns where a span begins, as in messages: the file's name, line and column.
+    /// Returns the place of a span's start, as in messages: the file's name, line and column.
     pub fn position(&self, span: &Span) -> String {
         Location::new(&self.sources, span).to_string()
     }

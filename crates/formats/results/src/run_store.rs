@@ -299,7 +299,7 @@ impl RunStore {
         Ok(())
     }
 
-    /// Notes which runs the joined tables hold: those that the summary names and that have rows.
+    /// Notes the runs of the joined tables: those that the summary names and that have rows.
     fn look_through_tables(&mut self, stored: &Summary) -> Result<(), StoreError> {
         let store = &self.store;
         let flows: Vec<FlowRow> = store.read_with(&stored.files)?;

@@ -129,7 +129,7 @@ impl<'b> Writer<'b> {
         self.u64(number.to_bits())
     }
 
-    /// Returns how many bytes have been written.
+    /// Returns the number of written bytes.
     pub const fn length(&self) -> usize {
         self.length
     }

@@ -17,7 +17,7 @@ use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use rustix::io::Errno;
 use std::net::IpAddr;
 
-/// A question: where would packets go?
+/// A query for the route of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Question {
     /// Their destination, a host or a group.
@@ -93,7 +93,7 @@ impl RouteLookup {
         Ok(Self { channel: Channel::open()? })
     }
 
-    /// Returns where packets would go now.
+    /// Returns the present route of packets.
     ///
     /// # Errors
     /// When source and destination are not of the same protocol, or the kernel cannot be queried.

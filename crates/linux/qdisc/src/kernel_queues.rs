@@ -319,7 +319,7 @@ impl KernelQueues {
     }
 
     /// Frees the instances whose queueing discipline has gone: with its interface, by another program, or because adding it was interrupted; and
-    /// that of an interface of this namespace, which has none. Returns how many there were.
+    /// that of an interface of this namespace, which has none. Returns their number.
     fn sweep(&self, index: Option<u32>) -> Result<usize, QdiscError> {
         let own = index.map(key).transpose()?;
         let mut freed = 0;

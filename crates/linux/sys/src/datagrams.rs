@@ -238,7 +238,7 @@ impl Inbox {
         Ok(count)
     }
 
-    /// Receives datagrams into the inbox, in the place of those that were there. Returns how many.
+    /// Receives datagrams into the inbox, in the place of those that were there. Returns their number.
     ///
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] when none has arrived in time; another one when the socket has an error.
@@ -371,7 +371,7 @@ impl Inbox {
         unsafe { &*(std::ptr::from_ref(head) as *const [u8]) }
     }
 
-    /// Returns how many datagrams the socket had dropped when a datagram of the last call came into its queue; 0 if none, or if the caller has not
+    /// Returns the number of datagrams that the socket had dropped when a datagram of the last call came into its queue; 0 if none, or if the caller has not
     /// asked for it. It wraps around.
     ///
     /// # Panics
@@ -381,7 +381,7 @@ impl Inbox {
         self.ancillaries[number].0.overflowed
     }
 
-    /// Returns when a datagram of the last call arrived at the kernel, on the scale of [`crate::now`].
+    /// Returns the time at which a datagram of the last call arrived at the kernel, on the scale of [`crate::now`].
     ///
     /// # Panics
     /// As [`datagram`](Self::datagram).

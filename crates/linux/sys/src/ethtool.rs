@@ -109,7 +109,7 @@ fn parse_link_mode(settings: &[u32; 11]) -> LinkMode {
     LinkMode { speed: is_known.then(|| Rate::from_mbps(mbps.into())), full_duplex }
 }
 
-/// Returns how many entries the driver's rings have for receiving and for sending (`ETHTOOL_GRINGPARAM`).
+/// Returns the number of entries of the driver's rings for receiving and for sending (`ETHTOOL_GRINGPARAM`).
 pub fn ring_sizes(name: &str) -> Option<[u32; 2]> {
     let mut sizes = [0; 9];
     sizes[0] = 0x10;
@@ -122,7 +122,7 @@ const fn parse_ring_sizes([_, _, _, _, _, receive, _, _, send]: [u32; 9]) -> [u3
     [receive, send]
 }
 
-/// Returns how many receive queues are in use: those for receiving alone, and combined ones (`ETHTOOL_GCHANNELS`).
+/// Returns the number of receive queues in use: those for receiving alone, and combined ones (`ETHTOOL_GCHANNELS`).
 pub fn receive_channels(name: &str) -> Option<u32> {
     let mut channels = [0; 9];
     channels[0] = 0x3c;

@@ -67,7 +67,7 @@ impl InterfaceWatch {
         self.name().is_some()
     }
 
-    /// Returns how many packets it has dropped on their way out; `None` where that is not known.
+    /// Returns the number of outgoing packets that it has dropped; `None` where that is not known.
     pub fn transmit_drops(&mut self) -> Option<u64> {
         let name = self.name()?;
         let mut text = String::new();
@@ -121,7 +121,7 @@ pub fn link_address(name: &str) -> Result<[u8; 6], SysError> {
     ioctl::link_address(name).map_err(failed)
 }
 
-/// Returns how many receive queues an interface uses; at least one. Where its driver does not report it, it is the number in sysfs,
+/// Returns the number of receive queues that an interface uses; at least one. Where its driver does not report it, it is the number in sysfs,
 /// if that is of this network namespace.
 pub fn receive_queues(name: &str, index: u32) -> u32 {
     let of_sysfs = || receive_queues_in(&format!("/sys/class/net/{name}"), index);

@@ -13,7 +13,7 @@ pub(crate) fn socket() -> io::Result<OwnedFd> {
     Ok(socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?)
 }
 
-/// Returns how much is in a socket's send queue, bytes (`SIOCOUTQ`). For TCP these are bytes written and not acknowledged (tcp(7)); for
+/// Returns the length of a socket's send queue, bytes (`SIOCOUTQ`). For TCP these are bytes written and not acknowledged (tcp(7)); for
 /// datagrams, bytes that no interface has sent, with the kernel's overhead.
 ///
 /// # Errors

@@ -232,7 +232,7 @@ impl IpSocket {
         Ok((usize::try_from(given).unwrap_or_default() / 2, RECEIVE_BUFFER as usize))
     }
 
-    /// Returns how many messages found no room, as known with the last message that was received. The number begins at 0 again after 32 bits.
+    /// Returns the number of messages that found no room, as known with the last message that was received. The number begins at 0 again after 32 bits.
     pub const fn dropped(&self) -> u32 {
         self.dropped
     }

@@ -75,7 +75,7 @@ impl Echo {
         })
     }
 
-    /// Returns how many requests were sent.
+    /// Returns the number of sent requests.
     pub const fn sent(&self) -> usize {
         self.sent
     }

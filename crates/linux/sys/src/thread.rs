@@ -138,7 +138,7 @@ pub fn set_exact_timers() {
     let _refused = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 
-/// Returns how long the calling thread has run.
+/// Returns the running time of the calling thread.
 pub fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::from_nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)

@@ -95,7 +95,7 @@ impl Installers {
         self.kernel.retain(|index, _| is_there(*index));
     }
 
-    /// Removes all at once that is in traffic control and in routers, which is faster than one reservation after the other.
+    /// Removes all reservations from traffic control and routers at once, which is faster than one after the other.
     pub fn clear(&mut self) {
         self.places.retain(|_, place| matches!(place, InstallerKey::Custom(_)));
         self.kernel.clear();

@@ -57,7 +57,7 @@ fn seconds(time: Duration) -> f64 {
     time.as_nanos() as f64 / 1e9
 }
 
-/// Waits until something holds. Returns how long that took, s.
+/// Waits until something holds. Returns the time that this took, s.
 fn until(what: &str, mut holds: impl FnMut() -> bool) -> f64 {
     let begun = now();
     while !holds() {

@@ -31,7 +31,7 @@ fn silent(net: &Net, node: &str) -> UnixStream {
     stream
 }
 
-/// Sends a line so often, or as often as there is room. Returns how many are on the way whole.
+/// Sends a line so often, or as often as there is room. Returns the number of lines that were written completely.
 fn pour(mut stream: &UnixStream, line: &str, most: usize) -> usize {
     stream.set_nonblocking(true).unwrap();
     let written = match stream.write(line.repeat(most).as_bytes()) {

@@ -142,7 +142,7 @@ fn set_up(net: &Net, port: u16) -> (DaemonClient, DaemonClient) {
     (sender, receiver)
 }
 
-/// Sends datagrams from `a` that say when they have left. Returns how many.
+/// Sends datagrams from `a` that carry their time of departure. Returns their number.
 fn send(net: &Net, port: u16, size: usize, every_us: u64) -> JoinHandle<u64> {
     let socket = net.node("a").within(|| UdpSocket::bind((A, port)).unwrap()).unwrap();
     spawn(move || {
@@ -179,7 +179,7 @@ fn receive(net: &Net, port: u16, all_sent: &Arc<AtomicBool>) -> JoinHandle<Vec<f
     })
 }
 
-/// Sends packets of 1000 B of the reserved flow under a flood of 6 Mbit/s. Returns how many were sent, and the delays of those that
+/// Sends packets of 1000 B of the reserved flow under a flood of 6 Mbit/s. Returns the number of sent ones, and the delays of those that
 /// arrived; and the same of the flood.
 fn under_flood(net: &Net, every_us: u64) -> [(u64, Vec<f64>); 2] {
     let flows = [(PORT, 972, every_us), (PORT + 1, 1472, 2000)];

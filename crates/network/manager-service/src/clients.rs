@@ -46,7 +46,7 @@ struct Client {
     session: Option<ClientKey>,
 }
 
-/// Returns why a user's client is not served.
+/// Returns the reason why a user's client is not served.
 fn refusal(user: u32) -> String {
     format!("user = {user}: allowed are the users and groups of the manager's file")
 }

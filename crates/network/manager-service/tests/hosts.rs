@@ -44,7 +44,7 @@ fn start(place: &Place, keys: &[PathKey]) -> ManagerService {
     ManagerService::start(place.spec.clone(), keys, move |line| said.lock().unwrap().push(line)).unwrap()
 }
 
-/// Reports what a flow of this rate delivers in the last 100 ms, with a delay.
+/// Reports the delivery of a flow of this rate in the last 100 ms, with a delay.
 fn report(client: &mut Client, bps: u64, delay_ms: u64) {
     let (until, delay) = (now().as_nanos(), delay_ms * 1_000_000);
     let report = ReportLine {

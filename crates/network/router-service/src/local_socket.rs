@@ -128,7 +128,7 @@ impl LocalSocket {
     }
 }
 
-/// Returns how many clients may be connected at a time.
+/// Returns the number of clients that may be connected at a time.
 fn seats() -> usize {
     let open =
         std::fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count().saturating_sub(1) as u64);

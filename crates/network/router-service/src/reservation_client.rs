@@ -73,7 +73,7 @@ impl ReservationClient {
     }
 
     /// Reserves for the packets of these filters, of which there must be one. The number is the client's choice, and is its own in
-    /// this direction. Returns when it is in effect.
+    /// this direction. Returns when the reservation is in effect.
     ///
     /// # Errors
     /// When the router refuses it ([`RouterClientError::is_refusal`]); then nothing is reserved. When it does not answer.

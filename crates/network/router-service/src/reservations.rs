@@ -186,7 +186,7 @@ fn order(
 }
 
 impl Registrar {
-    /// Carries out some orders. Returns when to look again at the latest; `usual` if there are none.
+    /// Carries out some orders. Returns the time of the next call at the latest; `usual` if there are none.
     pub fn look(&mut self, now: Instant, duplex: &mut DuplexShaper, usual: Instant) -> Instant {
         for _ in 0..BATCH {
             // A client that has reconnected may reserve the same as its ended lease: the end is handled first.

@@ -34,7 +34,7 @@ pub trait Listener {
     /// Receives the statistics at the end of the run.
     fn end(&mut self, statistics: Statistics);
 
-    /// Returns how many reports have been dropped.
+    /// Returns the number of dropped reports.
     fn dropped(&self) -> u64;
 }
 
@@ -205,7 +205,7 @@ impl<'a> Service<'a> {
         }
     }
 
-    /// Warns once for each interface of frames that its hosts cannot use. Returns when to look again.
+    /// Warns once for each interface of frames that its hosts cannot use. Returns the time of the next check.
     fn warn_of_ports(&mut self, now: Instant, ports: &mut [AnyPort; 2]) -> Instant {
         let PortWarnings { given, next } = &mut self.port_warnings;
         if now < *next {

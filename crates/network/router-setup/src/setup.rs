@@ -100,7 +100,7 @@ impl RoutedSetup {
         }
     }
 
-    /// Returns what the setup leaves out, for a person: other interfaces by which this host routes.
+    /// Returns the omissions of the setup, as text: other interfaces by which this host routes.
     ///
     /// # Errors
     /// When the interfaces of this host cannot be read.

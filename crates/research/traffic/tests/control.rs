@@ -647,7 +647,7 @@ fn proof(step: Step, token: u64, nonce: u64) -> [u8; PROOF] {
 
 /// A minute, for something that comes also on a busy machine.
 const SURELY: std::time::Duration = std::time::Duration::from_secs(60);
-/// Half a second, for something that should not come.
+/// Time to wait for a message that should not arrive.
 const SOON: std::time::Duration = std::time::Duration::from_millis(500);
 
 /// Returns a socket of this address.

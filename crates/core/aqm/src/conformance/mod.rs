@@ -243,7 +243,7 @@ pub fn tsq_works_on_laws_only(aqm: &AqmSpec) {
 }
 
 /// Packets of the largest hint alone are treated under TSQ as in a FIFO, if the law learns there, too, that packets
-/// change places. Returns how many of 15,000 were hit.
+/// change places. Returns the number of hit packets among 15,000.
 pub fn tsq_leaves_the_largest_hint_alone(aqm: &AqmSpec) -> usize {
     let spec = |tsq| QueueSpec { limit: Limit::Packets(400), ecn: true, aqm: aqm.clone(), tsq, rate: RATE };
     let (plain, charged) = (spec(None), spec(Some(TsqParams::default())));

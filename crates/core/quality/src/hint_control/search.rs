@@ -184,7 +184,7 @@ impl Search {
         self.try_next(now)
     }
 
-    /// Learns how much intervals within the limit differ.
+    /// Updates the noise with intervals within the limit.
     fn learn(&mut self, comparison: &Comparison) {
         if !comparison.was_outside {
             self.noise.learn(&comparison.trial);

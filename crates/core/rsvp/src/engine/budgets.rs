@@ -78,7 +78,7 @@ pub(super) struct Budgets {
 }
 
 impl Budgets {
-    /// Returns how much there is.
+    /// Returns the number of states.
     pub fn states(&self) -> usize {
         debug_assert_eq!(
             self.neighbours.values().map(Ledger::states).sum::<usize>(),
@@ -166,7 +166,7 @@ impl Budgets {
 }
 
 impl Engine {
-    /// Returns how a message's sender ranks.
+    /// Returns the rank of a message's sender.
     pub(super) fn rank(origin: &Origin) -> Newcomer {
         if origin.key.is_some() { Newcomer::Authenticated } else { Newcomer::Stranger }
     }

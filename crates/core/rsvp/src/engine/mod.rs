@@ -248,7 +248,7 @@ impl Engine {
         &self.stats
     }
 
-    /// Returns how many sessions, senders, reservations, neighbours and deadlines there are.
+    /// Returns the numbers of sessions, senders, reservations, neighbours and deadlines.
     pub fn sizes(&self) -> Sizes {
         let sessions = self.sessions.values();
         Sizes {

@@ -95,7 +95,7 @@ pub struct EngineParams {
 }
 
 impl EngineParams {
-    /// Returns how long state lives that a neighbour refreshes with this period (RFC 2205 section 3.7).
+    /// Returns the lifetime of state that a neighbour refreshes with this period (RFC 2205 section 3.7).
     pub fn lifetime_of(&self, refresh: Duration) -> Duration {
         refresh.min(self.longest_refresh.max(self.refresh)).mul_f64((f64::from(self.lifetime) + 0.5) * 1.5)
     }

@@ -159,7 +159,7 @@ impl Engine {
         }
     }
 
-    /// Returns where a message came from; `None` if it may not be believed (RFC 2747 section 4.2).
+    /// Returns the origin of a message; `None` if the message may not be trusted (RFC 2747 section 4.2).
     fn authenticate(&mut self, now: Instant, arrival: &ArrivedMessage<'_>) -> Option<Origin> {
         let Ok(sender) = sender_of(arrival.bytes, arrival.source) else {
             self.stats.malformed += 1;

@@ -55,7 +55,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Returns how many messages were sent.
+    /// Returns the number of sent messages.
     pub fn sent_messages(&self) -> u64 {
         self.sent.values().sum()
     }

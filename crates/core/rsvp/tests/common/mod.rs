@@ -264,7 +264,7 @@ impl World {
         self.nodes[node].engine.set_route(self.now, key, &route);
     }
 
-    /// Takes what a node has to say.
+    /// Takes the output of a node.
     pub fn collect(&mut self, node: usize) {
         while let Some(output) = self.nodes[node].engine.poll() {
             match output {

@@ -312,7 +312,7 @@ impl Arrivals {
         self.total.bytes = self.total.bytes.saturating_add(bytes);
     }
 
-    /// Takes how many messages the peer reports to have sent since the beginning, of which a message may still be under
+    /// Takes the number of messages that the peer reports to have sent since the beginning, of which a message may still be under
     /// way. If it has sent nothing since its last report, or nothing that has not arrived, then the gap and the silence are
     /// its own, and start again.
     pub fn on_sent(&mut self, now: Instant, messages: u64) {
@@ -339,7 +339,7 @@ impl Arrivals {
         self.unread_since.is_some()
     }
 
-    /// Takes how many datagrams this host has dropped before one that arrived at this time, because the receive buffer was full. The
+    /// Takes the number of datagrams that this host dropped before one that arrived at this time, because the receive buffer was full. The
     /// caller gives it before that datagram.
     pub fn on_overflow(&mut self, arrived: Instant, datagrams: u64) {
         if arrived >= self.schedule.until() {

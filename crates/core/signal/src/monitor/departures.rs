@@ -129,7 +129,7 @@ impl Departures {
         }
     }
 
-    /// Counts how long the application has been held back until now.
+    /// Counts the time for which the application has been held back until now.
     fn count_held(&mut self, now: Instant) {
         if let Some(since) = self.held_since.filter(|since| *since < now) {
             self.total.held = saturating_sum(self.total.held, now - since);

@@ -122,7 +122,7 @@ pub enum Framing {
     Foreign,
 }
 
-/// Returns how many bytes at the beginning of a stream are a message.
+/// Returns the length of the message at the beginning of a stream.
 pub fn framing(bytes: &[u8]) -> Framing {
     let known = bytes.len().min(MAGIC.len());
     if bytes[..known] != MAGIC[..known] {

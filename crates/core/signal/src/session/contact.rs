@@ -60,7 +60,7 @@ impl Contact {
         is_new
     }
 
-    /// Marks the peer as found. Returns how long it was lost; `None` if it was not, or is broken.
+    /// Marks the peer as found. Returns the time for which it was lost; `None` if it was not, or is broken.
     pub(super) fn find(&mut self, now: Instant) -> Option<Duration> {
         if let Some(Cause::Failed(_)) = self.lost() {
             return None;

@@ -119,7 +119,7 @@ impl Inbound {
         arrival
     }
 
-    /// Data wait for the application since then, until [`Inbound::on_read`].
+    /// Notes that data waits for the application since a time, until [`Inbound::on_read`].
     pub fn on_unread(&mut self, since: Instant) {
         self.arrivals.on_unread(since);
         if let Some(recorder) = &self.recorder {

@@ -6,8 +6,8 @@ use cutline_transport::app::{Completion, TrafficSource as _};
 use cutline_transport::endpoint::{Header, Outgoing};
 use cutline_units::{Hint, Instant};
 
-/// An engine as the endpoints of flows see it: it carries their packets and keeps their timers. All else is here, the same for
-/// every engine.
+/// Interface of an engine to the endpoints of flows: it carries their packets and keeps their timers. The rest of the endpoints is
+/// here, the same for every engine.
 ///
 /// Each timer has at most one valid event; see [`LazyTimer`](cutline_transport::LazyTimer).
 pub(super) trait Endpoints {

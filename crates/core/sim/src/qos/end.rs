@@ -106,7 +106,7 @@ impl End {
         context.send(OutboundMessage { to: self.peer, size, hint, payload });
     }
 
-    /// Takes a datagram. Returns where in it the application's message begins, if it has a new one.
+    /// Takes a datagram. Returns the offset of the application's message in it, if it has a new one.
     pub(super) fn take(&mut self, now: Instant, bytes: &[u8], context: &mut Context<'_>) -> Option<usize> {
         let clock = self.clock(now);
         let Driver { session, out, inbound, .. } = self.driver.as_mut()?;

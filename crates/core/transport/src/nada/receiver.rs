@@ -116,7 +116,7 @@ impl Receiver {
         }
     }
 
-    /// Returns when the next report leaves; [`Instant::FAR_FUTURE`] while nothing has arrived.
+    /// Returns the time of the next report; [`Instant::FAR_FUTURE`] while nothing has arrived.
     pub const fn deadline(&self) -> Instant {
         self.due
     }

@@ -23,7 +23,7 @@ impl Link {
         self.rates.iter().rfind(|(from, _)| *from <= seconds).expect("there is one from the start").1
     }
 
-    /// Returns when a packet arrives; `None` if it is dropped.
+    /// Returns the time at which a packet arrives; `None` if it is dropped.
     fn carry(&mut self, now: Instant, bytes: u64) -> Option<Instant> {
         while self.waiting.front().is_some_and(|departure| *departure <= now) {
             self.waiting.pop_front();

@@ -75,7 +75,7 @@ impl WholeCubic {
         cwnd + grown * mss
     }
 
-    /// Computes how many segments must be acknowledged for the window to grow by one.
+    /// Computes the number of segments that must be acknowledged for the window to grow by one.
     fn update(&mut self, window: u64, segments: u64, now: Instant) {
         self.friendly_acked += segments;
         let (last_window, last_time) = self.last;

@@ -115,7 +115,7 @@ impl Sender {
             && self.next - self.una + len <= self.max_window
     }
 
-    /// Returns how far the window is exceeded by limited transmit: by a segment for each of the first two duplicates
+    /// Returns the excess over the window by limited transmit: a segment for each of the first two duplicates
     /// (RFC 3042 section 2). With SACK, the pipe includes this already.
     fn limited_transmit(&self) -> u64 {
         let applies = self.params.limited_transmit

@@ -97,7 +97,7 @@ impl Receiver {
         Some(self.acknowledge())
     }
 
-    /// Returns when a delayed acknowledgement is due.
+    /// Returns the time at which a delayed acknowledgement is due.
     #[inline]
     pub const fn deadline(&self) -> Instant {
         self.deadline
@@ -113,7 +113,7 @@ impl Receiver {
         &self.params
     }
 
-    /// Returns how many bytes have arrived in order, without FIN.
+    /// Returns the number of bytes that have arrived in order, without FIN.
     #[inline]
     pub fn delivered(&self) -> u64 {
         self.next - u64::from(self.is_finished())

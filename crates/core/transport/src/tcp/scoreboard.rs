@@ -80,7 +80,7 @@ impl Scoreboard {
         seq < self.lost_below
     }
 
-    /// Returns how many bytes below `limit` are `SACKed`.
+    /// Returns the number of bytes below `limit` that are `SACKed`.
     pub(crate) fn sacked_below(&self, limit: u64) -> u64 {
         self.ranges.iter().map(|&(start, end)| end.min(limit).saturating_sub(start)).sum()
     }

@@ -223,7 +223,7 @@ impl Sender {
         }
     }
 
-    /// Returns when the retransmission timer expires, or when a paced segment may leave; [`Instant::FAR_FUTURE`] while nothing is
+    /// Returns the time at which the retransmission timer expires, or a paced segment may leave; [`Instant::FAR_FUTURE`] while nothing is
     /// outstanding or ready.
     #[inline]
     pub const fn deadline(&self) -> Instant {
@@ -249,7 +249,7 @@ impl Sender {
         self.window.ssthresh
     }
 
-    /// Returns how many bytes are acknowledged in order, without FIN.
+    /// Returns the number of bytes that are acknowledged in order, without FIN.
     pub fn acked(&self) -> u64 {
         self.una - u64::from(self.is_finished())
     }
@@ -306,7 +306,7 @@ impl Sender {
         &self.stats
     }
 
-    /// Returns how many probes were sent before the timer expired (RFC 8985 section 7).
+    /// Returns the number of probes that were sent before the timer expired (RFC 8985 section 7).
     pub fn probes(&self) -> u32 {
         self.rack.as_ref().map_or(0, |rack| rack.probes())
     }

@@ -110,7 +110,7 @@ impl Receiver {
         None
     }
 
-    /// Returns when the next feedback leaves; [`Instant::FAR_FUTURE`] while there is nothing to report.
+    /// Returns the time of the next feedback; [`Instant::FAR_FUTURE`] while there is nothing to report.
     #[inline]
     pub const fn deadline(&self) -> Instant {
         if self.waiting { self.timer } else { Instant::FAR_FUTURE }

@@ -142,7 +142,7 @@ impl Sender {
         self.set_nofeedback_timer(now);
     }
 
-    /// Returns when this sender next acts: the time of a packet, or the nofeedback timer.
+    /// Returns the time of this sender's next action: that of a packet, or of the nofeedback timer.
     #[inline]
     pub fn deadline(&self) -> Instant {
         if self.queue.is_empty() { self.nofeedback } else { self.nofeedback.min(self.send_time()) }
@@ -172,7 +172,7 @@ impl Sender {
         Some(packet)
     }
 
-    /// Returns when the next packet may leave, for a caller that has a queue of its own and never calls [`Sender::write`].
+    /// Returns the time at which the next packet may leave, for a caller that has a queue of its own and never calls [`Sender::write`].
     pub fn ready_at(&self) -> Instant {
         self.send_time()
     }
@@ -223,7 +223,7 @@ impl Sender {
         self.p
     }
 
-    /// Returns how many packets wait to be sent, without those of an endless supply.
+    /// Returns the number of packets that wait to be sent, without those of an endless supply.
     pub fn backlog(&self) -> usize {
         self.queue.len()
     }
@@ -312,7 +312,7 @@ impl Sender {
         self.x_inst = self.x;
     }
 
-    /// Returns how far X may rise. With [`Params::gradual_increase`]: by s / R for each round trip since it was set.
+    /// Returns the upper bound of X. With [`Params::gradual_increase`], X rises by at most s / R for each round trip since it was set.
     fn highest_rate(&self, now: Instant) -> f64 {
         if !self.params.gradual_increase {
             return f64::INFINITY;
@@ -406,7 +406,7 @@ impl Sender {
         }
     }
 
-    /// Returns when the next packet may leave: its nominal time minus `t_delta` (RFC 5348 section 8.3).
+    /// Returns the time at which the next packet may leave: its nominal time minus `t_delta` (RFC 5348 section 8.3).
     fn send_time(&self) -> Instant {
         let t_delta = self.interval().min(self.params.t_gran).min(self.rtt) / 2;
         let early = self.nominal_time().as_nanos().saturating_sub(t_delta.as_nanos());

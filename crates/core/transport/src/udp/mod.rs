@@ -97,12 +97,12 @@ impl Sender {
         &self.params
     }
 
-    /// Returns how many datagrams were sent.
+    /// Returns the number of sent datagrams.
     pub const fn datagrams(&self) -> u64 {
         self.next
     }
 
-    /// Returns how many payload bytes were sent.
+    /// Returns the number of sent payload bytes.
     pub const fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -119,27 +119,27 @@ impl Receiver {
         self.expected = self.expected.max(datagram.seq.saturating_add(1));
     }
 
-    /// Returns how many datagrams arrived.
+    /// Returns the number of datagrams that arrived.
     pub const fn datagrams(&self) -> u64 {
         self.datagrams
     }
 
-    /// Returns how many payload bytes arrived.
+    /// Returns the number of payload bytes that arrived.
     pub const fn delivered(&self) -> u64 {
         self.bytes
     }
 
-    /// Returns how many datagrams arrived after one that was sent later, or twice.
+    /// Returns the number of datagrams that arrived after one that was sent later, or twice.
     pub const fn reordered(&self) -> u64 {
         self.reordered
     }
 
-    /// Returns how many datagrams a router marked.
+    /// Returns the number of datagrams that a router marked.
     pub const fn marked(&self) -> u64 {
         self.marked
     }
 
-    /// Returns how many datagrams are missing below the highest that arrived.
+    /// Returns the number of datagrams that are missing below the highest that arrived.
     pub const fn lost(&self) -> u64 {
         self.expected.saturating_sub(self.datagrams)
     }

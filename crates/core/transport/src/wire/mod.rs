@@ -296,7 +296,7 @@ macro_rules! datagram_transports {
         }
 
         impl TransportParams {
-            /// Returns how the transport uses datagrams; `None` if it has no wire format here.
+            /// Returns the transport's use of datagrams; `None` if it has no wire format here.
             pub fn datagram_format(&self) -> Option<DatagramFormat> {
                 match self {
                     $(Self::$name(params) => Some(DatagramFormat {

@@ -27,7 +27,7 @@ pub enum Fate {
 pub trait Flow {
     /// A packet in either direction.
     type Packet: Copy;
-    /// Returns when one of the ends next acts.
+    /// Returns the time of the next action of either end.
     fn deadline(&self) -> Instant;
     /// Handles the deadlines that have expired.
     fn on_deadline(&mut self, now: Instant, out: &mut Vec<Self::Packet>);

@@ -22,7 +22,7 @@ fn bulk(params: Params) -> Sender {
     sender
 }
 
-/// Sends all packets that may leave from `from` to `until`. Returns when they left.
+/// Sends all packets that may leave from `from` to `until`. Returns their times of departure.
 fn drive(sender: &mut Sender, from: u64, until: u64) -> Vec<u64> {
     let mut left = Vec::new();
     let mut now = ms(from);

@@ -78,7 +78,7 @@ fn sack_is_as_fast_as_newreno_under_single_losses() {
     }
 }
 
-/// Returns how long a sender is in recovery after the loss of eight segments of one window.
+/// Returns the time for which a sender is in recovery after the loss of eight segments of one window.
 fn recovery_from_a_burst(sack: bool) -> Duration {
     let mut sent = 0;
     let rule = move |_, packet: &TcpPacket| match packet {

@@ -91,7 +91,7 @@ impl Running {
     }
 }
 
-/// Marks the sockets that a process has open. Returns how many there are.
+/// Marks the sockets that a process has open. Returns their number.
 fn mark_open_sockets(process: Pid, settings: &MarkSettings) -> io::Result<usize> {
     let entries = fs::read_dir(format!("/proc/{process}/fd"))?.filter_map(Result::ok);
     let is_socket = |entry: &fs::DirEntry| {

@@ -35,7 +35,7 @@ enum Fault {
 /// Longer than any end waits. The proxy's threads end with the process.
 const FOREVER: time::Duration = time::Duration::from_secs(60);
 
-/// A proxy for one connection. Returns where it is.
+/// Starts a proxy for one connection. Returns its address.
 fn proxy(to: SocketAddr, fault: Fault, seed: u64) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let here = listener.local_addr().unwrap();
@@ -108,7 +108,7 @@ const fn byte(i: usize) -> u8 {
     ((i * 31) >> 3) as u8
 }
 
-/// Writes messages of random lengths until all are written or writing fails. Returns how many bytes were taken, and where calls that
+/// Writes messages of random lengths until all are written or writing fails. Returns the number of accepted bytes, and the places where calls that
 /// were taken as a whole end.
 fn write(mut stream: &QosTcpStream, length: usize, random: &mut RandomStream) -> (usize, Vec<usize>) {
     let (mut sent, mut ends) = (0, vec![0]);
@@ -125,7 +125,7 @@ fn write(mut stream: &QosTcpStream, length: usize, random: &mut RandomStream) ->
     (sent, ends)
 }
 
-/// Reads until the end or an error, and checks each byte. Returns how many there were.
+/// Reads until the end or an error, and checks each byte. Returns their number.
 fn read(mut stream: &QosTcpStream, length: usize, random: &mut RandomStream) -> (usize, io::Result<()>) {
     let (mut received, mut buffer) = (0, vec![0; 70_000]);
     while received < length {

@@ -252,7 +252,7 @@ impl QosTcpStream {
         self.0.socket.set_nodelay(nodelay)
     }
 
-    /// Sets how long reading waits.
+    /// Sets the longest wait of reads.
     ///
     /// # Errors
     /// As [`TcpStream::set_read_timeout`].
@@ -262,7 +262,7 @@ impl QosTcpStream {
         Ok(())
     }
 
-    /// Sets how long writing waits.
+    /// Sets the longest wait of writes.
     ///
     /// # Errors
     /// As [`TcpStream::set_write_timeout`].

@@ -255,7 +255,7 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Peeks at the bytes after the buffered ones, and leaves them in the kernel. Returns how many bytes it has seen.
+    /// Peeks at the bytes after the buffered ones, and leaves them in the kernel. Returns the number of bytes that it has seen.
     fn glance(&mut self, socket: &TcpStream) -> io::Result<usize> {
         match self.receive(socket, RecvFlags::PEEK | RecvFlags::DONTWAIT) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock && !self.is_empty() => Ok(0),
@@ -324,7 +324,7 @@ impl ReceiveBuffer {
         &self.buffer[start..self.start]
     }
 
-    /// Receives more after the buffered bytes. Returns how many bytes; 0 if the peer has closed.
+    /// Receives more after the buffered bytes. Returns the number of bytes; 0 if the peer has closed.
     fn fill(&mut self, socket: &TcpStream, flags: RecvFlags) -> io::Result<usize> {
         let bytes = self.receive(socket, flags)?;
         self.end += bytes;

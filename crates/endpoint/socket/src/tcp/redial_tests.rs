@@ -394,7 +394,7 @@ fn cutting_proxy(to: SocketAddr, cuts: Vec<usize>) -> SocketAddr {
     here
 }
 
-/// Sends messages with numbers, and repeats after each loss unreported ones. Returns which were sent more than once.
+/// Sends messages with numbers, and repeats after each loss unreported ones. Returns those that were sent more than once.
 fn send_all(ours: &QosTcpStream, messages: u64, random: &mut RandomStream) -> (Vec<u64>, usize) {
     // The number of the message that is the first one of this connection.
     let (mut first, mut next, mut again, mut losses) = (0, 0, Vec::new(), 0);

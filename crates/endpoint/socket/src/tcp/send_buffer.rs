@@ -45,7 +45,7 @@ impl SendBuffer {
         self.owed > 0
     }
 
-    /// Writes bytes of the application. If nothing is owed they are a new message. Returns how many the kernel has taken: all,
+    /// Writes bytes of the application. If nothing is owed they are a new message. Returns the number that the kernel has accepted: all,
     /// or less if the call does not wait (without `until`), or not for longer.
     pub fn write(
         &mut self,
@@ -207,7 +207,7 @@ impl SendBuffer {
         self.pending.len()
     }
 
-    /// The kernel has taken so many bytes, pending ones first. Returns how many were payload.
+    /// Removes the bytes that the kernel has accepted, pending ones first. Returns the number of payload bytes among them.
     fn took(&mut self, taken: usize) -> usize {
         let pending = taken.min(self.pending.len());
         self.pending.drain(..pending);

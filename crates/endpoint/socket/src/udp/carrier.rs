@@ -59,7 +59,7 @@ impl DatagramCarrier {
         }
     }
 
-    /// Enables the times of arrival, and the count of lost datagrams. Returns how many were lost so far, in its count.
+    /// Enables the times of arrival, and the count of lost datagrams. Returns the present value of this count.
     pub fn prepare(&self) -> Result<u32, QosError> {
         let counted = match self {
             Self::Udp(socket) => {

@@ -126,7 +126,7 @@ impl QosDirectSocket {
         self.0.set_nonblocking(nonblocking)
     }
 
-    /// Sets how long [`recv`](Self::recv) waits.
+    /// Sets the longest wait of [`recv`](Self::recv).
     ///
     /// # Errors
     /// As [`QosUdpSocket::set_read_timeout`].

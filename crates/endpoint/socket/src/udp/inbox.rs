@@ -44,7 +44,7 @@ impl CarrierInbox {
         }
     }
 
-    /// Receives datagrams, in the place of those that were there. Returns how many; none, if frames have come that complete no message.
+    /// Receives datagrams, in the place of those that were there. Returns their number; 0 if frames have arrived that complete no message.
     ///
     /// # Panics
     /// If the socket is of another kind than the inbox.

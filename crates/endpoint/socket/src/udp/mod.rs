@@ -252,7 +252,7 @@ impl QosUdpSocket {
         self.0.socket.set_nonblocking(nonblocking)
     }
 
-    /// Sets how long [`QosUdpSocket::recv`] waits.
+    /// Sets the longest wait of [`QosUdpSocket::recv`].
     ///
     /// # Errors
     /// As [`UdpSocket::set_read_timeout`].

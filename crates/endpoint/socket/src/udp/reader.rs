@@ -100,7 +100,7 @@ impl DatagramReader {
         Some((copy(&self.inbox.head(number)[start..], buffer), self.inbox.arrival(number)))
     }
 
-    /// Receives datagrams; there must be none to take. Returns how many.
+    /// Receives datagrams; none may be left to take. Returns their number.
     pub fn fill(&mut self, socket: &DatagramCarrier, wait: Wait) -> io::Result<usize> {
         debug_assert!(self.messages.is_empty(), "a datagram that nobody has taken would be overwritten");
         self.inbox.fill(socket, wait)

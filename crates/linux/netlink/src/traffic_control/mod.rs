@@ -240,7 +240,7 @@ impl HtbShaper {
         Ok(shaper)
     }
 
-    /// Returns how much can be reserved on the wire: all but the shares of control and best effort.
+    /// Returns the rate that can be reserved on the wire: all but the shares of control and best effort.
     pub fn reservable(&self) -> Rate {
         Rate::from_bps(self.rate.as_bps() - 2 * self.kept().as_bps())
     }
@@ -251,7 +251,7 @@ impl HtbShaper {
         Bytes::new(self.frame.get() - header)
     }
 
-    /// Returns how much is reserved, on the wire.
+    /// Returns the reserved rate, on the wire.
     pub const fn reserved(&self) -> Rate {
         Rate::from_bps(self.reserved_bps)
     }

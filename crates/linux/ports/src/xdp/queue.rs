@@ -49,7 +49,7 @@ impl Queue {
         self.is_zero_copy
     }
 
-    /// Passes up to `most` frames that have arrived to `each`. Returns how many there were.
+    /// Passes up to `most` frames that have arrived to `each`. Returns their number.
     pub(crate) fn receive(&mut self, most: usize, each: &mut dyn FnMut(&[u8])) -> usize {
         self.socket.receive(most, each)
     }
@@ -61,7 +61,7 @@ impl Queue {
         }
     }
 
-    /// Returns how many arriving frames were dropped so far.
+    /// Returns the number of arriving frames that were dropped so far.
     ///
     /// # Errors
     /// When the kernel does not report it.

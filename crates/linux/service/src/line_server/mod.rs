@@ -253,12 +253,12 @@ impl<C> LineServer<C> {
         self.clients.iter().filter(move |(_, client)| client.user == user).map(|(number, _)| *number)
     }
 
-    /// Returns what the service knows about a client, if that is connected.
+    /// Returns the service's state of a client, if the client is connected.
     pub fn client(&self, number: ClientNumber) -> Option<&C> {
         self.clients.get(&number).map(|client| &client.state)
     }
 
-    /// Returns what the service knows about a client, if that is connected, for a change of it.
+    /// Returns the service's state of a client for a change, if the client is connected.
     pub fn client_mut(&mut self, number: ClientNumber) -> Option<&mut C> {
         self.clients.get_mut(&number).map(|client| &mut client.state)
     }
@@ -467,7 +467,7 @@ impl<C> LineServer<C> {
         }
     }
 
-    /// Disconnects a client. Returns what the service knows about it.
+    /// Disconnects a client. Returns the service's state of the client.
     pub fn remove(&mut self, number: ClientNumber) -> Option<C> {
         self.in_parts.remove(&number);
         self.clients.remove(&number).map(|client| client.state)

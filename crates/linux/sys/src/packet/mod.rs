@@ -101,7 +101,7 @@ fn link_name(interface: u32, ether_type: u16, to: LinkAddress) -> libc::sockaddr
 }
 
 /// Sends the first frames, at most [`BATCH`], in order and without waiting, from a socket of [`open_without_headers`] to a neighbour on
-/// the link of an interface. Returns how many the kernel has accepted, at least one.
+/// the link of an interface. Returns the number that the kernel has accepted, at least one.
 ///
 /// # Errors
 /// When the kernel does not accept the first frame; `ENOBUFS` when the interface's queue has dropped it.
@@ -113,7 +113,7 @@ pub fn send_to(
     send_named(socket, frames, Some(&link_name(interface, ether_type, to)))
 }
 
-/// Sends the first frames, at most [`BATCH`], in order and without waiting. Returns how many the kernel has accepted, at
+/// Sends the first frames, at most [`BATCH`], in order and without waiting. Returns the number that the kernel has accepted, at
 /// least one.
 ///
 /// # Errors
@@ -143,7 +143,7 @@ fn send_named(socket: impl AsFd, frames: &[&[u8]], name: Option<&libc::sockaddr_
     check(sent.into()).map(|sent| sent as usize)
 }
 
-/// Returns how many frames were dropped because the ring was full, since the last call.
+/// Returns the number of frames that were dropped because the ring was full, since the last call.
 ///
 /// # Errors
 /// When it is no packet socket.

@@ -160,7 +160,7 @@ impl Socket {
         Ok(sockopt::xdp_options(&self.fd)?.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY))
     }
 
-    /// Passes up to `most` frames that have arrived to `each`, and gives their chunks back. Returns how many there were.
+    /// Passes up to `most` frames that have arrived to `each`, and gives their chunks back. Returns their number.
     pub fn receive(&mut self, most: usize, each: &mut dyn FnMut(&[u8])) -> usize {
         let mut count = 0;
         while count < most {
@@ -195,7 +195,7 @@ impl Socket {
         Some(Transmitter { socket: self.fd.as_fd(), memory: &mut self.memory, transmit })
     }
 
-    /// Returns how many arriving frames were dropped so far: there was no chunk, no entry of the ring, or a chunk was too
+    /// Returns the number of arriving frames that were dropped so far: there was no chunk, no entry of the ring, or a chunk was too
     /// short.
     ///
     /// # Errors

@@ -48,7 +48,7 @@ pub trait Installer: fmt::Debug + Send {
         Vec::new()
     }
 
-    /// Returns why reservations are not in effect at this time; `None` if they are.
+    /// Returns the reason why reservations are not in effect; `None` if they are.
     fn problem(&self) -> Option<String> {
         None
     }

@@ -138,7 +138,7 @@ impl Delays {
         evidence
     }
 
-    /// Returns how many reflectors reply at present.
+    /// Returns the number of reflectors that reply at present.
     pub fn replying(&self, now: Instant) -> usize {
         (0..self.reflectors.len()).filter(|&at| self.is_fresh(at, now)).count()
     }

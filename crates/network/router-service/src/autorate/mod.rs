@@ -99,7 +99,7 @@ impl Autorate {
         self.directions = controllers(spec, now);
     }
 
-    /// Takes the replies that have arrived, and changes the rates when it is time. Returns when it must be called again. `report` gets
+    /// Takes the replies that have arrived, and changes the rates when it is time. Returns the time of the next call. `report` gets
     /// notes for the user.
     pub fn look(
         &mut self,

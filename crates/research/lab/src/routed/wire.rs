@@ -65,7 +65,7 @@ impl Wire {
         Ok(Self { ports, lines, under_way: Default::default(), timing: TimingMeasures::default() })
     }
 
-    /// Carries frames until `ended` returns true. Returns how punctual it was from `zero` on.
+    /// Carries frames until `ended` returns true. Returns the lateness of frames from `zero` on.
     ///
     /// # Errors
     /// When an interface has failed.

@@ -207,7 +207,7 @@ fn ends(
     Some(Some((from, to)))
 }
 
-/// Reads which end of a measurement sends.
+/// Reads the end of a measurement that sends.
 fn direction(reader: &TableReader<'_>, around: &Surroundings<'_>) -> FlowDirection {
     if around.no_ends == Some(WITHOUT_A_NETWORK) {
         let words = [

@@ -144,7 +144,7 @@ impl ShardPlan {
     }
 }
 
-/// Returns how many flows cross each link with their data, and with their replies.
+/// Returns the number of flows that cross each link with their data, and with their replies.
 fn crossings(network: &Network) -> Vec<[u64; 2]> {
     let mut crossings = vec![[0; 2]; network.links().len()];
     for flow in network.flows() {

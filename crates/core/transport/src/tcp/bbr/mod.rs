@@ -86,7 +86,7 @@ pub struct Bbr {
     /// `BtlBw`, bytes per second.
     bandwidth: RoundMax<10>,
     round: u64,
-    /// A round trip ends when a segment is delivered that left with at least this delivered.
+    /// End of the round trip: the delivery of a segment that left with at least this amount delivered.
     round_end: u64,
     round_started: bool,
     /// `RTprop`.
@@ -357,7 +357,7 @@ impl Bbr {
         self.pace(self.pacing_gain);
     }
 
-    /// Returns how many segments leave together in Linux.
+    /// Returns the number of segments that leave together in Linux.
     fn quantum(&self) -> u64 {
         let least = if self.pacing_rate < SINGLE_SEGMENT_BELOW { 1 } else { 2 };
         let bytes = (self.pacing_rate / 1024.0).min(MOST_QUANTUM);

@@ -181,7 +181,7 @@ pub struct Bbr3 {
     prior_window: u64,
     loss_state: LossState,
     undo: Undo,
-    /// `tx_in_flight` and `is_app_limited` of the last sample, and when it came with how much delivered.
+    /// `tx_in_flight` and `is_app_limited` of the last sample, its time, and the amount delivered then.
     last_flight: (u64, bool),
     last_sample: (Instant, u64),
 }
