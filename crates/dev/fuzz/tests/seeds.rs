@@ -860,7 +860,7 @@ fn reservations_in_a_router() {
         ("release", ReservationAction::Release),
     ];
     let line = |(name, action)| {
-        seed(name, ReservationRequest { way: RouterDirection::Forward, number: 7, action }.to_string())
+        seed(name, ReservationRequest { direction: RouterDirection::Forward, number: 7, action }.to_string())
     };
     check("router-reservation", actions.map(line).into());
 }

@@ -91,7 +91,7 @@ pub enum InstallerKind {
         /// Its local socket.
         socket: PathBuf,
         /// The direction of the router in which packets leave by this interface.
-        way: RouterDirection,
+        direction: RouterDirection,
     },
     /// None: this node does not control the traffic there, and admits everything.
     None,
@@ -361,11 +361,11 @@ fn control(table: &TableReader<'_>) -> Option<InstallerKind> {
     let delay = kind::duration().only("from 1 ms to 10 s", |delay| {
         (Duration::from_millis(1)..=Duration::from_secs(10)).contains(delay)
     });
-    let ways = [("forward", RouterDirection::Forward), ("reverse", RouterDirection::Reverse)];
+    let directions = [("forward", RouterDirection::Forward), ("reverse", RouterDirection::Reverse)];
     let replace = table.optional("replace", &kind::flag());
     let delay = table.optional("best-effort-delay", &delay);
     let socket = table.optional("router-socket", &kind::absolute_path());
-    let way = table.optional("router-direction", &kind::one_of("one of", &ways));
+    let direction = table.optional("router-direction", &kind::one_of("one of", &directions));
     for (key, its, control) in [
         ("replace", Name::Tc, "tc"),
         ("best-effort-delay", Name::Tc, "tc"),
@@ -393,7 +393,7 @@ fn control(table: &TableReader<'_>) -> Option<InstallerKind> {
                     table.lacks(key, expected);
                 }
             }
-            Some(InstallerKind::Router { socket: socket?.into(), way: way? })
+            Some(InstallerKind::Router { socket: socket?.into(), direction: direction? })
         }
         Name::None => Some(InstallerKind::None),
     }
@@ -475,7 +475,7 @@ mod tests {
         assert_eq!(tc.control, InstallerKind::Tc { replace: true, best_effort_delay });
         let router = read(ROUTER).unwrap();
         let socket = PathBuf::from("/run/r.sock");
-        assert_eq!(router.control, InstallerKind::Router { socket, way: RouterDirection::Reverse });
+        assert_eq!(router.control, InstallerKind::Router { socket, direction: RouterDirection::Reverse });
         assert_eq!(router.share.burst, ROUTER_BURST);
         assert_eq!(read(&format!("{ROUTER}burst = '2 s'")).unwrap().share.burst, Duration::from_secs(2));
         for (keys, says) in [

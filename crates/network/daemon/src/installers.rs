@@ -78,11 +78,11 @@ impl Installers {
                 }
                 self.places.insert(id, InstallerKey::Kernel(interface.index));
             }
-            InstallerKind::Router { socket, way } => {
+            InstallerKind::Router { socket, direction } => {
                 // An earlier agent may have had another file.
                 self.remove_leftovers(&spec.name, interface)?;
                 let router = self.routers.entry(socket.clone());
-                router.or_insert_with(|| RouterClass::open(socket.clone())).add_interface(id, *way);
+                router.or_insert_with(|| RouterClass::open(socket.clone())).add_interface(id, *direction);
                 self.places.insert(id, InstallerKey::Router(socket.clone()));
             }
             InstallerKind::None => self.remove_leftovers(&spec.name, interface)?,

@@ -9,7 +9,7 @@
 //! router         opens interfaces, queues and socket, drops privileges, and runs until it is stopped
 //! service        runs beside the loop: statistics by interval, reload, watchdog, requests
 //! reload         reads the router's file again on SIGHUP
-//! reservations   reservations of clients, on their way to the loop; they end with the connection
+//! reservations   reservations of clients, passed to the loop; they end with the connection
 //!   reservation_request  orders of the clients
 //! session        one client's connection
 //! autorate       rates that follow the link
@@ -20,18 +20,18 @@
 //! usual_socket   default path of the socket, and search for routers that answer
 //! request        requests of clients
 //! client         a client's side of requests
-//!   reservation_client  reserving
+//!   reservation_client  reservations in a running router
 //! statistics     the counters of a router, as a document
 //!   interval     differences of them at two times
 //!   replies      replies of the local socket, as documents
 //! kernel_queue   a queue in the kernel, as a document with the same statistics
-//! configuration  how it works, as a document
+//! configuration  the configuration of a router, as a document
 //! requirements   requirements on this machine, for the start and for a check of the file
 //!   bridging     uses of the interfaces that forbid a router between them
 //! claims         an interface has one router at a time
 //! offload_notes  notes of disabled offloads, for the case that the process is killed
 //! privileges     dropping privileges, and the user to become
-//! error          why a router cannot be opened, has ended, or does not answer
+//! error          reasons why a router cannot be opened, has ended, or does not answer
 //! ```
 
 mod autorate;

@@ -79,17 +79,17 @@ impl ReservationClient {
     /// When the router refuses it ([`RouterClientError::is_refusal`]); then nothing is reserved. When it does not answer.
     pub fn reserve(
         &mut self,
-        way: RouterDirection,
+        direction: RouterDirection,
         number: u64,
         bucket: TrafficSpec,
         filters: &[FlowSelector],
     ) -> Result<(), RouterClientError> {
         let (first, more) = filters.split_at(filters.len().min(ReservationRequest::MAX_FILTERS));
-        self.change_by(way, number, ReservationAction::Reserve(bucket, first.to_vec()))?;
+        self.change_by(direction, number, ReservationAction::Reserve(bucket, first.to_vec()))?;
         for filter in more {
-            if let Err(error) = self.add_filter(way, number, *filter) {
+            if let Err(error) = self.add_filter(direction, number, *filter) {
                 if error.is_refusal() {
-                    self.release(way, number)?;
+                    self.release(direction, number)?;
                 }
                 return Err(error);
             }
@@ -103,11 +103,11 @@ impl ReservationClient {
     /// When the router refuses it; then the reservation is as before. When it does not answer.
     pub fn change(
         &mut self,
-        way: RouterDirection,
+        direction: RouterDirection,
         number: u64,
         bucket: TrafficSpec,
     ) -> Result<(), RouterClientError> {
-        self.change_by(way, number, ReservationAction::Change(bucket))
+        self.change_by(direction, number, ReservationAction::Change(bucket))
     }
 
     /// Lets the packets of a further filter use a reservation.
@@ -116,11 +116,11 @@ impl ReservationClient {
     /// When the router refuses it, or does not answer.
     pub fn add_filter(
         &mut self,
-        way: RouterDirection,
+        direction: RouterDirection,
         number: u64,
         filter: FlowSelector,
     ) -> Result<(), RouterClientError> {
-        self.change_by(way, number, ReservationAction::AddFilter(filter))
+        self.change_by(direction, number, ReservationAction::AddFilter(filter))
     }
 
     /// Removes a filter from a reservation.
@@ -129,19 +129,19 @@ impl ReservationClient {
     /// When the router refuses it, or does not answer.
     pub fn remove_filter(
         &mut self,
-        way: RouterDirection,
+        direction: RouterDirection,
         number: u64,
         filter: FlowSelector,
     ) -> Result<(), RouterClientError> {
-        self.change_by(way, number, ReservationAction::RemoveFilter(filter))
+        self.change_by(direction, number, ReservationAction::RemoveFilter(filter))
     }
 
     /// Ends a reservation.
     ///
     /// # Errors
     /// When there is none of this number, or the router does not answer.
-    pub fn release(&mut self, way: RouterDirection, number: u64) -> Result<(), RouterClientError> {
-        self.change_by(way, number, ReservationAction::Release)
+    pub fn release(&mut self, direction: RouterDirection, number: u64) -> Result<(), RouterClientError> {
+        self.change_by(direction, number, ReservationAction::Release)
     }
 
     /// Returns all reservations of the router, those of other clients included, with their counters.
@@ -167,11 +167,11 @@ impl ReservationClient {
 
     fn change_by(
         &mut self,
-        way: RouterDirection,
+        direction: RouterDirection,
         number: u64,
         action: ReservationAction,
     ) -> Result<(), RouterClientError> {
-        let request = ReservationRequest { way, number, action };
+        let request = ReservationRequest { direction, number, action };
         self.ask(&request.to_string()).map(|_: ReservationDone| ())
     }
 

@@ -35,7 +35,7 @@ pub enum RouterDirection {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReservationRequest {
     /// The direction in which it is reserved.
-    pub way: RouterDirection,
+    pub direction: RouterDirection,
     /// The number of the reservation, which the client has chosen.
     pub number: u64,
     /// The requested action.
@@ -121,8 +121,8 @@ fn request(root: &TableReader<'_>) -> Option<ReservationRequest> {
         root.report_missing();
         return None;
     };
-    let ways = [("forward", RouterDirection::Forward), ("reverse", RouterDirection::Reverse)];
-    let way = root.required("direction", &kind::one_of("one of", &ways));
+    let directions = [("forward", RouterDirection::Forward), ("reverse", RouterDirection::Reverse)];
+    let direction = root.required("direction", &kind::one_of("one of", &directions));
     let number = root.required("reservation", &kind::integer(0, LARGEST_NUMBER));
     let action = match name {
         Name::Reserve => {
@@ -135,7 +135,7 @@ fn request(root: &TableReader<'_>) -> Option<ReservationRequest> {
         Name::Release => Some(ReservationAction::Release),
     };
     root.finish();
-    Some(ReservationRequest { way: way?, number: number?, action: action? })
+    Some(ReservationRequest { direction: direction?, number: number?, action: action? })
 }
 
 fn bucket(root: &TableReader<'_>) -> Option<TrafficSpec> {
@@ -237,7 +237,7 @@ impl fmt::Display for ReservationRequest {
             ReservationAction::Release => "release",
         };
         line.insert("request".to_owned(), json!(name));
-        line.insert("direction".to_owned(), json!(self.way));
+        line.insert("direction".to_owned(), json!(self.direction));
         line.insert("reservation".to_owned(), json!(self.number));
         write!(f, "{}", serde_json::Value::Object(line))
     }
@@ -319,8 +319,11 @@ mod tests {
             ReservationAction::RemoveFilter(filter()),
             ReservationAction::Release,
         ] {
-            let request =
-                ReservationRequest { way: RouterDirection::Reverse, number: LARGEST_NUMBER as u64, action };
+            let request = ReservationRequest {
+                direction: RouterDirection::Reverse,
+                number: LARGEST_NUMBER as u64,
+                action,
+            };
             let line = request.to_string();
             assert!(line.len() < crate::local_socket::MAX_REQUEST && !line.contains('\n'), "{}", line.len());
             assert_eq!(line.parse(), Ok(request));
@@ -331,7 +334,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_told_with_key_value_and_range() {
         let good = ReservationRequest {
-            way: RouterDirection::Forward,
+            direction: RouterDirection::Forward,
             number: 1,
             action: ReservationAction::Reserve(bucket(), vec![filter()]),
         }

@@ -68,7 +68,7 @@ enum Message {
 #[derive(Debug)]
 enum Order {
     Change(ReservationRequest),
-    List { way: RouterDirection, after: Option<ReservationId> },
+    List { direction: RouterDirection, after: Option<ReservationId> },
 }
 
 type Outcome = Result<Vec<CountedReservation>, ReservationError>;
@@ -116,17 +116,17 @@ impl ReservationHandler {
     /// Returns up to [`PAGE`] reservations of a direction that follow `after`; fewer if these are the last.
     pub fn list(
         &self,
-        way: RouterDirection,
+        direction: RouterDirection,
         after: Option<ReservationId>,
     ) -> Result<Vec<CountedReservation>, OrderError> {
-        order(&self.orders, 0, Order::List { way, after })
+        order(&self.orders, 0, Order::List { direction, after })
     }
 
     /// Returns all reservations of a direction.
-    pub fn list_all(&self, way: RouterDirection) -> Result<Vec<CountedReservation>, OrderError> {
+    pub fn list_all(&self, direction: RouterDirection) -> Result<Vec<CountedReservation>, OrderError> {
         let mut all: Vec<CountedReservation> = Vec::new();
         loop {
-            let page = self.list(way, all.last().map(|last| last.id))?;
+            let page = self.list(direction, all.last().map(|last| last.id))?;
             let is_last = page.len() < PAGE;
             all.extend(page);
             if is_last {
@@ -216,11 +216,13 @@ impl Registrar {
 }
 
 fn carry_out(now: Instant, owner: u64, order: Order, duplex: &mut DuplexShaper) -> Outcome {
-    let ReservationRequest { way, number, action } = match order {
-        Order::List { way, after } => return Ok(side(duplex, way).reservations(after).take(PAGE).collect()),
+    let ReservationRequest { direction, number, action } = match order {
+        Order::List { direction, after } => {
+            return Ok(side(duplex, direction).reservations(after).take(PAGE).collect());
+        }
         Order::Change(request) => request,
     };
-    let (id, shaper) = (ReservationId { owner, number }, side(duplex, way));
+    let (id, shaper) = (ReservationId { owner, number }, side(duplex, direction));
     match action {
         ReservationAction::Reserve(bucket, filters) => shaper.reserve(id, bucket, &filters),
         ReservationAction::Change(bucket) => shaper.change_reservation(now, id, bucket),
@@ -231,8 +233,8 @@ fn carry_out(now: Instant, owner: u64, order: Order, duplex: &mut DuplexShaper) 
     .map(|()| Vec::new())
 }
 
-const fn side(duplex: &mut DuplexShaper, way: RouterDirection) -> &mut Shaper {
-    match way {
+const fn side(duplex: &mut DuplexShaper, direction: RouterDirection) -> &mut Shaper {
+    match direction {
         RouterDirection::Forward => &mut duplex.forward,
         RouterDirection::Reverse => &mut duplex.reverse,
     }

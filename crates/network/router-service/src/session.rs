@@ -78,16 +78,16 @@ impl ClientSession {
     fn list(&self, client: &mut dyn RouterClient) -> io::Result<()> {
         let owner = self.lease.as_ref().map(Lease::owner);
         let mut count = 0;
-        for way in [RouterDirection::Forward, RouterDirection::Reverse] {
+        for direction in [RouterDirection::Forward, RouterDirection::Reverse] {
             let Some(reservations) = &self.reservations else { break };
-            let all = match reservations.list_all(way) {
+            let all = match reservations.list_all(direction) {
                 Ok(all) => all,
                 Err(error) => return refuse(client, &error),
             };
             count += all.len() as u64;
             for reservation in all {
                 let is_own = owner == Some(reservation.id.owner);
-                client.say(&ReservationStatistics::new(way, is_own, &reservation).json())?;
+                client.say(&ReservationStatistics::new(direction, is_own, &reservation).json())?;
             }
         }
         client.say(&ReservationsEnd::new(count).json())
