@@ -301,7 +301,7 @@ fn text(document: &GatewayDocument) -> String {
         "from",
         "ending",
         "s",
-        "way",
+        "direction",
         "messages",
         "received",
         "kbit/s",
@@ -332,24 +332,24 @@ fn text(document: &GatewayDocument) -> String {
 /// Returns both directions of a connection as rows.
 fn rows(of: &ConnectionDocument) -> [Vec<String>; 2] {
     let shown = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), number);
-    [("sent", &of.sent), ("received", &of.received)].map(|(way, direction)| {
-        let name = if way == "sent" { of.connection.to_string() } else { String::new() };
+    [("sent", &of.sent), ("received", &of.received)].map(|(direction, totals)| {
+        let name = if direction == "sent" { of.connection.to_string() } else { String::new() };
         let (peer, ending) =
-            if way == "sent" { (of.peer.clone(), of.ending.clone()) } else { <_>::default() };
+            if direction == "sent" { (of.peer.clone(), of.ending.clone()) } else { <_>::default() };
         vec![
             name,
             peer,
             ending,
             number(of.elapsed_s),
-            way.to_owned(),
-            direction.sent_messages.to_string(),
-            direction.received_messages.to_string(),
-            number(direction.received_bps * 1e-3),
-            shown(direction.loss_percent),
-            shown(direction.mean_delay_ms),
-            shown(direction.p99_delay_ms),
-            shown(direction.mean_jitter_ms),
-            shown(direction.p99_jitter_ms),
+            direction.to_owned(),
+            totals.sent_messages.to_string(),
+            totals.received_messages.to_string(),
+            number(totals.received_bps * 1e-3),
+            shown(totals.loss_percent),
+            shown(totals.mean_delay_ms),
+            shown(totals.p99_delay_ms),
+            shown(totals.mean_jitter_ms),
+            shown(totals.p99_jitter_ms),
             shown(of.clock_error_ms),
         ]
     })
