@@ -147,9 +147,9 @@ pub struct FlowStatus {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostStatus {
-    /// Its number.
+    /// Number of the host.
     pub host: u64,
-    /// Its address.
+    /// Address of the host.
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub address: SocketAddr,
     /// True if a summary of the host was received in the last seconds.

@@ -58,7 +58,7 @@ record! {
         tcp_segments: u64, counter("packets"), "Segments with payload that TCP sent.";
         tcp_retransmissions: u64, counter("packets"), "Segments that TCP retransmitted.";
         udp_messages: u64, counter("messages"), "Messages passed to the kernel.";
-        udp_bytes: u64, counter("B"), "Their payload.";
+        udp_bytes: u64, counter("B"), "Payload of these messages.";
         udp_waits: u64, counter("messages"), "Messages that waited for their time.";
         udp_waited_s: f64, counter("s"), "The time that they waited in all.";
         udp_early: u64, counter("messages"), "Messages that a non-blocking socket sent before their time.";

@@ -47,15 +47,15 @@ record! {
         turned_away: u64, counter("connections"), "Connections not accepted because there were too many, in all or of one address.", shown("turned away");
         strangers: u64, counter("connections"), "Connections whose peer was no near gateway, had another key, or said nothing in time; they are in no other counter.", shown("strangers");
         sent_messages: u64, counter("messages"), "Messages sent to the other gateway.", shown("messages sent");
-        sent_bytes: u64, counter("B"), "Their bytes.", shown("KB sent", 1e-3);
+        sent_bytes: u64, counter("B"), "Bytes of the messages sent to the other gateway.", shown("KB sent", 1e-3);
         received_messages: u64, counter("messages"), "Messages received from the other gateway.", shown("received");
-        received_bytes: u64, counter("B"), "Their bytes.", shown("KB received", 1e-3);
+        received_bytes: u64, counter("B"), "Bytes of the messages received from the other gateway.", shown("KB received", 1e-3);
         lost: u64, counter("messages"), "Messages from the other gateway that were lost.", shown("lost");
     }
 
     /// A connection.
     pub struct ConnectionDocument {
-        connection: u64, label, "Its number, from 1.";
+        connection: u64, label, "Number of the connection, from 1.";
         transport: String, label, "Protocol of the programs: `tcp` or `udp`.";
         listen: String, label, "Address at which the gateway has accepted it.";
         peer: String, label, "Address of the program or of the near gateway that has connected.";
@@ -76,9 +76,9 @@ record! {
     /// A direction of a connection.
     pub struct DeliveredDocument {
         sent_messages: u64, counter("messages"), "Messages sent; by the other gateway, as it reports.";
-        sent_bytes: u64, counter("B"), "Their bytes.";
+        sent_bytes: u64, counter("B"), "Bytes of the messages sent.";
         received_messages: u64, counter("messages"), "Messages received; by the other gateway, as it reports.";
-        received_bytes: u64, counter("B"), "Their bytes.";
+        received_bytes: u64, counter("B"), "Bytes of the messages received.";
         lost: u64, counter("messages"), "Messages lost.";
         late: u64, counter("messages"), "Messages received after one with a higher number.";
         loss_percent: Option<f64>, gauge("%"), "Messages lost of those sent; null if none was sent.";

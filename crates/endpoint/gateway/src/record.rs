@@ -53,7 +53,7 @@ record! {
     /// A connection that was accepted.
     pub struct ConnectionOpened {
         kind: &'static str, label, "`open`.";
-        connection: u64, label, "Its number, from 1.";
+        connection: u64, label, "Number of the connection, from 1.";
         transport: String, label, "Protocol of the programs: `tcp` or `udp`.";
         listen: String, label, "Address at which the gateway has accepted it.";
         peer: String, label, "Address of the program or of the near gateway that has connected.";
@@ -67,7 +67,7 @@ record! {
         from_s: f64, gauge("s"), "Beginning of the interval.";
         to_s: f64, gauge("s"), "End of the interval.";
         messages: u64, gauge("messages"), "Messages sent in it.";
-        bytes: u64, gauge("B"), "Their bytes.";
+        bytes: u64, gauge("B"), "Bytes of these messages.";
         throughput_bps: u64, gauge("bit/s"), "The throughput.";
         held_ms: f64, gauge("ms"), "Time in the interval for which sending was held back.";
     }
@@ -80,7 +80,7 @@ record! {
         to_s: f64, gauge("s"), "End of the interval.";
         sent: u64, gauge("messages"), "Messages that the other gateway sent in it, as their numbers show.";
         messages: u64, gauge("messages"), "Messages received in it.";
-        bytes: u64, gauge("B"), "Their bytes.";
+        bytes: u64, gauge("B"), "Bytes of these messages.";
         lost: i64, gauge("messages"), "Messages lost; negative if messages came that had been counted as lost.";
         throughput_bps: u64, gauge("bit/s"), "The throughput.";
         loss_percent: Option<f64>, gauge("%"), "The loss; null if nothing was sent.";
@@ -99,8 +99,8 @@ record! {
         connection: u64, label, "The connection.";
         number: u64, label, "The number that the other gateway gave it, from 0.";
         at_s: f64, gauge("s"), "Time of the arrival.";
-        bytes: u64, gauge("B"), "Its length.";
-        delay_ms: Option<f64>, gauge("ms"), "Its one-way delay; null while the offset between the clocks is not known.";
+        bytes: u64, gauge("B"), "Length of the message.";
+        delay_ms: Option<f64>, gauge("ms"), "One-way delay of the message; null while the offset between the clocks is not known.";
         jitter_ms: Option<f64>, gauge("ms"), "The change of delay since the message before it; null of the first one.";
     }
 

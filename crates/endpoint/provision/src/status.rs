@@ -13,7 +13,7 @@ record! {
     #[derive(Deserialize)]
     pub struct Status {
         elapsed_s: f64, counter("s"), "Time since its start.";
-        interfaces: Vec<InterfaceStatus>, part, "Its interfaces.";
+        interfaces: Vec<InterfaceStatus>, part, "The interfaces of `cutlined`.";
         sessions: Vec<SessionStatus>, part, "The sessions: packets to one destination, with their senders and reservations.";
         local: Vec<LocalStatus>, part, "Reservations of applications at this host alone (`local`).";
         clients: u64, gauge("clients"), "Clients that are connected.";
@@ -25,11 +25,11 @@ record! {
     /// An interface.
     #[derive(Deserialize)]
     pub struct InterfaceStatus {
-        name: String, label, "Its name.";
+        name: String, label, "Name of the interface.";
         #[serde(default)]
-        index: Option<u32>, label, "Its number in the kernel; null while it is absent.";
+        index: Option<u32>, label, "Number of the interface in the kernel; null while it is absent.";
         #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
-        address: Option<IpAddr>, label, "Its address in messages; null while the interface is absent, or has none.";
+        address: Option<IpAddr>, label, "Address of the interface in messages; null while the interface is absent, or has none.";
         control: String, label, "Installer of reservations there: `tc`, `router` or `none`.";
         problem: Option<String>, label, "Reason why the interface accepts no reservations, or its reservations are not in effect, at this time; null if there is none.";
         rate_bps: u64, gauge("bit/s"), "The rate of its link.";
@@ -78,7 +78,7 @@ record! {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionStatus {
-    /// Its number in this process of `cutlined`.
+    /// Number of the session in this process of `cutlined`.
     #[serde(default)]
     pub number: u64,
     /// The number of the protocol, such as 17 for UDP.

@@ -158,7 +158,7 @@ record! {
         rate_bps: Option<u64>, gauge("bit/s"), "Rate at which its datagrams are paced; null without pacing.";
         sockets: u64, counter("sockets"), "Sockets that were marked.", shown("sockets");
         messages: u64, counter("messages"), "Datagrams sent, and segments with payload of TCP. Those of a TCP connection are counted when it is closed.", shown("messages");
-        bytes: u64, counter("B"), "Their payload.", shown("bytes");
+        bytes: u64, counter("B"), "Payload of these messages.", shown("bytes");
         waits: u64, counter("waits"), "Number of datagrams that had to wait for their time.";
     }
 }

@@ -121,7 +121,7 @@ record! {
         segments: u64, counter("segments"), "Data segments that TCP sent; 0 for UDP.";
         retransmissions: u64, counter("segments"), "Segments that TCP retransmitted.", shown("resent");
         delay_ms: Option<f64>, gauge("ms"), "Mean time from writing a block to its arrival: over UDP at the receiver's socket, over TCP until its last byte is read; null if none arrived.", shown("delay ms");
-        delay_p99_ms: Option<f64>, gauge("ms"), "Its 99th percentile.";
+        delay_p99_ms: Option<f64>, gauge("ms"), "99th percentile of that time.";
         rtt_ms: Option<f64>, gauge("ms"), "Mean round-trip time of a block: its delay, and that of a datagram of 64 B back; null if either is unknown.", shown("RTT ms");
         kernel_rtt_ms: Option<f64>, gauge("ms"), "TCP's own smoothed round-trip time at the end; null for UDP.";
         sender_cpu: Option<f64>, gauge("0..1"), "Processor time of the thread that sent, over the duration.", shown("CPU % sent", 100.0);

@@ -119,7 +119,7 @@ struct AgreedParameter {
 struct ConflictDocument {
     /// The parameter.
     parameter: &'static str,
-    /// Its value.
+    /// Value of the parameter.
     value: SettingDocument,
     /// The parameter of the other end that it contradicts.
     against: &'static str,

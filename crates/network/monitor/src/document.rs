@@ -88,7 +88,7 @@ record! {
     pub struct RouterEntry {
         pid: u32, label, "Number of the process.", shown("process");
         uid: u32, label, "User of the process.";
-        router: Arc<Statistics>, part, "Its statistics.";
+        router: Arc<Statistics>, part, "Statistics of the router.";
     }
 
     /// A queue in the kernel. It has no process, and every reader sees it.

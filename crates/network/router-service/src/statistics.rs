@@ -45,14 +45,14 @@ record! {
     #[derive(Copy, Eq, Deserialize)]
     pub struct PacketCount {
         packets: u64, counter("packets"), "Packets; of a router, frames.";
-        bytes: u64, counter("B"), "Their bytes, as the interface shows them.";
+        bytes: u64, counter("B"), "Bytes of these packets, as the interface shows them.";
     }
 
     /// One direction. At any time received = sent + dropped + queued.
     #[derive(Deserialize)]
     #[schemars(rename = "Direction")]
     pub struct DirectionStatistics {
-        name as "direction": String, label, "Its name, such as `eth0 -> eth1`.";
+        name as "direction": String, label, "Name of the direction, such as `eth0 -> eth1`.";
         rate_bps: u64, gauge("bit/s"), "The rate it is shaped to.";
         queue: String, label, "The name of its queue, such as `TSQ over pie`.";
         received: PacketCount, counter("packets, B"), "Frames received.", shown("received");
@@ -106,10 +106,10 @@ record! {
     /// A host of a direction: the sum of its flows in the router's table.
     #[derive(Deserialize)]
     pub struct HostStatistics {
-        host: String, label, "Its address.";
+        host: String, label, "Address of the host.";
         #[schemars(extend("enum" = ["source", "destination"]))]
         side: String, label, "`source` or `destination` of the flows.";
-        flows: u64, gauge("flows"), "Its flows.";
+        flows: u64, gauge("flows"), "Flows of the host.";
         recent_bps: u64, gauge("bit/s"), "Rate at which they arrive, averaged over about two seconds.";
         dropped_percent: f64, gauge("%"), "Frames that the queue dropped of those that arrived, since each flow was listed.";
         mean_wait_ms: f64, gauge("ms"), "Mean waiting time of the frames that left the queue, since each flow was listed.";
@@ -128,7 +128,7 @@ record! {
     #[derive(Copy, Deserialize)]
     pub struct AutorateStatistics {
         requests: u64, counter("requests"), "Echo requests to the reflectors.", shown("requests");
-        replies: u64, counter("replies"), "Their replies.", shown("replies");
+        replies: u64, counter("replies"), "Replies of the reflectors.", shown("replies");
         #[serde(default)]
         replying: u64, gauge("reflectors"), "Reflectors that reply at present. Without one, no rate rises.", shown("replying");
         delayed_replies: u64, counter("replies"), "Replies that took longer than usual by more than the limit.", shown("delayed");
@@ -156,14 +156,14 @@ record! {
     pub struct ReservationStatistics {
         #[schemars(extend("const" = "reservation"))]
         event: String, label, "`reservation`.";
-        direction: RouterDirection, label, "Its direction.";
-        reservation: u64, label, "Its number, which the client has chosen that made it.";
+        direction: RouterDirection, label, "Direction of the reservation.";
+        reservation: u64, label, "Number of the reservation, which its client chose.";
         own: bool, label, "True if it belongs to the client of the request.";
         rate_bps: u64, gauge("bit/s"), "The token rate r, of IP datagrams.";
         bucket_bytes: u64, gauge("B"), "The depth b of the bucket.";
         min_policed_bytes: u64, gauge("B"), "The minimum policed unit m.";
         max_packet_bytes: u64, gauge("B"), "The largest packet M.";
-        filters: Vec<FilterDocument>, part, "Its filters.";
+        filters: Vec<FilterDocument>, part, "Filters of the reservation.";
         conforming: PacketCount, counter("packets, B"), "Frames that conformed to the bucket.";
         excess: PacketCount, counter("packets, B"), "Frames that did not, or found no room in the reserved class. They went into the queue.";
         dropped: PacketCount, counter("packets, B"), "Conforming frames that were lost, because there was no memory for them.";
@@ -191,7 +191,7 @@ record! {
     /// The counters of the frames with one hint.
     #[derive(Copy, Deserialize)]
     pub struct HintStatistics {
-        hint: u16, label("level"), "Its level, 1 to 16.", shown("hint");
+        hint: u16, label("level"), "Level of the hint, 1 to 16.", shown("hint");
         departed: PacketCount, counter("packets, B"), "Frames that left the queue.", shown("sent on");
         dropped: PacketCount, counter("packets, B"), "Frames that the queue dropped.", shown("dropped");
         mean_wait_ms: f64, gauge("ms"), "Mean waiting time of the frames that left the queue.", shown("mean wait ms");
@@ -201,7 +201,7 @@ record! {
     /// An interface.
     #[derive(Eq, Deserialize)]
     pub struct Interface {
-        name as "interface": String, label, "Its name.";
+        name as "interface": String, label, "Name of the interface.";
         #[serde(default)]
         kind: String, label, "The kind of its port, such as `packet socket`.";
         missed_packets: u64, counter("packets"), "Frames that arrived faster than they were read, and were lost; not among those received.";

@@ -109,7 +109,7 @@ pub struct PathDelay {
 /// The interface behind our queue.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct BottleneckPort {
-    /// Its name.
+    /// Name of the interface.
     pub name: String,
     /// The wire's rate, bit/s; null where the driver does not report it.
     #[schemars(with = "Option<u64>")]

@@ -17,7 +17,7 @@ pub struct Picture {
     pub title: String,
     /// The folders of the results.
     pub results: Vec<PathBuf>,
-    /// Its charts.
+    /// Charts of the picture.
     pub panels: Vec<Panel>,
     /// Notes for a reader, such as the meaning of the bars.
     pub notes: Vec<String>,
