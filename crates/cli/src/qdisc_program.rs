@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Its name.
+/// Name of the program.
 const NAME: &str = "cutline-qdisc";
 
 /// Becomes the program, with the arguments behind `qdisc`. It is beside this one, or in `../lib/cutline` of its folder.

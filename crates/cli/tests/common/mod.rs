@@ -86,7 +86,7 @@ impl Router {
         }
     }
 
-    /// Its number.
+    /// Returns the number of the process.
     pub fn id(&self) -> u32 {
         self.process.id()
     }
@@ -116,7 +116,7 @@ impl Router {
         self.exit_code()
     }
 
-    /// Its exit code, when it ends within seconds.
+    /// Returns the exit code, if the process ends within seconds.
     pub fn exit_code(&mut self) -> Option<i32> {
         for _ in 0..100 {
             if let Some(status) = self.process.try_wait().unwrap() {

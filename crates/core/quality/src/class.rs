@@ -58,7 +58,7 @@ impl Class {
         })
     }
 
-    /// Its name in scenarios and reports.
+    /// Returns the name in scenarios and reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Audio => "audio",

@@ -87,7 +87,7 @@ impl Combination {
         })
     }
 
-    /// Its name in scenarios and reports.
+    /// Returns the name in scenarios and reports.
     pub const fn name(self) -> &'static str {
         Self::NAMES[self as usize]
     }

@@ -38,7 +38,7 @@ pub struct Observation {
 pub enum QueueEvent {
     /// Arrived at the queue, with this verdict.
     Arrived(Verdict),
-    /// Its transmission started.
+    /// The transmission of the packet started.
     Departed {
         /// Its sojourn time in the queue.
         waited: Duration,

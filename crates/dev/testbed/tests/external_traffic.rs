@@ -230,7 +230,7 @@ fn what_is_wrong_is_said_as_for_our_own() {
 
 #[test]
 fn names_and_parameters_of_ours_are_taken() {
-    /// Its parameter is one of TCP's.
+    /// A control whose parameter is one of TCP's.
     #[derive(Clone, Debug, PartialEq, Parameters)]
     struct Clash {
         /// A segment.

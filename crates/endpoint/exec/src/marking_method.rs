@@ -23,7 +23,7 @@ pub struct MarkingChoice {
 }
 
 impl MarkingMethod {
-    /// Its name on the command line.
+    /// Returns the name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Preload => "preload",

@@ -15,7 +15,7 @@ pub enum GatewaySide {
 }
 
 impl GatewaySide {
-    /// Its name.
+    /// Returns the name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Near => "near",
@@ -34,7 +34,7 @@ pub enum ProgramTransport {
 }
 
 impl ProgramTransport {
-    /// Its name.
+    /// Returns the name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Tcp => "tcp",

@@ -50,7 +50,7 @@ pub enum Total {
     Early,
     /// UDP messages sent.
     UdpMessages,
-    /// Their payload, bytes.
+    /// Payload of these messages, bytes.
     UdpBytes,
     /// TCP payload sent, with retransmissions, bytes.
     TcpSent,

@@ -25,7 +25,7 @@ pub enum Invalid {
         /// The age of the table.
         days: u64,
     },
-    /// Its measurements are not complete.
+    /// The measurements are not complete.
     #[error("its measurements are not complete: run the same command again to continue")]
     Incomplete,
 }

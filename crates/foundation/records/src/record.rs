@@ -30,7 +30,7 @@ pub struct Field<R> {
 
 /// A struct that [`record!`](crate::record!) has declared.
 pub trait Record: Sized + 'static {
-    /// Its fields in order.
+    /// Returns the fields in order.
     fn fields() -> Vec<Field<Self>>;
 }
 

@@ -78,7 +78,7 @@ pub struct FlowKeys {
 impl FlowKeys {
     /// The allowed values of [`FlowKeys::host_prefix`].
     pub const HOST_PREFIXES: RangeInclusive<u8> = 1..=128;
-    /// Its default: a host may choose any address of a /64 (RFC 4291 section 2.5.4, RFC 8981).
+    /// Default of `host_prefix`: a host may choose any address of a /64 (RFC 4291 section 2.5.4, RFC 8981).
     pub const HOST_PREFIX: u8 = 64;
 
     /// Returns the default keys with this salt.

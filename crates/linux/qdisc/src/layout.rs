@@ -24,7 +24,7 @@ pub const CELLS: usize = 8;
 
 /// A type with a fixed layout, in the byte order of the machine.
 pub trait Layout: Sized {
-    /// Its size, B.
+    /// Size of the type, B.
     const SIZE: usize;
 
     /// Appends its bytes.

@@ -59,7 +59,7 @@ impl Mapping {
         self.start.as_ptr() as u64
     }
 
-    /// Its length, bytes.
+    /// Returns the length, bytes.
     pub(crate) const fn length(&self) -> usize {
         self.length
     }

@@ -8,7 +8,7 @@ use cutline_text::Printable;
 /// Reason why `cutlined` cannot start, or has ended.
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
-    /// Its file has problems.
+    /// The file has problems.
     #[error(transparent)]
     Config(#[from] Errors),
     /// A system call failed, or a privilege is missing.

@@ -90,7 +90,7 @@ impl From<ExchangeError> for RouterClientErrorKind {
 /// Reason why a router has not answered.
 #[derive(Debug, thiserror::Error)]
 pub enum RouterClientErrorKind {
-    /// Its socket cannot be reached, or it has not answered in time.
+    /// The socket cannot be reached, or the router has not answered in time.
     #[error(transparent)]
     Io(#[from] io::Error),
     /// The router has closed the connection.

@@ -21,7 +21,7 @@ pub struct Run<'r> {
 
 /// Runs scenarios. `study.toml` names the platform of an experiment.
 pub trait Platform: fmt::Debug + Sync {
-    /// Its name in `study.toml`.
+    /// Returns the name in `study.toml`.
     fn name(&self) -> &str;
 
     /// Returns the suffix of the version that is stored with results, so that results of several platforms

@@ -89,7 +89,7 @@ pub enum OneSidedReason {
     OtherVersion(u8),
     /// The peer uses another protocol.
     Foreign,
-    /// Its verdict does not follow from both specifications.
+    /// The peer's verdict does not follow from both specifications.
     Contradiction,
 }
 

@@ -132,7 +132,7 @@ pub enum Output {
     Control(Vec<u8>),
     /// An event.
     Event(Box<SessionEvent>),
-    /// Its MIB.
+    /// The MIB of the session.
     Mib(Box<Mib>),
     /// State of the next message at an input of [`Outbound`].
     Message {

@@ -120,7 +120,7 @@ pub trait CongestionControl {
 
 /// A kind of congestion control: its name, its parameters, and its creation.
 pub trait CongestionAlgorithm: CongestionControl + Sized {
-    /// Its parameters in addition to TCP's: keys of the transport's table.
+    /// Parameters in addition to TCP's: keys of the transport's table.
     type Params: Parameters + Clone + Debug + PartialEq + Send + Sync;
 
     /// The value of `congestion-control` in scenario files.

@@ -80,7 +80,7 @@ impl ControlGroup {
         Ok(Self { path: path.to_owned(), folder, position, is_ours })
     }
 
-    /// Its folder.
+    /// Returns the folder of the group.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -29,7 +29,7 @@ impl Umem {
         Mapping::anonymous(chunks as usize * CHUNK as usize).map(Self)
     }
 
-    /// Its description for the kernel, which may read and write it once a socket has this.
+    /// Returns the description for the kernel, which may read and write it once a socket has this.
     pub(super) fn registration(&self) -> XdpUmemReg {
         XdpUmemReg {
             addr: self.0.address(),

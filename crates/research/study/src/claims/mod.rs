@@ -84,7 +84,7 @@ impl ClaimData {
         self.id.split_once('.').map(|(experiment, _)| experiment)
     }
 
-    /// Its name without the experiment.
+    /// Returns the name without the experiment.
     pub(crate) fn name(&self) -> &str {
         self.id.split_once('.').map_or(self.id.as_str(), |(_, name)| name)
     }

@@ -184,7 +184,7 @@ impl Quantity {
             .map_or_else(Vec::new, |series| series.by_seed(data, point))
     }
 
-    /// Its course over time: for the end of each interval, the mean over flows and seeds. With `seed`, of this one alone, counted from 1.
+    /// Returns the course over time: for the end of each interval, the mean over flows and seeds. With `seed`, of this one alone, counted from 1.
     pub(crate) fn course(&self, data: &Data, seed: Option<usize>) -> Vec<(f64, f64)> {
         let Some(point) = data.point_at(&self.at) else { return Vec::new() };
         let seeds = self.intervals(data, point).into_iter();
