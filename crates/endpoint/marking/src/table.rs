@@ -50,7 +50,7 @@ pub enum Total {
     Early,
     /// UDP messages sent.
     UdpMessages,
-    /// Payload of these messages, bytes.
+    /// Payload of the UDP messages sent, bytes.
     UdpBytes,
     /// TCP payload sent, with retransmissions, bytes.
     TcpSent,
