@@ -40,7 +40,7 @@ use std::time;
 pub struct Args {
     /// Side of this gateway
     side: SideName,
-    /// Carry TCP: where to listen (PORT or ADDRESS:PORT), and where to connect to: the far gateway, or at the far gateway the
+    /// Carry TCP: the address to listen at (PORT or ADDRESS:PORT), and the address to connect to: the far gateway, or at the far gateway the
     /// server; may be repeated. Without an address only this host can connect
     #[arg(long, value_name = "LISTEN=HOST:PORT", value_parser = link, required_unless_present = "udp")]
     tcp: Vec<Ends>,

@@ -1,4 +1,4 @@
-//! `cutline baseline` from the command line, over the loopback, and what `cutline translate` makes of its table.
+//! `cutline baseline` from the command line, over the loopback, and the use of its table by `cutline translate`.
 
 use crate::common::schema;
 use rustix::process::{Pid, Signal, kill_process};

@@ -156,7 +156,7 @@ fn a_browser_and_curl_and_a_web_server_are_marked() {
     all_are_marked(&marks, 40);
 }
 
-/// The rate that iperf3's receiver has measured, bit/s, and what tshark has seen.
+/// The rate that iperf3's receiver has measured, bit/s, and the packets that tshark has captured.
 fn iperf3(options: &[&str], rate: &str) -> (f64, BTreeMap<String, usize>) {
     let folder = tempfile::tempdir().unwrap();
     let namespace = Namespace::create("iperf").unwrap();

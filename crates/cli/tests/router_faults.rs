@@ -78,7 +78,7 @@ fn frames_without_checksums_are_told_of_while_the_router_runs() {
     assert_eq!(lab.router.messages().matches("without checksums").count(), 0, "it is said once");
 }
 
-/// Sends all of these, waiting where the port is full; answers how many it has taken.
+/// Sends all of these, waiting where the port is full. Returns the number that the port has accepted.
 fn send_all(port: &mut PacketPort, frames: &[Vec<u8>]) -> usize {
     let (mut settled, mut taken) = (0, 0);
     while settled < frames.len() {

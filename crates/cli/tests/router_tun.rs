@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 /// Time that a test waits for an event, also on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// A queue that drops nothing early: what does not come was lost by the router.
+/// A queue that drops nothing early: every missing packet was lost by the router.
 const OPTIONS: [&str; 4] = ["--rate", "200Mbit", "--aqm", "drop-tail"];
 
 /// The namespaces, with routes that need the router only for as long as it is there.

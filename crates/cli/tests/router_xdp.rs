@@ -51,7 +51,7 @@ fn frame(length: usize) -> Vec<u8> {
     frame
 }
 
-/// Sends this frame so often, waiting where the port is full; answers how often it was taken.
+/// Sends this frame so often, waiting where the port is full. Returns the number of times that the port accepted it.
 fn flood(port: &mut PacketPort, frame: &[u8], times: usize) -> u64 {
     let (mut settled, mut taken) = (0, 0);
     while settled < times {

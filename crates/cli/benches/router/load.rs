@@ -1,4 +1,4 @@
-//! Load: frames of one size at a pace, and what came of them.
+//! Load: frames of one size at a pace, and their fate.
 
 use crate::bed::{Carrier, GATEWAY, NOBODY};
 use cutline_ports::{PacketPort, PortError};

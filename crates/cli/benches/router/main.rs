@@ -4,7 +4,7 @@
 //! sudo -E cargo bench -p cutline-cli --bench router [-- --json FILE]
 //! ```
 //!
-//! Measured, by packet size: CPU time and added delay, in turns with the kernel, and how many packets a second one core
+//! Measured, by packet size: CPU time and added delay, in turns with the kernel, and the number of packets a second that one core
 //! carries without loss; and by rate, how exact the rate and the departures are. The file is a list of
 //! `{id, value, unit, peer, peer_value, ratio}`, as `validate/bench.py` writes it. It takes some two minutes, in which the
 //! router has a core of its own and is scheduled before all ordinary threads (`SCHED_FIFO`; not with `--spin`), and the load

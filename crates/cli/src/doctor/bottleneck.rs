@@ -17,7 +17,7 @@ use std::net::{ToSocketAddrs as _, UdpSocket};
 ///
 /// Observes the network for some seconds, which needs load, and reports where the bottleneck is. The statistics of a
 /// router show how busy its queue is and how long packets wait in it. Probes (ICMP echo, ten per second) show how much the
-/// round-trip time to a host has grown. The interface behind the router shows how much waits there. Run the command on a
+/// round-trip time to a host has grown. The interface behind the router shows the length of its queue. Run the command on a
 /// host whose packets pass the router, so that the probes pass it, too (docs/guide/doctor.md).
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]

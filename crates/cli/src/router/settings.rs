@@ -76,7 +76,7 @@ pub struct AutorateArgs {
 type Ranges = [Option<RangeInclusive<Rate>>; 2];
 
 impl AutorateArgs {
-    /// Returns the ranges of both directions, which have these rates, and how they follow the link.
+    /// Returns the ranges of both directions, which have these rates, and the settings by which they follow the link.
     pub fn spec(&self, rates: [Rate; 2]) -> Result<(Ranges, Option<AutorateSpec>), Failure> {
         let ranges = [self.autorate.clone(), self.reverse_autorate.clone()];
         for (option, (range, rate)) in

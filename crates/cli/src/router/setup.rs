@@ -28,7 +28,7 @@ pub struct SetupArgs {
     dry_run: bool,
 }
 
-/// The interfaces of a host that routes, and how its packets are led through a router.
+/// The interfaces of a host that routes, and the route of its packets through a router.
 #[derive(clap::Args)]
 pub struct SetupOptions {
     /// Interface to the hosts behind this one; may be repeated

@@ -249,7 +249,7 @@ impl Drop for Stop {
     }
 }
 
-/// Sends a datagram each 2 ms until it is stopped; answers how many.
+/// Sends a datagram each 2 ms until it is stopped. Returns their number.
 fn send_numbers(socket: UdpSocket, stop: &Stop) -> JoinHandle<u32> {
     let stop = Arc::clone(&stop.0);
     spawn(move || {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 pub struct Attack<V: Victim> {
     pub name: &'static str,
     pub what: &'static str,
-    /// Promise that holds meanwhile.
+    /// Promise that holds during the attack.
     pub promise: V::Promise,
     pub run: fn(&mut V, &mut Assault),
 }

@@ -144,7 +144,7 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Flips a few bits in one of these files; answers which.
+/// Flips a few bits in one of these files. Returns the file.
 pub fn flip(files: &[PathBuf], assault: &mut Assault) -> PathBuf {
     let path = &files[assault.below(files.len())];
     let mut bytes = fs::read(path).unwrap();

@@ -296,7 +296,7 @@ impl Hosts {
     }
 }
 
-/// Sends by TCP from a to b, and what b has read back to a.
+/// Sends by TCP from a to b, and the bytes that b has read back to a.
 pub fn echo([a, b]: [&Namespace; 2], address: &str, bytes: &[u8]) -> Vec<u8> {
     let listener = b.within(|| TcpListener::bind(address).unwrap()).unwrap();
     let timeout = Some(Duration::from_secs(90));

@@ -407,7 +407,7 @@ fn table(mix: Mix) -> Vec<String> {
     objects
 }
 
-/// The file after `--json`; what cargo adds is ignored.
+/// The file after `--json`; arguments that cargo adds are ignored.
 fn json_file() -> Option<String> {
     let mut args = std::env::args().skip_while(|arg| arg != "--json");
     args.next()?;

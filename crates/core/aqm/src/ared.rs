@@ -201,7 +201,7 @@ fn bounded_step(params: &AdaptationParams, max_p: f64, avg: f64, low: f64, high:
     next.min(params.ceiling.max(max_p)).max(params.floor.min(max_p))
 }
 
-/// The middle of the slope: where Adaptive RED holds the average.
+/// The middle of the slope, at which Adaptive RED holds the average.
 pub(crate) fn middle(core: &Core) -> f64 {
     f64::midpoint(core.slope.min_th, core.slope.max_th)
 }

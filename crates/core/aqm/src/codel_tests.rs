@@ -21,7 +21,7 @@ fn fill(codel: &mut CoDel<u32>, at: Instant, packets: u32, ecn_capable: bool) {
     }
 }
 
-/// A packet leaves every millisecond from `from` on; answers when packets were shed, in ms.
+/// A packet leaves every millisecond from `from` on. Returns the times at which packets were shed, ms.
 fn drops(codel: &mut CoDel<u32>, from: u64, to: u64) -> Vec<u64> {
     let mut drops = Vec::new();
     for at in from..to {

@@ -153,7 +153,7 @@ pub enum Hits {
 #[derive(Clone, Debug)]
 struct Dice {
     hits: Hits,
-    /// From the first packet on, if hits are random.
+    /// Random numbers of hits; `None` before the first packet, and if hits are even.
     random: Option<RandomStream>,
 }
 

@@ -9,7 +9,7 @@
 //! - A law is a [`DropProbability`]: it sees backlogs and times, and answers a probability. The queue draws, drops or marks,
 //!   stores, and counts.
 //! - A discipline can be made of parts: [`QueueCore`], [`Pool`], and the order and charge of TSQ, [`ChargedLanes`].
-//! - A [`Policer`] says which packets of a reserved flow conform to its token bucket. It is no AQM and stands before the queue.
+//! - A [`Policer`] checks whether packets of a reserved flow conform to its token bucket. It is no AQM, and is in front of the queue.
 //! - [`registry::describe`] lists every AQM with its parameters as data, for scenario files, the command line and the
 //!   documentation.
 //!

@@ -325,7 +325,7 @@ impl Vars {
     }
 }
 
-/// RFC 8033 section 4.2: how much smaller steps are while the probability is small.
+/// RFC 8033 section 4.2: factor of steps while the probability is small.
 fn divisor(drop_prob: f64) -> f64 {
     const TABLE: [(f64, f64); 6] =
         [(1e-6, 2048.0), (1e-5, 512.0), (1e-4, 128.0), (1e-3, 32.0), (1e-2, 8.0), (1e-1, 2.0)];

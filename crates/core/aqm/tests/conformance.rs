@@ -1,4 +1,4 @@
-//! The conformance suite over every AQM of this crate, and what only this crate's own can be asked.
+//! The conformance suite over every AQM of this crate, and further checks of this crate's own AQMs.
 
 use cutline_aqm::conformance::{self, CHECKS, RATE};
 use cutline_aqm::{AqmSpec, Limit, QueueSpec, TsqParams, registry};

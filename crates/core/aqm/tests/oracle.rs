@@ -126,7 +126,7 @@ enum Op {
     Look {
         hint: u16,
     },
-    /// Time passes, and the link takes packets at its pace.
+    /// An advance of the time, in which the link takes packets at its rate.
     Wait {
         us: u64,
     },

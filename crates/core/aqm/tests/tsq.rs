@@ -22,7 +22,7 @@ fn packet_time(size: u32) -> Duration {
     RATE.transmission_time(Bytes::new(u64::from(size)))
 }
 
-/// A size, a hint, and how long after the packet before it in tenths of its own transmission time.
+/// A size, a hint, and the time since the previous packet in tenths of the packet's own transmission time.
 fn traffic(gap: std::ops::Range<u64>) -> impl Strategy<Value = Vec<(u32, u16, u64)>> {
     proptest::collection::vec((40..=1500_u32, 1..=16_u16, gap), 1..600)
 }

@@ -6,7 +6,7 @@
 //!
 //! - [`resources`]: the shares of a host: capacities, admission by class, fair shares, leases, and degradation
 //!   when capacities shrink.
-//! - [`feedback`]: how much a path carries: prediction of degradation, graceful lowering in an order, raises with
+//! - [`feedback`]: the capacity of a path: prediction of degradation, graceful lowering in an order, raises with
 //!   hysteresis, summaries between hosts.
 //!
 //! [`scheduling`] orders the messages of managed flows on their host: by deadline, by weight, within the rates of their

@@ -28,7 +28,7 @@ enum Op {
     Poll(usize),
 }
 
-/// A manager, and what its flows were notified of.
+/// A manager, and the notifications of its flows.
 #[derive(Clone)]
 struct World {
     manager: ResourceManager,

@@ -1,4 +1,4 @@
-//! The E-model, ITU-T G.107 (06/2015): how a telephone call is rated, by mouth-to-ear delay and packet loss.
+//! The E-model, ITU-T G.107 (06/2015): the rating of a telephone call by mouth-to-ear delay and packet loss.
 //!
 //! An alternative to [`Class::Audio`](crate::Class::Audio), whose curves ignore loss.
 //!

@@ -238,7 +238,7 @@ mod tests {
         }
     }
 
-    /// A number says what a name says, but for the shortest frame.
+    /// A number is equivalent to a name, except for the shortest frame.
     #[test]
     fn a_number_is_added_to_each_packet() {
         for (text, full, small) in

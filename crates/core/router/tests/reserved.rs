@@ -331,7 +331,7 @@ fn a_reload_keeps_reservations() {
     shaper.change_reservation(at_us(0), id(1), bucket(600, 2000)).expect("less is never denied");
 }
 
-/// A port that holds the link: what finds no room in the class goes into the queue, and its memory is bounded.
+/// A port that holds the link: frames without room in the class go into the queue, and the memory of the class is bounded.
 #[test]
 fn a_port_that_holds_the_link_fills_the_class_to_its_bound() {
     let mut shaper = shaper();

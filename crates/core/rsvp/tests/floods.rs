@@ -1,4 +1,4 @@
-//! Floods of state: what a stranger installs takes nothing from others for long (`engine/budgets.rs`).
+//! Floods of state: the state of a stranger displaces that of others only for a short time (`engine/budgets.rs`).
 
 use crate::common::bed::{ALL_BUT_M, Bed, H1, H2, M, NONE, R, RATE};
 use crate::common::{SECOND, session, tspec};

@@ -7,7 +7,7 @@
 //!              m (3)
 //! ```
 //!
-//! `h1` sends to `h2`, with a reservation on the way. `m` says things in the name of others.
+//! `h1` sends to `h2`, with a reservation on the way. `m` sends messages in the name of others.
 
 use crate::common;
 
@@ -158,7 +158,7 @@ fn a_path_moves_unless_an_authenticated_neighbour_has_announced_it() {
     }
 }
 
-/// RFC 2747: who has a key of the interface may speak from elsewhere, as a neighbour does whose messages take another way. Another key does
+/// RFC 2747: a host with a key of the interface may send from elsewhere, as a neighbour does whose messages take another route. Another key does
 /// not do.
 #[test]
 fn a_neighbour_with_a_key_of_the_interface_may_speak_from_another_one() {

@@ -89,7 +89,7 @@ fn group(world: &mut World) -> cutline_rsvp::object::Session {
     session(group, 5004)
 }
 
-/// RFC 2205 section 2.4 and figures 4 to 6: what the styles reserve where flows meet and where they part.
+/// RFC 2205 section 2.4 and figures 4 to 6: reservations of the styles at nodes where flows meet and where they part.
 #[test]
 fn styles_merge_where_paths_meet_and_part() {
     // Bytes per second at: 3 to 4, 3 to 5, 2 to 3, 0 to 2, 1 to 2.
@@ -152,7 +152,7 @@ fn wildcard_reservations_have_scopes_where_previous_hops_differ() {
     assert_eq!(scopes, expected);
 }
 
-/// RFC 2205 section 3.8: where to police.
+/// RFC 2205 section 3.8: the places of policing.
 #[test]
 fn traffic_control_hears_where_to_police() {
     let mut world = dumbbell(&EngineParams::default());
@@ -253,7 +253,7 @@ fn no_more_is_reserved_than_is_sent() {
     assert_eq!(world.reserved(1, 2), 70_000, "it follows the sender");
 }
 
-/// RFC 2205 appendix B: what does not go together is answered with its error.
+/// RFC 2205 appendix B: requests that conflict are answered with their errors.
 #[test]
 fn conflicts_are_answered_with_their_errors() {
     let mut world = dumbbell(&EngineParams::default());
@@ -398,7 +398,7 @@ fn a_call_with_an_impossible_value_is_refused() {
     assert_eq!(world.nodes[2].engine.sizes().sessions, 0);
 }
 
-/// RFC 2961: what a refresh costs with summaries and without.
+/// RFC 2961: the cost of a refresh with summaries and without.
 #[test]
 fn summaries_replace_refreshes() {
     let count = |refresh_reduction| {

@@ -269,7 +269,7 @@ impl StreamReader {
         self.sent.is_some()
     }
 
-    /// Returns the next item at the beginning of `bytes`, and how many bytes before it are a header to be skipped; `None`
+    /// Returns the next item at the beginning of `bytes`, and the length of the header before it, which is skipped; `None`
     /// while there are too few bytes. The caller takes the header and the item from the stream, and calls again.
     ///
     /// # Errors
@@ -312,7 +312,7 @@ impl StreamReader {
     }
 }
 
-/// The length of a fragment's payload, and when its message was sent; `None` if it is not of this session.
+/// The length of a fragment's payload, and the time at which its message was sent; `None` if it is not of this session.
 fn fragment(header: &[u8; STREAM_HEADER], token: u32) -> Option<(usize, Instant)> {
     let mut reader = Reader::new(header);
     let (kind_and_length, theirs, sent) = (reader.u32()?, reader.u32()?, reader.instant()?);

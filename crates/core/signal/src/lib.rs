@@ -6,7 +6,7 @@
 //! - [`negotiation`]: both ends of a connection agree on its specification.
 //! - [`presence`]: detection of this protocol at the peer, before a stream begins.
 //! - [`frame`]: the format of the application's messages and of reports on the wire.
-//! - [`pacing`]: when an application may send.
+//! - [`pacing`]: the times at which an application may send.
 //! - [`rate_control`]: TFRC beside that, if the application requests it.
 //! - [`clock`]: the offset between the clocks of two ends, and its error.
 //! - [`monitor`]: measures of the traffic sent and received at both ends, and the reports between them.

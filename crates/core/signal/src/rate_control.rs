@@ -244,7 +244,7 @@ pub(crate) struct RateReceiver {
     expected: u64,
     /// The number of the last feedback.
     number: u32,
-    /// Feedback that has to leave, and when it was made.
+    /// Feedback that has to leave, and the time at which it was made.
     due: Option<(Instant, Feedback)>,
 }
 

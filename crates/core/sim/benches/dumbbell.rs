@@ -71,7 +71,7 @@ fn measure(plan: Plan, seconds: u64) {
     );
 }
 
-/// CPU time of this process: what others do on the machine is not in it.
+/// CPU time of this process, without that of other processes.
 fn cpu_seconds() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9

@@ -1,4 +1,4 @@
-//! Routes and event tags: where a packet goes next.
+//! Routes and event tags: the next hop of a packet.
 //!
 //! A [`Hop`] is one word: four bits for its [`EventKind`] and 28 bits for an index. A route is a sequence of hops that ends
 //! with the endpoint, so following a packet takes one load per hop. The hop is also the tag of the event that brings a

@@ -86,9 +86,9 @@ pub enum SeenHeader {
 #[derive(Default)]
 pub(crate) struct Watch {
     on: bool,
-    /// By the index of a queued link; `None` for a link that is not watched.
+    /// State of queued links, by index; `None` for a link that is not watched.
     links: Vec<Option<Watched>>,
-    /// By handle. The vector ends at the greatest handle of a packet that arrived at a watched link.
+    /// State of packets, by handle. The vector ends at the greatest handle of a packet that arrived at a watched link.
     entries: Vec<Entry>,
     /// The packet that is arriving, and the index of its arrival in the observations.
     arriving: Option<(EventHandle, usize)>,

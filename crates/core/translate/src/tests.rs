@@ -1,4 +1,4 @@
-//! Worked values, and what holds for every application, protocol and service.
+//! Worked values, and properties of every application, protocol and service.
 
 use super::*;
 use cutline_params::{Choice as _, ParameterValue};

@@ -100,7 +100,7 @@ fn parse(name: String, text: &str) -> Result<Recipe, String> {
     Ok(recipe)
 }
 
-/// Reads the paragraph that says where a block goes.
+/// Reads the paragraph that names the place of a block.
 fn place(line: &str) -> Option<(String, Place)> {
     let new_file = Regex::new(r"^New file `([^`]+)`:$").expect("a regular expression");
     if let Some(found) = new_file.captures(line) {

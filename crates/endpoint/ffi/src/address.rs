@@ -45,7 +45,7 @@ pub unsafe fn read(address: *const sockaddr, length: socklen_t) -> Result<Socket
     }
 }
 
-/// Writes an address as getpeername does: as much as there is room for, and how long it is. Both pointers may be null.
+/// Writes an address as getpeername does: as much as fits, and its whole length. Both pointers may be null.
 ///
 /// # Safety
 /// `length` must be null or to a number, and `room` then null or to as many bytes.
@@ -82,7 +82,7 @@ pub unsafe fn write(address: SocketAddr, room: *mut sockaddr, length: *mut sockl
     Ok(())
 }
 
-/// Copies as much of an address as there is room for.
+/// Copies as much of an address as fits.
 ///
 /// # Safety
 /// As [`write()`]; no pointer is null.

@@ -1,4 +1,4 @@
-//! A program in C that requests reservations, and an agent in the place of `cutlined` that says what the test wants.
+//! A program in C that requests reservations, and an agent in the place of `cutlined` that answers as the test requires.
 
 use crate::c;
 

@@ -50,7 +50,7 @@ struct Programs<'s> {
     server: DatagramServer,
     exchanges: Exchanges<'s>,
     by_ends: BTreeMap<Ends, u32>,
-    /// Programs for which no connection was made, and when.
+    /// Programs for which no connection was made, and the time of the failure.
     failed: BTreeMap<Ends, Instant>,
     /// Exchanges that wait for a thread that connects.
     unconnected: Vec<u32>,

@@ -263,7 +263,7 @@ type Run<'r> = &'r dyn Fn(&mut [u8]);
 /// The time and the CPU time of a message, ns, of each program.
 type Turn = Vec<(f64, f64)>;
 
-/// Runs all by turns and prints what a message takes: plain sockets, QoS sockets, and what else they are compared with.
+/// Runs all by turns and prints the cost of a message: plain sockets, QoS sockets, and others for comparison.
 fn compare((name, size, burst): (&str, usize, usize), programs: &[Run<'_>]) {
     let kind = if burst > 1 { "bursts" } else { "single" };
     if !is_wanted(name, kind, size) {

@@ -125,7 +125,7 @@ impl ConnectionHandle {
         self.0.connection().inbound().sample(most);
     }
 
-    /// Takes the samples that were kept, oldest first, and how many were forgotten since they were last taken.
+    /// Takes the samples that were kept, oldest first, and the number of those forgotten since the last call.
     pub fn take_samples(&self) -> (Vec<Sample>, u64) {
         self.0.connection().inbound().take_samples()
     }

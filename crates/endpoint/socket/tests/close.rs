@@ -179,7 +179,7 @@ fn over_a_slow_link_a_stream_delivers_all_however_it_ends() {
         .unwrap();
 }
 
-/// Not a test of its own: what the process does that [`exiting`] starts.
+/// Not a test of its own: the work of the process that [`exiting`] starts.
 #[test]
 fn a_process_that_exits() {
     let Ok(task) = std::env::var(TASK) else { return };

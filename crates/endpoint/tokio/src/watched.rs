@@ -93,7 +93,7 @@ macro_rules! connection_calls {
                 self.$field.socket().sample(most);
             }
 
-            /// Takes the samples that were kept, oldest first, and how many were forgotten since they were last taken.
+            /// Takes the samples that were kept, oldest first, and the number of those forgotten since the last call.
             pub fn take_samples(&self) -> (Vec<cutline_socket::Sample>, u64) {
                 self.$field.socket().take_samples()
             }

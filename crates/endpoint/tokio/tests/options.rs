@@ -1,4 +1,4 @@
-//! Every option, and what connections tell about them, by the names of this crate alone.
+//! Every option, and the state of connections, by the names of this crate alone.
 
 use cutline_tokio::{
     Access, AckPath, AllocationOptions, AllocationState, Alternatives, Class, ConnectionReservation,

@@ -33,7 +33,7 @@ async fn datagrams(asks: &QosOptions, asked: &QosOptions) -> (QosUdpSocket, QosU
     (connected.unwrap(), accepted.unwrap().0)
 }
 
-/// Runs `work` beside a task that wakes up each 5 ms. Returns its result, its duration, and how often the task woke up.
+/// Runs `work` beside a task that wakes up each 5 ms. Returns its result, its duration, and the number of times that the task woke up.
 async fn beside_a_clock<T>(work: impl Future<Output = T>) -> (T, Duration, usize) {
     let ticks = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&ticks);

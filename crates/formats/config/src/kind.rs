@@ -5,7 +5,7 @@ use crate::suggestion::suggestion;
 use crate::value::{Node, Value};
 use cutline_units::{Bytes, Duration, Probability, Rate};
 
-/// A kind of value: how messages describe it, and how a value of the file becomes a `T`.
+/// A kind of value: its description in messages, and the conversion of a value of the file to a `T`.
 pub struct ValueKind<T> {
     /// Expectation in messages: `a rate such as "15 Mbit/s" (bit/s, kbit/s, Mbit/s, Gbit/s)`.
     pub expected: String,

@@ -19,7 +19,7 @@ pub struct Location {
     pub marked: (usize, usize),
 }
 
-/// One problem: where it is, which key has it, and which values are allowed.
+/// One problem: its place, its key, and the allowed values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// Place of the error; `None` when the whole file lacks something.
@@ -163,7 +163,7 @@ impl Errors {
         &self.0
     }
 
-    /// The first problems with the line that each is on, for a terminal, and how many more there are.
+    /// The first problems with the line that each is on, for a terminal, and the number of further ones.
     pub fn render(&self) -> String {
         let mut parts: Vec<String> = self.0.iter().take(MOST_SHOWN).map(Problem::render).collect();
         match self.0.len().saturating_sub(MOST_SHOWN) {

@@ -1,4 +1,4 @@
-//! The tree of a TOML file: values, and where each was written.
+//! The tree of a TOML file: values, and the place of each in the file.
 
 use crate::span::Span;
 use std::borrow::Cow;

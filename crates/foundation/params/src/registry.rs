@@ -8,7 +8,7 @@ use std::sync::{PoisonError, RwLock};
 /// A table of entries by name: those that other crates add to the ones that a crate has itself.
 ///
 /// A crate has one `static` table for each kind of entry, such as AQMs or sources of traffic, and a trait that is the `T`
-/// of its entries: how an entry is described and built. The crate's own entries stay in an enum, for speed;
+/// of its entries: the description of an entry, and the function that builds it. The crate's own entries stay in an enum, for speed;
 /// the table only knows the names.
 ///
 /// The table is the process's, like a driver table: a program registers its own entries before it reads its first

@@ -1,4 +1,4 @@
-//! The delay hint (TSQ section 3.1): how much a packet minds waiting, and how it travels in a packet.
+//! The delay hint (TSQ section 3.1): the tolerance of a packet for delay, and its encoding in a packet.
 //!
 //! With n bits there are 2^n levels. Level 1 requests as little delay as possible, level 2^n throughput
 //! only; unmarked traffic has the latter. The paper's n is 4.

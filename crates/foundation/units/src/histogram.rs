@@ -74,7 +74,7 @@ pub struct Bucket {
 /// The contents of a histogram as plain numbers, for storing or sending it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HistogramParts {
-    /// The buckets that were hit: a value that falls into each, ns, and how many did.
+    /// The buckets that were hit: a value that falls into each, ns, and the number of values.
     pub buckets: Vec<(u64, u32)>,
     /// The sum of all values, ns.
     pub sum_ns: u64,

@@ -83,7 +83,7 @@ impl Line {
         self.free_at
     }
 
-    /// Puts `size` on the wire at `now` or as soon as it is free, and answers when the last bit has left.
+    /// Puts `size` on the wire at `now` or as soon as it is free. Returns the time at which the last bit has left.
     #[inline]
     pub fn send(&mut self, now: Instant, size: Bytes, pace: Pace) -> Instant {
         if now > self.free_at {
@@ -137,7 +137,7 @@ impl Serializer {
         self.line.free_at = self.line.free_at.min(at);
     }
 
-    /// Puts `size` on the wire at `now` or as soon as it is free, and answers when the last bit has left.
+    /// Puts `size` on the wire at `now` or as soon as it is free. Returns the time at which the last bit has left.
     #[inline]
     pub fn send(&mut self, now: Instant, size: Bytes) -> Instant {
         self.line.send(now, size, self.pace)

@@ -96,7 +96,7 @@ struct Outcome {
     delay: Duration,
 }
 
-/// Sends the flows at the same time, and says what came of each.
+/// Sends the flows at the same time. Returns the delivery of each.
 fn run<const N: usize>(hosts: &Hosts, flows: [Flow; N], time: Duration) -> [Outcome; N] {
     let start = Instant::now();
     let is_over = AtomicBool::new(false);

@@ -9,7 +9,7 @@
 //! packet_port   an interface by a packet socket (AF_PACKET)
 //! tun_port      a TUN interface, for hosts that route
 //! xdp_port      an interface by AF_XDP
-//!   xdp         its program, its sockets, and how one of them sends
+//!   xdp         its program, its sockets, and the sending by one of them
 //! any_port      any of them, by name
 //! run           the router's loop
 //! error         why a port cannot be opened, or has failed

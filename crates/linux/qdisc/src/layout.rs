@@ -242,7 +242,7 @@ layout! {
         warned_until: u16,
         /// Its packets that wait.
         waiting: u16,
-        /// Bit 15: the cell is in use. The others: how old the flow is, and how it came.
+        /// Bit 15: the cell is in use. The others: the age of the flow, and the kind of its arrival.
         state: u16,
     }
 

@@ -360,7 +360,7 @@ impl AsFd for IpSocket {
     }
 }
 
-/// Passes over the hop-by-hop and destination options of IPv6. Returns the next header, and where that begins.
+/// Passes over the hop-by-hop and destination options of IPv6. Returns the next header, and its offset.
 fn skip_options(bytes: &[u8], mut next: u8) -> Option<(u8, usize)> {
     let mut at = HEADER_V6;
     while [0, 60].contains(&next) {

@@ -38,7 +38,7 @@
 //! process     the end of the process, and its copies by fork
 //! random      random bytes of the kernel
 //! signal      signals as flags, and passed on to a child
-//! thread      how the calling thread is scheduled, and how long it has run; the end of threads that wait for each other
+//! thread      scheduling and running time of the calling thread; the end of threads that wait for each other
 //! plain       types that may be shared with the kernel
 //! ```
 

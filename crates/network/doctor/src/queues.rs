@@ -53,7 +53,7 @@ fn bpf(bpf: &Bpf) -> Vec<Finding> {
     ]
 }
 
-/// Returns whether `cutline qdisc` can work; where it cannot, the router is the other way.
+/// Returns whether `cutline qdisc` can work; where it cannot, the router can be used instead.
 fn qdisc(answer: &Answer, supported: &str) -> Finding {
     let finding = Finding::optional("eBPF qdiscs", answer, supported);
     match answer {

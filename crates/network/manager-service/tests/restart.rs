@@ -1,4 +1,4 @@
-//! The state survives a restart, and what a killed process leaves.
+//! Restarts: the state survives, and the leftovers of a killed process do no harm.
 
 use crate::common::{Client, PATIENCE, Place, eventually, need, whole};
 use cutline_allocation::protocol::AllocationRequest;

@@ -163,7 +163,7 @@ fn process(root: &TableReader<'_>) -> ProcessSpec {
     }
 }
 
-/// Reads whether clients may reserve, and how much.
+/// Reads the permission of clients to reserve, and its limit.
 fn reservations(root: &TableReader<'_>) -> Option<usize> {
     const LIMIT: &str = "reservation-limit";
     let are_allowed =

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The usual numbers of the two routing tables.
 pub const TABLES: [u32; 2] = [7100, 7101];
 
-/// The interfaces of a host that routes, and how its packets are led through a router.
+/// The interfaces of a host that routes, and the route of its packets through a router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoutedSetup {
     /// Interfaces to the hosts behind this one; at least one.

@@ -1,4 +1,4 @@
-//! Identity of the agent: the engine's number, and how often it has started (RFC 3414, section 2.2.2).
+//! Identity of the agent: the engine's number, and the number of its starts (RFC 3414, section 2.2.2).
 //!
 //! Keys of users depend on the number, and replayed messages are refused by the count, so both outlive a restart in a file:
 //!

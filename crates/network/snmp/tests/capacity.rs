@@ -1,4 +1,4 @@
-//! Ten thousand sockets: the time of a whole walk, and what the agent takes for it.
+//! Ten thousand sockets: the time of a whole walk, and the agent's processor time and memory for it.
 
 use crate::common::{COMMUNITY, Host, object, publish};
 use cutline_publish::SocketRow;

@@ -9,7 +9,7 @@
 //! glance     the best point of a sweep, in a sentence for each group
 //! ```
 //!
-//! Everything here reads results and returns values, documents or charts. Which file they go to, and how they are printed, is
+//! Everything here reads results and returns values, documents or charts. Their files and their format in print are
 //! up to the caller.
 
 pub mod columns;

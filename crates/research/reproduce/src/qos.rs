@@ -68,7 +68,7 @@ fn in_time(data: &Data) -> Vec<f64> {
     of_arrived.zip(arrived).map(|(share, arrived)| share * arrived).collect()
 }
 
-/// `loss-CODEC-TRANSFERS`: how far the loss of a call is beyond the limit, or beyond that of a plain call where that is more.
+/// `loss-CODEC-TRANSFERS`: the loss of a call beyond the limit, or beyond that of a plain call where that is more.
 fn own_of_loss(id: &str) -> Option<Own> {
     let (codec, load) = id.strip_prefix("loss-")?.split_once('-')?;
     let (codec, load) = (CODECS[usize::from(codec == "fast")], load.parse::<u32>().ok()?.to_string());

@@ -276,7 +276,7 @@ pub fn describe(points: &[SweepPoint]) -> String {
     text
 }
 
-/// Returns the text of [`describe`], and how the network of the first point is simulated: in stages or event by event.
+/// Returns the text of [`describe`], and the engine that simulates the network of the first point: in stages or event by event.
 pub fn describe_simulated(points: &[SweepPoint]) -> String {
     let mut text = describe(points);
     if let Ok(network) = points[0].scenario.network() {

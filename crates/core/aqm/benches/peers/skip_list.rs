@@ -1,4 +1,4 @@
-//! A skip list with byte ranks, as a textbook has it: what the TSQ paper proposes for its queue.
+//! A skip list with byte ranks, as a textbook has it: the TSQ paper's proposal for its queue.
 //!
 //! Source: W. Pugh, "Skip lists: a probabilistic alternative to balanced trees", CACM 33(6), 1990, with p = 1/4,
 //! and the widths of his "A skip list cookbook" (1990), section 3.4, in bytes. An insertion answers the bytes in
@@ -11,7 +11,7 @@ use cutline_units::{Instant, RandomStream};
 const LEVELS: usize = 12;
 const NONE: u32 = u32::MAX;
 
-/// A step to the right: to which node, and how many bytes it covers (those of the node it leads to included).
+/// A step to the right: the next node, and the bytes that the step covers, those of that node included.
 #[derive(Clone, Copy)]
 struct Link {
     next: u32,

@@ -17,7 +17,7 @@ pub(super) fn find(hash: u32, tag_at: impl Fn(usize) -> u32, is_free: impl Fn(us
     ways().find(|&at| tag_at(at) == hash).or_else(|| ways().find(|&at| is_free(at))).unwrap_or(own)
 }
 
-/// The hosts at one end: how many flows of each are here, and how many of them have a backlog.
+/// The hosts at one end, each with its number of flows here and its number of backlogged flows.
 #[derive(Clone, Debug)]
 pub(super) struct Hosts {
     hosts: Vec<Host>,
@@ -35,7 +35,7 @@ impl Hosts {
         Self { hosts: vec![Host::default(); PLACES] }
     }
 
-    /// The place of a host, for one flow more.
+    /// Counts a further flow of a host. Returns the host's place.
     pub(super) fn join(&mut self, hash: u32) -> u16 {
         let at = find(hash, |at| self.hosts[at].tag, |at| self.hosts[at].flows == 0);
         let host = &mut self.hosts[at];
@@ -44,12 +44,12 @@ impl Hosts {
         at as u16
     }
 
-    /// A flow less.
+    /// Counts a flow less of the host at a place.
     pub(super) fn leave(&mut self, at: u16) {
         self.hosts[usize::from(at)].flows -= 1;
     }
 
-    /// A flow more or less that has a backlog.
+    /// Counts a backlogged flow more, or less, of the host at a place.
     pub(super) fn change_bulk(&mut self, at: u16, begins: bool) {
         let bulk = &mut self.hosts[usize::from(at)].bulk;
         *bulk = if begins { *bulk + 1 } else { *bulk - 1 };

@@ -15,7 +15,7 @@ pub(super) struct Salt {
     /// `None` before the first packet.
     now: Option<u64>,
     before: u64,
-    /// End of the time in which flows are looked for by the salt before.
+    /// End of the time in which flows are also looked up by the previous salt.
     changing_until: Instant,
     next: Instant,
 }
@@ -27,7 +27,7 @@ impl Salt {
         now >= self.next
     }
 
-    /// Draws a salt. Flows are looked for by the salt before for `memory`.
+    /// Draws a salt. For the time `memory`, flows are also looked up by the previous salt.
     #[cold]
     pub(super) fn draw(&mut self, now: Instant, memory: Duration, random: &mut RandomStream) {
         let fresh = (random.uniform() * (1_u64 << 53) as f64) as u64;
@@ -45,13 +45,13 @@ impl Salt {
         self.now
     }
 
-    /// Returns the salt before.
+    /// Returns the previous salt.
     #[inline]
     pub(super) const fn before(&self) -> u64 {
         self.before
     }
 
-    /// Returns whether there may be flows that are found by the salt before only.
+    /// Returns whether there may be flows that only the previous salt finds.
     #[inline]
     pub(super) fn is_changing(&self, now: Instant) -> bool {
         now < self.changing_until

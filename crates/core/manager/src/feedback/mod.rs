@@ -1,7 +1,7 @@
 //! Feedback of a path (QUANTA section 5, global components): network feedback, and monitoring that predicts degradation
 //! and lowers flows gracefully inside their regions of operation.
 //!
-//! - [`Predictor`]: where in its region a flow will be, from its reports, by a robust trend of delay and backlog
+//! - [`Predictor`]: the future position of a flow in its region, from its reports, by a robust trend of delay and backlog
 //!   ([`TrendSeries`]).
 //! - [`Cutoff`]: one number for the level to which all flows of a path are lowered, in the owner's order.
 //! - [`PathController`]: decides on it: before flows leave their regions, and back with hysteresis.

@@ -34,7 +34,7 @@ use std::collections::VecDeque;
 /// Report of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FlowReport {
-    /// Traffic that was delivered in an interval, and how, with the sender's clock.
+    /// Traffic that was delivered in an interval, and its measures, with the sender's clock.
     pub delivery: Delivery,
     /// Data that wait at the sender.
     pub backlog: Bytes,

@@ -1,4 +1,4 @@
-//! The region of operation, and where in it an application is (QUANTA section 4).
+//! The region of operation, and the position of an application in it (QUANTA section 4).
 
 use super::Specification;
 use cutline_units::Duration;

@@ -1,4 +1,4 @@
-//! Budgets: how much state neighbours may install, and whose state ends when there is no room.
+//! Budgets: bounds of the state that neighbours may install, and the choice of the state that ends when there is no room.
 //!
 //! State of a neighbour is a path that it has announced, or a reservation that it has made. A neighbour, and all neighbours of an interface
 //! together, have at most so much of it ([`EngineParams`](super::EngineParams)). A path is *confirmed* once something is reserved for it;

@@ -16,7 +16,7 @@ use cutline_units::Instant;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-/// A Path message, and how it came.
+/// A Path message, and the circumstances of its arrival.
 pub(super) struct ArrivedPath {
     pub origin: Origin,
     /// The TTL of its IP header, and that in its own.

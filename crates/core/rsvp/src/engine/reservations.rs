@@ -15,7 +15,7 @@ use crate::object::{MessageId, Opaque, Sender, Session, Style, code};
 use cutline_units::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A Resv message, and how it came.
+/// A Resv message, and the circumstances of its arrival.
 pub(super) struct ArrivedResv {
     pub id: Option<MessageId>,
     pub passed_on: Vec<Opaque>,

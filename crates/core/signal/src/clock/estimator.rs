@@ -51,7 +51,7 @@ struct Bounds {
     high: Bound,
 }
 
-/// A bound of the offset: its value, ns, and when it was measured.
+/// A bound of the offset: its value, ns, and the time of its measurement.
 #[derive(Clone, Copy, Debug)]
 struct Bound {
     ns: i64,

@@ -1,4 +1,4 @@
-//! The offset between the clocks of two ends, and how well it is known.
+//! The offset between the clocks of two ends, and its largest error.
 //!
 //! The offset follows from NTP's exchange (RFC 5905 section 8). A message is sent at T1 and received at T2; another goes the
 //! other way, sent at T3 and received at T4. T2 and T3 are times of the other clock:
@@ -68,13 +68,13 @@ pub struct ClockEstimate {
 /// The four times of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exchange {
-    /// T1: when we sent, by our clock.
+    /// T1: time at which this end sent, by its own clock.
     pub sent: Instant,
-    /// T2: when the peer received it, by its clock.
+    /// T2: time at which the peer received the message, by the peer's clock.
     pub received: Instant,
-    /// T3: when the peer replied, by its clock.
+    /// T3: time at which the peer replied, by the peer's clock.
     pub replied: Instant,
-    /// T4: when the reply came, by our clock.
+    /// T4: time at which the reply arrived, by this end's clock.
     pub returned: Instant,
 }
 

@@ -378,7 +378,7 @@ impl Arrivals {
         self.samples = (most > 0).then(|| Samples { waiting: VecDeque::new(), most, forgotten: 0 });
     }
 
-    /// Takes the samples that were kept, oldest first, and how many were forgotten since they were last taken.
+    /// Takes the samples that were kept, oldest first, and the number of those forgotten since the last call.
     pub fn take_samples(&mut self) -> (Vec<Sample>, u64) {
         let Some(samples) = &mut self.samples else { return (Vec::new(), 0) };
         (samples.waiting.drain(..).collect(), std::mem::take(&mut samples.forgotten))

@@ -53,7 +53,7 @@ impl Numbers {
         self.arrive_out_of_order(number)
     }
 
-    /// The highest number that has arrived plus one; how many there would be if none were missing.
+    /// The highest number that has arrived plus one: the count of messages if none were missing.
     pub const fn expected(&self) -> u64 {
         self.expected
     }

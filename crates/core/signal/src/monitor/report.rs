@@ -12,7 +12,7 @@
 //! | 2 x 8 | the longest gap of the last interval, and the silence at its end, ns |
 //! | 3 x 8 | sent since the beginning: messages, bytes, how long the application was held back, ns |
 //! | 8 | when this report is sent, by its sender's clock, ns |
-//! | 2 x 8 | the latest report from the peer: when it was sent, when it arrived; all ones if there was none |
+//! | 2 x 8 | the latest report from the peer: its times of sending and of arrival; all ones if there was none |
 //! | 0 or 8 | time in which data waited for the application of its sender, which did not read, ns; left out if it and the later ones are 0 |
 //! | 0 or 8 | datagrams that the host of its sender has dropped because the receive buffer was full; left out if it is 0 |
 //!

@@ -422,7 +422,7 @@ fn impossible_reports_are_not_decoded() {
     assert_eq!(Report::decode(&with.encode()), Some(with));
 }
 
-/// A message of the property tests: how long after the last one it arrives, its number, its delay.
+/// A message of the property tests: the time since the previous arrival, its number, its delay.
 type TraceStep = (u64, u64, u64);
 
 fn steps() -> impl Strategy<Value = Vec<TraceStep>> {

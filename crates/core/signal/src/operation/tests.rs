@@ -13,7 +13,7 @@ fn spec() -> Specification {
     Specification::builder().rates(20.0, 80.0, 100.0).max_delay(ms(100)).loss(1.0).build().unwrap()
 }
 
-/// A bottleneck with a queue: what comes at more than its rate waits, and what finds no room is lost.
+/// A bottleneck with a queue: messages above its rate wait, and those without room are lost.
 struct Path {
     /// Messages/s.
     rate: f64,
@@ -23,7 +23,7 @@ struct Path {
     /// Fractions of messages that have not been counted.
     left: f64,
     lost_left: f64,
-    /// The delay without a queue, ms, and how much of it comes and goes.
+    /// The delay without a queue, ms, and its varying part.
     base: f64,
     varies: f64,
 }

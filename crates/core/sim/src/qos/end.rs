@@ -1,4 +1,4 @@
-//! An end of a QoS connection: its session, and how that is driven.
+//! An end of a QoS connection: its session, and the driver of the session.
 
 use super::driver::Driver;
 use super::record::{EndRecord, QosLog, QosRecord};

@@ -36,7 +36,7 @@ pub(super) struct WholeCubic {
     /// The time from the start of the epoch to the plateau, s.
     k: f64,
     epoch: Option<Instant>,
-    /// The window, and when it was looked at.
+    /// The window, and the time at which it was read.
     last: (u64, Instant),
     count: u64,
     /// Segments acknowledged towards the next growth of the Reno-friendly window.

@@ -1,4 +1,4 @@
-//! Samples of the delivery rate: how fast the network delivered the segments of the last flight.
+//! Samples of the delivery rate: the rate at which the network delivered the segments of the last flight.
 //!
 //! Source: draft-ietf-ccwg-bbr section "Delivery Rate Samples", earlier draft-cheng-iccrg-delivery-rate-estimation.
 //!

@@ -36,7 +36,7 @@ pub(super) struct Hystart {
     /// Begin of this round, and the sequence number whose acknowledgement ends it.
     round_began: Instant,
     round_ends: u64,
-    /// The least round trip of this round, and how many samples it has had.
+    /// The least round trip of this round, and its number of samples.
     least_of_round: Duration,
     samples: u32,
     /// The last acknowledgement of the train that began with the round.

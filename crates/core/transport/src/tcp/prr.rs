@@ -1,4 +1,4 @@
-//! Proportional rate reduction (RFC 6937): how many bytes leave with each acknowledgement in fast recovery.
+//! Proportional rate reduction (RFC 6937): the number of bytes that leave with each acknowledgement in fast recovery.
 //!
 //! The window falls to its threshold over the round trip of a recovery, in proportion to the delivered data, instead of
 //! at once. Then a sender keeps sending in recovery, and a recovery with many losses does not end in silence.

@@ -104,11 +104,11 @@ pub struct Sender {
     pub(super) control: Control,
     pub(super) rtt: RttEstimator,
     /// Echoes of earlier timestamps yield no sample, so that there is one sample per round trip. With
-    /// [`RttSampling::OneSegment`]: when the timed segment left.
+    /// [`RttSampling::OneSegment`]: time at which the timed segment left.
     pub(super) sample_from: Instant,
     /// With [`RttSampling::OneSegment`]: the end of the timed segment, or [`NONE_TIMED`]. Otherwise [`BY_ECHO`].
     pub(super) timed: u64,
-    /// With [`RttSampling::Peaks`]: when this round trip began.
+    /// With [`RttSampling::Peaks`]: time at which this round trip began.
     pub(super) round_from: Instant,
     pub(super) last_sent: Instant,
     /// With SACK and without [`Params::rack`].

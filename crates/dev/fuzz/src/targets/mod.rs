@@ -33,14 +33,14 @@ mod traffic_stream;
 
 use crate::Memory;
 
-/// A parser of foreign bytes, and how it is tried.
+/// A parser of foreign bytes, and the function that tries it.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
     /// Its name, which is also that of its corpus.
     pub name: &'static str,
     /// Gives bytes to the parser and returns whether it accepted them. Panics if the parser breaks a promise.
     pub(crate) parse: fn(&[u8]) -> bool,
-    /// Files of the project that are inputs besides the corpus: folders, and how the files' names end.
+    /// Files of the project that are inputs besides the corpus: folders, and the endings of the files' names.
     pub(crate) seeds: &'static [(&'static str, &'static str)],
     /// The longest input that is made, bytes.
     pub longest: usize,

@@ -50,7 +50,7 @@ impl Attached {
 /// Offset of IP in a frame with an Ethernet header.
 const ETHERNET_HEADER: i32 = 14;
 
-/// The interfaces of this network namespace: name, number, and where IP begins in a frame. One that is removed meanwhile is left
+/// The interfaces of this network namespace: name, number, and offset of IP in a frame. One that is removed meanwhile is left
 /// out.
 fn interfaces() -> Vec<(String, u32, i32)> {
     let read = |name: String| {

@@ -20,7 +20,7 @@ const BATCH: usize = 16;
 pub struct DatagramReader {
     peer: SocketAddr,
     inbox: CarrierInbox,
-    /// Messages in the inbox: the number of the datagram, and where in it the message begins.
+    /// Messages in the inbox: the number of the datagram, and the offset of the message in it.
     messages: VecDeque<(usize, usize)>,
     /// Messages that came before, outside of the inbox, with their times of arrival.
     early: VecDeque<(Instant, Vec<u8>)>,
@@ -51,7 +51,7 @@ impl DatagramReader {
     }
 }
 
-/// A control message, and when it arrived.
+/// A control message, and the time of its arrival.
 #[derive(Debug)]
 pub struct ControlMessage {
     pub at: Instant,
@@ -91,7 +91,7 @@ impl DatagramReader {
         there
     }
 
-    /// Takes the next message. Returns its length in the buffer, and when it arrived.
+    /// Takes the next message. Returns its length in the buffer, and the time of its arrival.
     pub fn take(&mut self, buffer: &mut [u8]) -> Option<(usize, Instant)> {
         if let Some((at, message)) = self.early.pop_front() {
             return Some((copy(&message, buffer), at));

@@ -30,7 +30,7 @@ const MOST_CONTROL: usize = 16;
 pub enum Filled {
     /// Datagrams, perhaps control messages alone.
     Datagrams,
-    /// Nothing, and nothing will: the application has shut the direction down.
+    /// No datagram, now or later: the application has shut the direction down.
     End,
 }
 

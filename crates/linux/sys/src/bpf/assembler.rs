@@ -68,7 +68,7 @@ pub struct Assembler {
     code: Vec<Instruction>,
     /// Place of each label.
     places: Vec<Option<usize>>,
-    /// Jumps, and where they lead.
+    /// Jumps, and their targets.
     jumps: Vec<(usize, Label)>,
 }
 

@@ -60,7 +60,7 @@ impl Daemon {
         format!("{{\"reply\":\"status\",\"status\":{status},\"sessions\":[")
     }
 
-    /// Returns the next slice of a status, and where the one after it begins.
+    /// Returns the next slice of a status, and the start of the one after it.
     fn status_slice(&self, progress: StatusProgress) -> (String, Option<StatusProgress>) {
         let (mut slice, mut is_first) = (String::new(), progress.is_first);
         let mut add = |slice: &mut String, item: serde_json::Value| {

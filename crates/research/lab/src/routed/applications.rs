@@ -54,7 +54,7 @@ const PATIENCE: time::Duration = time::Duration::from_secs(6);
 /// One film is compared at a time.
 static COMPARING: Mutex<()> = Mutex::new(());
 
-/// The programs, and where their files are.
+/// The programs, and the places of their files.
 #[derive(Clone, Debug)]
 pub struct Programs {
     /// Folder in which programs are built, once for all runs.

@@ -37,7 +37,7 @@ use std::sync::atomic::AtomicBool;
 /// The most flows: each has a port from [`QOS_PORT`] on, below [`FIRST_PORT`].
 const MOST_FLOWS: u64 = (FIRST_PORT - QOS_PORT) as u64;
 
-/// The flows of a scenario, and where they go.
+/// The flows of a scenario, and the nodes and addresses of their ends.
 pub struct Flows<'s> {
     scenario: &'s Scenario,
     network: &'s Network,

@@ -162,7 +162,7 @@ impl Claim {
         Self { holds: verdict.into(), ..self }
     }
 
-    /// Sets the note: where measurement and paper differ, and why.
+    /// Sets the note: the difference of measurement and paper, and its reason.
     pub fn note(self, note: impl Into<String>) -> Self {
         Self { note: note.into(), ..self }
     }

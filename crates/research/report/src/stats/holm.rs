@@ -1,4 +1,4 @@
-//! Holm's correction: how small a p-value must be when many hypotheses are tested at once.
+//! Holm's correction: bounds of p-values when many hypotheses are tested at once.
 //!
 //! With `m` tests at the level `a`, the smallest p-value must be at most `a / m`, the next `a / (m - 1)`, and so on; from the first
 //! that is larger, none is significant (Holm 1979, A simple sequentially rejective multiple test procedure). Then the probability of

@@ -1,4 +1,4 @@
-//! Figure 5: how much throughput a lower hint costs a transfer with `NewReno` and with CUBIC, by its round-trip time.
+//! Figure 5: the throughput that a lower hint costs a transfer with `NewReno` and with CUBIC, by its round-trip time.
 //!
 //! ```text
 //! NewReno  T = K / (RTT sqrt p)           so  gain = (r + q) / (r + q') sqrt(p / p')

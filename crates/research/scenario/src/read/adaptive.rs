@@ -11,7 +11,7 @@ use cutline_units::{Duration, Hint, HintBits};
 /// The default interval between two reports of a receiver.
 const REPORT: Duration = Duration::from_secs(1);
 
-/// Reads the hint, and how it adapts. The hint of an adaptive flow is its initial hint.
+/// Reads the hint, and its adaptation. The hint of an adaptive flow is its initial hint.
 pub(super) fn hint(reader: &TableReader<'_>, levels: u16, bits: HintBits) -> (Hint, Option<AdaptiveSpec>) {
     let usual = AdaptiveSpec { report: REPORT, params: HintParams::new(bits) };
     let expected = format!("a whole number from 1 to {levels}, \"adaptive\" or {{ adaptive = {{ ... }} }}");

@@ -1,4 +1,4 @@
-//! The rule of a claim: where its value is expected, and with which tolerance. It is part of the claim's data, so it is fixed before
+//! The rule of a claim: the expected range of its value, and the tolerance. It is part of the claim's data, so it is fixed before
 //! any run.
 //!
 //! | in `figures.toml` | holds when the whole 95 % interval is | differs when it is wholly |

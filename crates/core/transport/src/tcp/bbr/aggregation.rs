@@ -1,4 +1,4 @@
-//! Acknowledgements that arrive in bursts: how much more was acknowledged than the rate of the model explains.
+//! Acknowledgements that arrive in bursts: the acknowledged amount beyond that of the model's rate.
 //!
 //! Links with slots, such as wireless ones, and receivers that process many packets at once hold acknowledgements back. A window of two
 //! products then runs empty. The largest excess of the last five to ten round trips is added to the window, up to what the rate delivers in
@@ -19,9 +19,9 @@ use cutline_units::{Duration, Instant};
 
 /// Half of the window of the maximum, round trips.
 const ROUNDS: u32 = 5;
-/// The rate's volume in this time is the largest allowance.
+/// Time of which the volume at the model's rate is the largest allowance.
 const LONGEST: Duration = Duration::from_millis(100);
-/// An interval with more than so many bytes ends.
+/// The number of bytes beyond which an interval ends.
 const MOST: u64 = 1 << 30;
 
 #[derive(Clone, Copy, Debug, Default)]

@@ -88,7 +88,7 @@ enum Timer {
 pub(crate) struct Rack {
     /// In the order of their sequence numbers.
     segments: VecDeque<Sent>,
-    /// `RACK.xmit_ts` and `RACK.end_seq`: when the last of those that have arrived was sent, and where it ends.
+    /// `RACK.xmit_ts` and `RACK.end_seq`: the time of transmission and the end of the last sent segment among those that have arrived.
     newest: (Instant, u64),
     /// `RACK.rtt`.
     rtt: Duration,
@@ -264,7 +264,7 @@ impl Rack {
         (self.min_rtt / 4).min(srtt)
     }
 
-    /// Finds segments that are lost (RFC 8985 section 6.2, step 5). Returns whether there are new ones, and how long it takes until
+    /// Finds segments that are lost (RFC 8985 section 6.2, step 5). Returns whether there are new ones, and the time until
     /// another one is, unless it is acknowledged.
     fn detect(&mut self, now: Instant, srtt: Duration, in_recovery: bool) -> (bool, Option<Duration>) {
         // Where segments arrive in the order in which they were sent, none that is outstanding was sent before one that has arrived.

@@ -1,4 +1,4 @@
-//! A sender with a paced congestion control: when segments leave, and the samples of the delivery rate.
+//! A sender with a paced congestion control: the times at which segments leave, and the samples of the delivery rate.
 //!
 //! A control of [`PACED`](super::super::CongestionAlgorithm::PACED) sets the window and the rate with each acknowledgement, in the place of slow start,
 //! congestion avoidance and proportional rate reduction. Detection and repair of losses are those of every sender with RACK-TLP.

@@ -14,7 +14,7 @@ use super::paced::Pacing;
 use super::{Probe, Rack, Timer};
 use cutline_units::{Duration, Instant};
 
-/// `TLP.max_ack_delay`: how long an acknowledgement of a single segment may be delayed (RFC 8985 section 7.2; the value is Linux's).
+/// `TLP.max_ack_delay`: the longest delay of an acknowledgement of a single segment (RFC 8985 section 7.2; the value is Linux's).
 const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
 /// The probe timeout without a sample of the round-trip time (RFC 8985 section 7.2).
 const FIRST_PROBE: Duration = Duration::from_secs(1);
@@ -24,7 +24,7 @@ const FIRST_PROBE: Duration = Duration::from_secs(1);
 pub(crate) struct RackRecovery {
     pub(super) rack: Rack,
     reduction: Reduction,
-    /// The window before a timeout, and when the first segment was sent again after it.
+    /// The window before a timeout, and the time at which the first segment was sent again after it.
     before_timeout: Option<(Window, Instant)>,
     /// The timeout's losses are being sent again; `recover` is not acknowledged.
     pub(super) after_timeout: bool,

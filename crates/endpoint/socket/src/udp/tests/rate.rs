@@ -30,7 +30,7 @@ fn controlled() -> QosOptions {
     QosOptions::sending(bulk()).rate_control(RateControl::Tfrc(TfrcParams::default()))
 }
 
-/// An application that only sends, to one that only receives: who sends feedback and who takes it is the library. The equation with
+/// An application that only sends, to one that only receives: the library sends and receives the feedback. The equation with
 /// 1200 B, 20 ms and a loss of 1 % gives 560 messages/s. The proxy adds about a millisecond to the path; the rule allows half of it to
 /// once and a half, since the machine may be busy.
 #[test]
