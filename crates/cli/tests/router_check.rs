@@ -1,4 +1,4 @@
-//! `cutline router --check`: it refuses what the start refuses, for the same reasons, and only that.
+//! `cutline router --check` refuses the configurations that the start refuses, for the same reasons, and no others.
 //!
 //! Needs root; without it the tests say so and pass: `sudo -E cargo test -p cutline-cli router_check::`.
 

@@ -174,7 +174,7 @@ pub fn cpu_nanos(process: u32) -> u64 {
     text.split_whitespace().next().and_then(|nanos| nanos.parse().ok()).unwrap_or(0)
 }
 
-/// CPU time of the kernel's threads that do what senders have no time for, ns.
+/// CPU time of the kernel's threads that do deferred work of senders, ns.
 pub fn softirq_nanos() -> u64 {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

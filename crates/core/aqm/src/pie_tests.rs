@@ -11,7 +11,7 @@ fn packets(packets: u32) -> Backlog {
     Backlog { packets, bytes: u64::from(packets) * 1000 }
 }
 
-/// The RFC's choices, and the delay of what waits.
+/// The RFC's choices, and the delay of waiting packets.
 fn rfc() -> PieParams {
     PieParams {
         estimate: DelayEstimate::LinkRate,

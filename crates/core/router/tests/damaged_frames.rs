@@ -1,4 +1,4 @@
-//! Damaged frames of every protocol that the router knows: each passes or is dropped with a reason, and what passes has
+//! Damaged frames of every protocol that the router knows: each passes or is dropped with a reason, and a frame that passes has
 //! the bytes it came with, but for its traffic class and the checksum that covers it.
 
 use crate::common::{Memory, frame};

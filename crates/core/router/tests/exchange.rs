@@ -252,7 +252,7 @@ fn a_departure_is_as_late_as_it_is_handed_over() {
     assert_eq!(error.mean(), Some(Duration::from_micros((40 + 1500 + 500) / 3)));
 }
 
-/// The limit bounds what waits, however many queues it waits in.
+/// The limit bounds the waiting frames of all queues together.
 #[test]
 fn replaced_queues_count_against_the_limit() {
     for (limit, least) in [(Limit::Packets(100), 100), (Limit::Bytes(100_000), 95)] {

@@ -114,7 +114,7 @@ fn a_confirmation_concerns_the_senders_behind_the_node_that_says_it() {
     }
 }
 
-/// A confirmation about a session without a path here is passed on, but a node does not sign what a host without a key says.
+/// A confirmation about a session without a path here is passed on, but a node does not sign the message of a host without a key.
 #[test]
 fn an_unproven_confirmation_is_not_signed() {
     for (keys, is_passed_on) in [(NONE, true), (ALL_BUT_M, false)] {
@@ -268,7 +268,7 @@ fn a_challenge_brings_nothing_but_its_question() {
     }
 }
 
-/// RFC 2205 section 3.10: who announces a session of a type that is not known here hears so. RFC 2205 section 3.1.1: what follows a message in its
+/// RFC 2205 section 3.10: an announcement of a session of an unknown type is answered with an error. RFC 2205 section 3.1.1: data behind a message in its
 /// packet is not part of it, also where messages are authenticated.
 #[test]
 fn foreign_sessions_are_answered_and_longer_packets_are_read() {

@@ -1,4 +1,4 @@
-//! Routers in a row that take what a packet has waited off its hint.
+//! Routers in a row that subtract a packet's waiting time from its hint.
 
 use crate::common::{Plan, audio, bulk};
 use cutline_aqm::QueueSpec;

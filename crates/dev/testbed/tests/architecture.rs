@@ -117,7 +117,7 @@ fn outside_world(text: &str) -> impl Iterator<Item = &str> {
     code.filter(move |line| is_module(line) || NAMES.iter().any(|name| line.contains(name)))
 }
 
-/// Folders by who uses whom.
+/// Pairs of folders, of which the first uses the second.
 type Arrows = BTreeSet<(String, String)>;
 
 /// The rows of the first table: folders, and the crates in them.

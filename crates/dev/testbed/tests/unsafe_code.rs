@@ -1,5 +1,5 @@
-//! `unsafe` code is in the crates `sys`, `ffi` and `preload` alone: what calls the kernel, what takes C's pointers, and what stands
-//! before libc's functions.
+//! `unsafe` code is in the crates `sys`, `ffi` and `preload` alone: calls of the kernel, pointers of C, and functions in front
+//! of libc's.
 //!
 //! The workspace's lints deny it everywhere, so a file with `unsafe` code must lift the lint by its name, `unsafe_code`.
 

@@ -1,4 +1,4 @@
-//! The simulator's end of a connection decides what a QoS socket has decided.
+//! The simulator's end of a connection decides as a QoS socket does.
 //!
 //! Real sockets exchange messages through a relay that loses or delays them. The session of each end records its inputs and outputs
 //! ([`QosOptions::trace`]). Then an end of the simulator is given the same ([`cutline_sim::qos::replay`]).
@@ -240,7 +240,7 @@ fn over_a_stream(options: QosOptions, enough: Enough) -> Outcome {
     Outcome { records: traces.map(|trace| record(&trace)), events, passed: None }
 }
 
-/// The simulator's ends decide what both sockets have decided. Returns the first one's events.
+/// The simulator's ends decide as both sockets did. Returns the first one's events.
 fn is_repeated(outcome: &Outcome) -> &[SessionEvent] {
     let Outcome { records, events, passed } = outcome;
     for (end, record) in records.iter().enumerate() {

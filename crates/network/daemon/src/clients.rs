@@ -1,6 +1,6 @@
 //! The connected applications: their requests as lines in, replies and events as lines out.
 //!
-//! The server of lines bounds what a client costs ([`LineServer`]). The status of an agent may be long: it is written in
+//! The server of lines bounds the cost of a client ([`LineServer`]). The status of an agent may be long: it is written in
 //! slices, each when the client has read the one before ([`Clients::next_slices`]); events that come meanwhile follow it.
 
 use crate::requests::{ClientId, RequestId};

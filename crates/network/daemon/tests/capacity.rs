@@ -1,5 +1,5 @@
 //! Ten thousand reservations through one agent, with real messages and the kernel's traffic control. All flows go to one host. The
-//! other agents do not control the traffic: the kernel of this machine has what one router has.
+//! other agents do not control the traffic: so the kernel of this machine has the classes of one router only.
 //!
 //! Requires root: `sudo -E cargo test -p cutline-daemon capacity:: -- --ignored --nocapture --test-threads 1`.
 

@@ -197,7 +197,7 @@ fn median(delays: &mut [f64]) -> f64 {
     delays[delays.len() / 2]
 }
 
-/// RFC 2211 sections 4 and 7, and what ends with the application.
+/// RFC 2211 sections 4 and 7, and the end of reservations with the application.
 fn a_reserved_flow_has_its_rate_in_the_router_and_its_excess_is_best_effort() {
     undisturbed(|| {
         let Some((mut net, socket)) = network("rtr") else { return };

@@ -1,6 +1,6 @@
 //! The connected clients and their sessions: requests as lines in, replies and notices as lines out.
 //!
-//! The server of lines bounds what a client costs ([`LineServer`]). A session outlives its connection: a client that
+//! The server of lines bounds the cost of a client ([`LineServer`]). A session outlives its connection: a client that
 //! connects again takes it over, and the connection that had it before is no longer its own.
 
 use cutline_allocation::protocol::{AllocationReply, AllocationRequest, LONGEST_LINE};

@@ -1,6 +1,6 @@
 //! Rows that a document lists: a limited number of each kind, with a share for each user.
 //!
-//! Rows are what processes state, and any user may state many, with any traffic. So users take turns: in each, one has a place for the row that
+//! Rows are claims of processes, and any user may publish many, with any traffic. So users take turns: in each, one has a place for the row that
 //! matters most of those that it has left, and root and services of the system come before the others.
 
 use crate::document::{HostDocument, RouterEntry, SocketEntry};

@@ -213,7 +213,7 @@ fn all_problems_are_told_at_once() {
     assert!(unreadable.starts_with("/nosuch/r.toml: cannot be read: "), "{unreadable}");
 }
 
-/// A line of the good file, or what might be put in its place.
+/// A line of the good file, or a replacement.
 fn line() -> impl Strategy<Value = String> {
     let good: Vec<String> = GOOD.lines().map(str::to_owned).collect();
     let words = [

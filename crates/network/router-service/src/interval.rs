@@ -81,7 +81,7 @@ impl<'s> DirectionInterval<'s> {
         8.0 * self.per_second(|direction| direction.sent.bytes)
     }
 
-    /// Returns the sent bytes as a share of what the rate at the end allows; 0 without a rate.
+    /// Returns the sent bytes as a share of those that the rate at the end allows; 0 without a rate.
     pub fn utilisation(&self) -> f64 {
         match self.after.rate_bps {
             0 => 0.0,

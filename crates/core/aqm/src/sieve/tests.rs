@@ -174,7 +174,7 @@ fn after_a_fall_of_the_rate_the_sparse_go_first_at_once() {
     assert!(longest <= Duration::from_millis(30), "{longest:?}");
 }
 
-/// Flows that always have twenty packets of 40 to 1500 B waiting, and what each has got, with a queue that drops none of them.
+/// Flows that always have twenty packets of 40 to 1500 B waiting, and the bytes that each has got, with a queue that drops none of them.
 fn backlogged(flows: u32, random: &mut RandomStream) -> (Sieve<u32>, Vec<u64>) {
     let rtt = Duration::from_secs(10);
     let params = SieveParams { rtt, newcomer_age: Duration::ZERO, ..SieveParams::default() };

@@ -138,7 +138,7 @@ impl World {
         link
     }
 
-    /// Changes what one end of a link is set to.
+    /// Changes the settings of one end of a link.
     pub fn set_interface(&mut self, node: usize, interface: u32, change: impl FnOnce(&mut InterfaceConfig)) {
         change(&mut self.nodes[node].interfaces[interface as usize - 1]);
         self.restart(node);
@@ -407,7 +407,7 @@ impl World {
         }
     }
 
-    /// The budgets of every node have counted what there is of neighbours.
+    /// The budgets of every node have counted the state of neighbours.
     pub fn assert_accounted(&self) {
         for (at, node) in self.nodes.iter().enumerate() {
             let states = |view: SessionView| {

@@ -48,7 +48,7 @@ fn loss(stream: &QosTcpStream) -> (Cause, u64, u64) {
     }
 }
 
-/// Waits for what comes of a loss.
+/// Waits for the outcome of a loss.
 fn end(stream: &QosTcpStream) -> Result<Duration, (Duration, Cause)> {
     loop {
         match stream.wait_for_event(ms(60_000)).expect("an end in time") {

@@ -70,7 +70,7 @@ pub struct ClientProcess {
     pub groups: Vec<u32>,
 }
 
-/// The clients of a service. `C` is what the service knows about each.
+/// The clients of a service. `C` is the service's state of each.
 #[derive(Debug)]
 pub struct LineServer<C> {
     options: LineServerOptions,

@@ -35,7 +35,7 @@ impl Monitor {
         Self::with(false)
     }
 
-    /// Starts a monitor that shows every reader what `readers_see_all` says.
+    /// Starts a monitor that shows every reader all rows if `readers_see_all`, otherwise those of the reader.
     pub fn with(readers_see_all: bool) -> Self {
         Self::with_kernel_queues(readers_see_all, KernelQueueReading::default)
     }

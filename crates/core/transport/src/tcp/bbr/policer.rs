@@ -1,4 +1,4 @@
-//! Detection of a policer: a token bucket that lets a burst pass and then drops what exceeds its rate.
+//! Detection of a policer: a token bucket that lets a burst pass and then drops packets above its rate.
 //!
 //! The largest rate of the last round trips would be that of the burst, and most data above the policer's rate would be lost.
 //! So the rate is measured over intervals that begin and end with a loss. Two successive intervals with much loss and nearly the same rate

@@ -13,7 +13,7 @@ impl Bbr3 {
         self.max_bw[0].max(self.max_bw[1])
     }
 
-    /// Updates what this round trip has delivered: `UpdateLatestDeliverySignals`.
+    /// Updates the amounts that this round trip has delivered: `UpdateLatestDeliverySignals`.
     pub(super) fn update_latest_delivery(&mut self, sample: &RateSample) {
         self.loss_round_start = false;
         self.bw_latest = self.bw_latest.max(sample.rate().unwrap_or(0.0));
