@@ -22,9 +22,9 @@ const LARGE_BUFFER: usize = 4 << 20;
 /// Time after which a receiver without messages ends.
 const SILENCE: time::Duration = time::Duration::from_millis(200);
 
-/// A way of receiving.
+/// A method of receiving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum Method {
     Plain,
     LargeBuffer,
     /// The thread requests messages all the time.
@@ -34,13 +34,13 @@ enum Way {
     Both(RaisedPriority),
 }
 
-const WAYS: [(&str, Way); 6] = [
-    ("as it is", Way::Plain),
-    ("buffer of 4 MiB", Way::LargeBuffer),
-    ("busy polling", Way::Polling),
-    ("nice -10", Way::Raised(RaisedPriority::Nice)),
-    ("real time", Way::Raised(RaisedPriority::RealTime)),
-    ("real time, buffer of 4 MiB", Way::Both(RaisedPriority::RealTime)),
+const METHODS: [(&str, Method); 6] = [
+    ("as it is", Method::Plain),
+    ("buffer of 4 MiB", Method::LargeBuffer),
+    ("busy polling", Method::Polling),
+    ("nice -10", Method::Raised(RaisedPriority::Nice)),
+    ("real time", Method::Raised(RaisedPriority::RealTime)),
+    ("real time, buffer of 4 MiB", Method::Both(RaisedPriority::RealTime)),
 ];
 
 /// Lost messages in per cent, the 99th percentile of the delay in ms, and the receiver's processor time in us per message.
@@ -53,10 +53,10 @@ fn main() {
     let allowed = sched_getaffinity(None).expect("the kernel says so");
     let all: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();
     let [.., sending, receiving] = all[..] else { panic!("two processors are needed") };
-    let mut values: Vec<Vec<Values>> = vec![Vec::new(); WAYS.len()];
+    let mut values: Vec<Vec<Values>> = vec![Vec::new(); METHODS.len()];
     for _ in 0..turns {
-        for ((_, way), values) in WAYS.iter().zip(&mut values) {
-            values.push(measure(*way, mbps, competitors, [sending, receiving]));
+        for ((_, method), values) in METHODS.iter().zip(&mut values) {
+            values.push(measure(*method, mbps, competitors, [sending, receiving]));
         }
     }
     println!(
@@ -64,7 +64,7 @@ fn main() {
     );
     println!("| receiver | lost, % | delay of 99 %, ms | processor, us per message |");
     println!("| --- | --- | --- | --- |");
-    for ((name, _), values) in WAYS.iter().zip(&values) {
+    for ((name, _), values) in METHODS.iter().zip(&values) {
         let cells: Vec<String> =
             (0..3).map(|at| cell(values.iter().map(|value| value[at]).collect())).collect();
         println!("| {name} | {} |", cells.join(" | "));
@@ -82,7 +82,7 @@ fn pin(cpu: usize) {
     sched_setaffinity(None, &set).expect("the processor is available");
 }
 
-fn measure(way: Way, mbps: u32, competitors: u32, [sending, receiving]: [usize; 2]) -> Values {
+fn measure(method: Method, mbps: u32, competitors: u32, [sending, receiving]: [usize; 2]) -> Values {
     let options = || QosOptions::default().peer(Peer::Speaks).publish(false);
     let listener = QosUdpListener::bind("127.0.0.1:0", &options()).expect("the address is free");
     let to = listener.local_addr().expect("it is bound");
@@ -99,7 +99,7 @@ fn measure(way: Way, mbps: u32, competitors: u32, [sending, receiving]: [usize; 
         }
         let receiver = scope.spawn(|| {
             pin(receiving);
-            let received = receive(&listener, way);
+            let received = receive(&listener, method);
             over.store(true, Ordering::Relaxed);
             received
         });
@@ -138,19 +138,19 @@ fn send(socket: &QosUdpSocket, mbps: u32) -> u64 {
 }
 
 /// Receives until nothing more arrives. Returns the delays, and the processor time of the thread.
-fn receive(listener: &QosUdpListener, way: Way) -> (Vec<Duration>, Duration) {
-    let protected = match way {
-        Way::Raised(priority) | Way::Both(priority) => {
+fn receive(listener: &QosUdpListener, method: Method) -> (Vec<Duration>, Duration) {
+    let protected = match method {
+        Method::Raised(priority) | Method::Both(priority) => {
             Some(ProtectedThread::with(priority).expect("the process may raise it"))
         }
-        Way::Plain | Way::LargeBuffer | Way::Polling => None,
+        Method::Plain | Method::LargeBuffer | Method::Polling => None,
     };
     let (socket, _) = listener.accept().expect("the peer connects");
-    if matches!(way, Way::LargeBuffer | Way::Both(_)) {
+    if matches!(method, Method::LargeBuffer | Method::Both(_)) {
         sockopt::set_socket_recv_buffer_size_force(&socket, LARGE_BUFFER).expect("the process may have it");
     }
     socket.set_read_timeout(Some(SILENCE)).expect("the time is allowed");
-    socket.set_nonblocking(way == Way::Polling).expect("it can be set");
+    socket.set_nonblocking(method == Method::Polling).expect("it can be set");
     let (mut buffer, mut delays, began) = (vec![0; SIZE], Vec::new(), cpu_time());
     let mut last = now();
     loop {
