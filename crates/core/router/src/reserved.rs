@@ -63,7 +63,7 @@ pub struct CountedReservation {
 pub struct ReservationCounters {
     /// Frames that conformed.
     pub conforming: Count,
-    /// Frames that did not, or found no room in the reserved class. They went into the queue.
+    /// Frames that exceeded their token bucket, or found no room in the reserved class, and went into the queue.
     pub excess: Count,
     /// Conforming frames that were lost, because there was no memory for them.
     pub dropped: Count,

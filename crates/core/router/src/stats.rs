@@ -57,7 +57,7 @@ pub struct ShaperStats {
 pub struct ReservedStats {
     /// Frames that conformed to their bucket.
     pub conforming: Count,
-    /// Frames that did not, or found no room in the reserved class. They went into the queue.
+    /// Frames that exceeded their token bucket, or found no room in the reserved class, and went into the queue.
     pub excess: Count,
     /// Conforming frames that were lost, because there was no memory for them.
     pub dropped: Count,

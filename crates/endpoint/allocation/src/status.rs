@@ -36,11 +36,11 @@ record! {
     #[derive(Eq, Deserialize)]
     pub struct KernelClassStatus {
         class: String, label, "The class: `real-time`, `time-shared`, or `other` for all other traffic.";
-        flows: u64, gauge("flows"), "Number of its flows.";
+        flows: u64, gauge("flows"), "Number of flows in the class.";
         rate_bps: u64, gauge("bit/s"), "Rate at which it is served before traffic that exceeds a rate; 0 for other traffic, which has a hundredth of the interface.";
         sent_packets: u64, counter("packets"), "Packets sent since the class was made.";
         sent_bytes: u64, counter("B"), "Bytes of the packets, with the headers of the link.";
-        excess_packets: u64, counter("packets"), "Packets of them that exceeded the rate, and took turns with other traffic.";
+        excess_packets: u64, counter("packets"), "Packets that exceeded the rate, and took turns with other traffic.";
         dropped_packets: u64, counter("packets"), "Packets that were dropped because too many waited.";
         waiting_packets: u64, gauge("packets"), "Packets that wait.";
     }

@@ -60,7 +60,7 @@ record! {
         udp_messages: u64, counter("messages"), "Messages passed to the kernel.";
         udp_bytes: u64, counter("B"), "Payload of these messages.";
         udp_waits: u64, counter("messages"), "Messages that waited for their time.";
-        udp_waited_s: f64, counter("s"), "The time that they waited in all.";
+        udp_waited_s: f64, counter("s"), "Total time that these messages waited.";
         udp_early: u64, counter("messages"), "Messages that a non-blocking socket sent before their time.";
         udp_uncounted_sockets: u64, counter("sockets"), "UDP sockets to which libc may have written by itself (stdio, dprintf): these messages were neither paced nor counted.";
     }

@@ -43,7 +43,7 @@ record! {
     /// All connections of a route.
     pub struct ConnectionTotals {
         accepted: u64, counter("connections"), "Connections accepted.", shown("accepted");
-        failed: u64, counter("connections"), "Connections of them that were not made, or broke.", shown("failed");
+        failed: u64, counter("connections"), "Connections that were not made, or broke.", shown("failed");
         turned_away: u64, counter("connections"), "Connections not accepted because there were too many, in all or of one address.", shown("turned away");
         strangers: u64, counter("connections"), "Connections whose peer was no near gateway, had another key, or said nothing in time; they are in no other counter.", shown("strangers");
         sent_messages: u64, counter("messages"), "Messages sent to the other gateway.", shown("messages sent");
@@ -84,10 +84,10 @@ record! {
         loss_percent: Option<f64>, gauge("%"), "Messages lost of those sent; null if none was sent.";
         received_bps: f64, gauge("bit/s"), "The mean throughput received, over the whole connection.";
         mean_delay_ms: Option<f64>, gauge("ms"), "The mean one-way delay; null if it is not known.";
-        p99_delay_ms: Option<f64>, gauge("ms"), "The delay that 99 in 100 messages do not exceed; null where the other gateway received.";
+        p99_delay_ms: Option<f64>, gauge("ms"), "99th percentile of the delay; null where the other gateway received.";
         max_delay_ms: Option<f64>, gauge("ms"), "The longest delay; null where the other gateway received.";
         mean_jitter_ms: Option<f64>, gauge("ms"), "The mean change of delay between consecutive messages; null where the other gateway received.";
-        p99_jitter_ms: Option<f64>, gauge("ms"), "The change that 99 in 100 do not exceed; null where the other gateway received.";
+        p99_jitter_ms: Option<f64>, gauge("ms"), "99th percentile of the change of delay; null where the other gateway received.";
         max_jitter_ms: Option<f64>, gauge("ms"), "The largest change; null where the other gateway received.";
         violations: u64, counter("violations"), "Number of times that a measure was outside of the agreement.";
         reserved_bps: Option<u64>, gauge("bit/s"), "The rate that the network has reserved; null if it has not.";

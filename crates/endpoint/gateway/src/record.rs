@@ -66,7 +66,7 @@ record! {
         connection: u64, label, "The connection.";
         from_s: f64, gauge("s"), "Beginning of the interval.";
         to_s: f64, gauge("s"), "End of the interval.";
-        messages: u64, gauge("messages"), "Messages sent in it.";
+        messages: u64, gauge("messages"), "Messages sent in the interval.";
         bytes: u64, gauge("B"), "Bytes of these messages.";
         throughput_bps: u64, gauge("bit/s"), "The throughput.";
         held_ms: f64, gauge("ms"), "Time in the interval for which sending was held back.";
@@ -78,8 +78,8 @@ record! {
         connection: u64, label, "The connection.";
         from_s: f64, gauge("s"), "Beginning of the interval.";
         to_s: f64, gauge("s"), "End of the interval.";
-        sent: u64, gauge("messages"), "Messages that the other gateway sent in it, as their numbers show.";
-        messages: u64, gauge("messages"), "Messages received in it.";
+        sent: u64, gauge("messages"), "Messages that the other gateway sent in the interval, as their numbers show.";
+        messages: u64, gauge("messages"), "Messages received in the interval.";
         bytes: u64, gauge("B"), "Bytes of these messages.";
         lost: i64, gauge("messages"), "Messages lost; negative if messages came that had been counted as lost.";
         throughput_bps: u64, gauge("bit/s"), "The throughput.";
@@ -89,15 +89,15 @@ record! {
         mean_jitter_ms: Option<f64>, gauge("ms"), "The mean change of delay between consecutive messages; null if there is none.";
         max_jitter_ms: Option<f64>, gauge("ms"), "The largest change; null if there is none.";
         clock_error_ms: Option<f64>, gauge("ms"), "The largest error of the delays because of the two clocks; null if it is not known.";
-        unread_ms: f64, gauge("ms"), "Time in which data waited in it for the program, which did not read.";
-        overflowed: u64, gauge("datagrams"), "Datagrams that the host dropped in it because the receive buffer of the socket was full.";
+        unread_ms: f64, gauge("ms"), "Time in the interval in which data waited because the program did not read.";
+        overflowed: u64, gauge("datagrams"), "Datagrams that the host dropped in the interval because the receive buffer of the socket was full.";
     }
 
     /// A message that a connection received.
     pub struct MessageReceived {
         kind: &'static str, label, "`message`.";
         connection: u64, label, "The connection.";
-        number: u64, label, "The number that the other gateway gave it, from 0.";
+        number: u64, label, "Number of the message, which the other gateway gave it, from 0.";
         at_s: f64, gauge("s"), "Time of the arrival.";
         bytes: u64, gauge("B"), "Length of the message.";
         delay_ms: Option<f64>, gauge("ms"), "One-way delay of the message; null while the offset between the clocks is not known.";

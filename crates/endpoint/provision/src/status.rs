@@ -12,7 +12,7 @@ record! {
     /// Status of `cutlined`.
     #[derive(Deserialize)]
     pub struct Status {
-        elapsed_s: f64, counter("s"), "Time since its start.";
+        elapsed_s: f64, counter("s"), "Time since the start of `cutlined`.";
         interfaces: Vec<InterfaceStatus>, part, "The interfaces of `cutlined`.";
         sessions: Vec<SessionStatus>, part, "The sessions: packets to one destination, with their senders and reservations.";
         local: Vec<LocalStatus>, part, "Reservations of applications at this host alone (`local`).";
@@ -32,7 +32,7 @@ record! {
         address: Option<IpAddr>, label, "Address of the interface in messages; null while the interface is absent, or has none.";
         control: String, label, "Installer of reservations there: `tc`, `router` or `none`.";
         problem: Option<String>, label, "Reason why the interface accepts no reservations, or its reservations are not in effect, at this time; null if there is none.";
-        rate_bps: u64, gauge("bit/s"), "The rate of its link.";
+        rate_bps: u64, gauge("bit/s"), "Rate of the interface's link.";
         reservable_bps: Option<u64>, gauge("bit/s"), "Rate that can be reserved; null if the traffic of the interface is not controlled, or the interface has never been present.";
         reserved_bps: Option<u64>, gauge("bit/s"), "Reserved rate.";
         reservations: Option<u64>, gauge("reservations"), "Number of reservations.";

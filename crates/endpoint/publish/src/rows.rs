@@ -81,7 +81,7 @@ record! {
         received_bytes: u64, counter("B"), "Bytes of the messages received.";
         lost_messages: u64, counter("messages"), "Messages lost.";
         late_messages: u64, counter("messages"), "Messages received after one with a higher number.";
-        unread_ms: f64, counter("ms"), "Time in which data waited for the receiving application, which did not read.";
+        unread_ms: f64, counter("ms"), "Time in which received data waited because the application did not read.";
         overflowed_datagrams: u64, counter("datagrams"), "Datagrams that the receiving host dropped because the receive buffer of the socket was full.";
         #[serde(skip_serializing_if = "Option::is_none")]
         rate: Option<f64>, gauge("messages/s"), "Messages received per second in the last interval; null before the first.";
@@ -126,8 +126,8 @@ record! {
     #[serde(default)]
     pub struct LimitRow {
         measure: String, label, "The measure: `rate`, `delay`, `gap`, `jitter`, `loss` or `recovery`.";
-        best: f64, gauge, "The best value; anything better is worth no more.";
-        worst: f64, gauge, "The worst value that is acceptable.";
+        best: f64, gauge, "The best value; a better one has no further use.";
+        worst: f64, gauge, "The worst acceptable value.";
         #[serde(skip_serializing_if = "Option::is_none")]
         best_measured: Option<f64>, gauge, "The best value measured since the specification holds; null before the first.";
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -140,10 +140,10 @@ record! {
     #[serde(default)]
     pub struct ViolationRow {
         measure: String, label, "The measure.";
-        limit: f64, gauge, "The worst value that is acceptable.";
+        limit: f64, gauge, "The worst acceptable value.";
         measured: f64, gauge, "The worst value since the violation began.";
         origin: String, label, "Origin of the violation: `sending-host`, `network` or `receiving-host`.";
-        for_s: f64, gauge("s"), "Time since it began.";
+        for_s: f64, gauge("s"), "Time since the violation began.";
     }
 
     /// A program that runs under `cutline exec`.
@@ -152,7 +152,7 @@ record! {
     pub struct ProgramRow {
         process: u64, label, "Number of the process.";
         program: String, label, "The command.", shown("program");
-        method: String, label, "Method by which its sockets are reached: `preload` or `cgroup`.", shown("method");
+        method: String, label, "Method by which the sockets of the program are reached: `preload` or `cgroup`.", shown("method");
         hint: Option<u16>, gauge("level"), "Delay hint of its packets; null if they have none.", shown("hint");
         is_counted: bool, label, "True if messages are counted: with `preload`, not with `cgroup`.";
         rate_bps: Option<u64>, gauge("bit/s"), "Rate at which its datagrams are paced; null without pacing.";

@@ -86,7 +86,7 @@ record! {
     pub struct PlanDocument {
         protocols: Vec<String>, label, "The protocols.";
         rates_bps: Vec<u64>, label("bit/s"), "Loads, beside those that are chosen for the host.";
-        blocks: Vec<u64>, label("B"), "Sizes of blocks: what an application passes to one write.";
+        blocks: Vec<u64>, label("B"), "Sizes of blocks: the data that an application passes to one write.";
         shares_percent: Vec<u32>, label("%"), "Loads that are chosen for the host, relative to a protocol's rate without a limit.";
         margins_percent: Vec<u32>, label("%"), "Requested bandwidths, relative to the load with its headers.";
         duration_ms: u64, label("ms"), "Least duration of a measurement.";
@@ -130,7 +130,7 @@ record! {
         receiver_busy: Option<f64>, gauge("0..1"), "Share of all processors' time of the receiver's host that was used by all programs.";
         receive_buffer: Option<u64>, gauge("B"), "Receive buffer of datagrams that the kernel gave, as it counts.";
         clock_error_ms: f64, gauge("ms"), "The largest possible error of the delay from the clocks of both ends.";
-        late_p99_ms: Option<f64>, gauge("ms"), "99th percentile of how late the application wrote its blocks; null without a fixed load.";
+        late_p99_ms: Option<f64>, gauge("ms"), "99th percentile of the lateness of the application's writes; null without a fixed load.";
     }
 }
 

@@ -13,7 +13,7 @@ record! {
     pub struct HostFingerprint {
         name: String, label, "Name of the host (`/proc/sys/kernel/hostname`).";
         kernel: String, label, "Release of the kernel (`/proc/sys/kernel/osrelease`).";
-        processor: String, label, "Model of the first processor (`/proc/cpuinfo`); empty if the kernel does not say.";
+        processor: String, label, "Model of the first processor (`/proc/cpuinfo`); empty if the kernel does not report it.";
         processors: u32, label, "Number of processors.";
     }
 }

@@ -50,7 +50,7 @@ struct AxisDocument {
     measure: &'static str,
     /// The unit of the values.
     unit: &'static str,
-    /// The best value; anything better is worth no more.
+    /// The best value; a better one has no further use.
     best: f64,
     /// The worst acceptable value.
     worst: f64,

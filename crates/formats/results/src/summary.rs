@@ -14,7 +14,7 @@ pub struct Summary {
     pub origin: String,
     /// Version of Cutline that wrote the tables.
     pub version: String,
-    /// The commit of that Cutline, in words; empty if it was not known. It is not part of the identity of results.
+    /// The commit of that version, as text; empty if it was not known. It is not part of the identity of results.
     pub commit: String,
     /// The name of the scenario.
     pub name: String,

@@ -64,7 +64,7 @@ pub struct InterfaceSpec {
     pub name: String,
     /// The version of IP.
     pub version: IpVersion,
-    /// The rate of its link.
+    /// Rate of the interface's link.
     pub rate: Rate,
     /// Share of the link that can be reserved.
     pub share: ShareParams,

@@ -18,7 +18,7 @@ record! {
         publishers: u64, gauge("processes"), "Processes that publish.";
         refused_publishers: u64, counter("processes"), "Processes that were refused, because too many published, in all or of their user.";
         refused_rows: u64, counter("rows"), "Rows that were refused, because they were too large or too many.";
-        malformed_publishers: u64, counter("processes"), "Processes that were disconnected, because they sent something else.";
+        malformed_publishers: u64, counter("processes"), "Processes that were disconnected, because they sent malformed lines.";
         hidden_rows: u64, gauge("rows"), "Rows of other users, which this reader may not see.";
         #[serde(default)]
         unlisted_sockets: u64, gauge("sockets"), "QoS sockets that are not listed; the page lists a hundred.";

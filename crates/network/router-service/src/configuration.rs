@@ -17,10 +17,10 @@ use std::path::PathBuf;
 /// names have a unit.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Configuration {
-    /// One interface.
+    /// The first interface.
     #[serde(rename = "in")]
     input: String,
-    /// The other one.
+    /// The second interface.
     #[serde(rename = "out")]
     output: String,
     /// From `in` to `out`.
@@ -36,13 +36,13 @@ pub struct Configuration {
     spin_us: Option<f64>,
     /// The seed of the queues' random numbers; null if it is drawn at random.
     seed: Option<u64>,
-    /// The local socket where it answers; null if there is none.
+    /// The local socket at which the router answers; null if there is none.
     socket: Option<PathBuf>,
     /// The address at which Prometheus scrapes the statistics; null if there is none.
     metrics: Option<SocketAddr>,
     /// The most memory that waiting frames take, both directions together, B.
     memory_bytes: u64,
-    /// The user that it becomes once it has its interfaces; null if it remains the user who started it.
+    /// The user that the router becomes once it has its interfaces; null if it remains the user who started it.
     user: Option<String>,
     /// True if interfaces are bridged that the host uses itself.
     force_bridge: bool,
@@ -55,7 +55,7 @@ pub struct Configuration {
 struct AutorateConfiguration {
     /// Reflectors: hosts that get echo requests.
     reflectors: Vec<String>,
-    /// A reply that takes longer than usual by more than this is delayed, ms.
+    /// Excess over the usual time above which a reply counts as delayed, ms.
     delay_ms: f64,
 }
 
@@ -90,7 +90,7 @@ struct DirectionConfiguration {
 /// A queue.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 struct QueueConfiguration {
-    /// The name of its AQM.
+    /// The name of the queue's AQM.
     aqm: &'static str,
     /// The AQM's parameters, but for those that are off, as people write them.
     parameters: BTreeMap<&'static str, String>,

@@ -17,7 +17,7 @@ record! {
     pub struct QdiscDocument {
         interface: String, label, "The interface.";
         kind: String, label, "Kind of the queueing discipline, as `tc` shows it.";
-        running: bool, label, "True from adding to removing.";
+        running: bool, label, "True while the queue is installed.";
         elapsed_s: f64, counter("s"), "Time since the queue was added.";
         shaped: bool, label, "True if the queue sends at its rate; false if the interface has this rate by itself.";
         limit_packets: u32, gauge("packets"), "Most packets that wait.";

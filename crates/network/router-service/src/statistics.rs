@@ -36,9 +36,9 @@ record! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         autorate: Option<AutorateStatistics>, part, "Observations and changes of rates that follow the link; only if a rate does.";
         #[serde(default)]
-        dropped_output: u64, counter("documents"), "Documents and messages of its output that were dropped, because they could not be written at once.";
+        dropped_output: u64, counter("documents"), "Documents and messages of the router's output that were dropped, because they could not be written at once.";
         #[serde(default)]
-        refused_clients: u64, counter("clients"), "Clients of its socket that were refused, because the largest number of clients was connected.";
+        refused_clients: u64, counter("clients"), "Clients of the router's socket that were refused, because the largest number of clients was connected.";
     }
 
     /// Packets and bytes since the start.
@@ -53,8 +53,8 @@ record! {
     #[schemars(rename = "Direction")]
     pub struct DirectionStatistics {
         name as "direction": String, label, "Name of the direction, such as `eth0 -> eth1`.";
-        rate_bps: u64, gauge("bit/s"), "The rate it is shaped to.";
-        queue: String, label, "The name of its queue, such as `TSQ over pie`.";
+        rate_bps: u64, gauge("bit/s"), "Rate to which the direction is shaped.";
+        queue: String, label, "Name of the queue of the direction, such as `TSQ over pie`.";
         received: PacketCount, counter("packets, B"), "Frames received.", shown("received");
         sent: PacketCount, counter("packets, B"), "Frames that the outgoing interface accepted.", shown("sent");
         #[schemars(with = "Losses")]
@@ -88,9 +88,9 @@ record! {
         destination: String, label, "The destination.";
         destination_port: Option<u16>, label, "The destination port; null if it has none.";
         protocol: u8, label, "The protocol above IP, such as 17 for UDP.";
-        code_point: u8, gauge("0..63"), "Code point (DSCP) of its latest frame, as it arrived.";
-        hint: u16, gauge("level"), "Delay hint of its latest frame, by the router's table.";
-        recent_bps: u64, gauge("bit/s"), "Rate at which it arrives, averaged over about two seconds.";
+        code_point: u8, gauge("0..63"), "Code point (DSCP) of the flow's latest frame, as it arrived.";
+        hint: u16, gauge("level"), "Delay hint of the flow's latest frame, by the router's table.";
+        recent_bps: u64, gauge("bit/s"), "Arrival rate of the flow, averaged over about two seconds.";
         received: PacketCount, counter("packets, B"), "Frames that arrived.";
         departed: PacketCount, counter("packets, B"), "Frames that left the queue.";
         dropped: PacketCount, counter("packets, B"), "Frames that the queue dropped.";
@@ -110,7 +110,7 @@ record! {
         #[schemars(extend("enum" = ["source", "destination"]))]
         side: String, label, "`source` or `destination` of the flows.";
         flows: u64, gauge("flows"), "Flows of the host.";
-        recent_bps: u64, gauge("bit/s"), "Rate at which they arrive, averaged over about two seconds.";
+        recent_bps: u64, gauge("bit/s"), "Arrival rate of these flows, averaged over about two seconds.";
         dropped_percent: f64, gauge("%"), "Frames that the queue dropped of those that arrived, since each flow was listed.";
         mean_wait_ms: f64, gauge("ms"), "Mean waiting time of the frames that left the queue, since each flow was listed.";
     }
@@ -118,8 +118,8 @@ record! {
     /// Values of Sieve, and its counters since it became the queue.
     #[derive(Copy, Deserialize)]
     pub struct SieveStatistics {
-        below_fair_share: PacketCount, counter("packets, B"), "Frames of flows that had used less than their fair share. They do not wait behind the others.";
-        above_fair_share: PacketCount, counter("packets, B"), "Frames of flows that had used more. They waited for their own flow's packets, or were dropped.";
+        below_fair_share: PacketCount, counter("packets, B"), "Frames of flows below their fair share. They do not wait behind the others.";
+        above_fair_share: PacketCount, counter("packets, B"), "Frames of flows above their fair share. They waited for their own flow's packets, or were dropped.";
         fair_share_bps: u64, gauge("bit/s"), "The fair share of a flow.";
         load: Option<f64>, gauge("0..1"), "The part of the memory for flows that is in use; null if it cannot be read, as that of a queue in the kernel without CAP_SYS_ADMIN.";
     }
@@ -140,10 +140,10 @@ record! {
     /// The reserved flows of a direction. At any time conforming = departed + dropped + waiting.
     #[derive(Copy, Deserialize)]
     pub struct ReservedStatistics {
-        reservations: u64, gauge("reservations"), "Reservations now.";
-        rate_bps: u64, gauge("bit/s"), "Rate that they take of the link, with its overhead.";
+        reservations: u64, gauge("reservations"), "Present reservations.";
+        rate_bps: u64, gauge("bit/s"), "Rate of the link that the reservations take, with the link's overhead.";
         conforming: PacketCount, counter("packets, B"), "Frames that conformed to their token bucket.", shown("conforming");
-        excess: PacketCount, counter("packets, B"), "Frames that did not, or found no room in the reserved class. They went into the queue.", shown("excess");
+        excess: PacketCount, counter("packets, B"), "Frames that exceeded their token bucket, or found no room in the reserved class, and went into the queue.", shown("excess");
         dropped: PacketCount, counter("packets, B"), "Conforming frames that were lost, because there was no memory for them.", shown("lost");
         departed: PacketCount, counter("packets, B"), "Conforming frames whose transmission started.", shown("sent on");
         waiting_packets: u64, gauge("packets"), "Conforming frames that wait for the link.", shown("waiting");
@@ -165,7 +165,7 @@ record! {
         max_packet_bytes: u64, gauge("B"), "The largest packet M.";
         filters: Vec<FilterDocument>, part, "Filters of the reservation.";
         conforming: PacketCount, counter("packets, B"), "Frames that conformed to the bucket.";
-        excess: PacketCount, counter("packets, B"), "Frames that did not, or found no room in the reserved class. They went into the queue.";
+        excess: PacketCount, counter("packets, B"), "Frames that exceeded their token bucket, or found no room in the reserved class, and went into the queue.";
         dropped: PacketCount, counter("packets, B"), "Conforming frames that were lost, because there was no memory for them.";
     }
 
@@ -203,7 +203,7 @@ record! {
     pub struct Interface {
         name as "interface": String, label, "Name of the interface.";
         #[serde(default)]
-        kind: String, label, "The kind of its port, such as `packet socket`.";
+        kind: String, label, "Kind of the interface's port, such as `packet socket`.";
         missed_packets: u64, counter("packets"), "Frames that arrived faster than they were read, and were lost; not among those received.";
         truncated: PacketCount, counter("packets, B"), "Frames longer than the MTU, which were dropped; not among those received.";
         without_checksum: PacketCount, counter("packets, B"), "Frames that arrived without a checksum, which could not be computed.";

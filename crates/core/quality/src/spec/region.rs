@@ -80,9 +80,9 @@ fn ms(time: Duration) -> f64 {
 pub struct Axis {
     /// The measure.
     pub measure: Measure,
-    /// The best value; anything better is worth no more.
+    /// The best value; a better one has no further use.
     pub best: f64,
-    /// The worst value that is acceptable.
+    /// The worst acceptable value.
     pub worst: f64,
 }
 

@@ -110,7 +110,7 @@ pub struct InterfaceId(pub u32);
 pub struct InterfaceConfig {
     /// Its address.
     pub address: IpAddr,
-    /// The rate of its link.
+    /// Rate of the interface's link.
     pub rate: Rate,
     /// The MTU of its link, bytes.
     pub mtu: u32,

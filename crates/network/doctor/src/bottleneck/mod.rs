@@ -115,9 +115,9 @@ pub struct BottleneckPort {
     #[schemars(with = "Option<u64>")]
     #[serde(serialize_with = "as_bps", rename = "speed_bps")]
     pub speed: Option<Rate>,
-    /// The most that was seen in its queue disciplines, packets.
+    /// The largest backlog observed in the queue disciplines of the interface, packets.
     pub qdisc_packets: u64,
-    /// The most that was seen in its driver, bytes; null where the driver does not count.
+    /// The largest backlog observed in the driver of the interface, bytes; null where the driver does not count.
     pub driver_bytes: Option<u64>,
     /// Dropped by its queue disciplines and by the interface in the meantime, packets.
     pub dropped: u64,
