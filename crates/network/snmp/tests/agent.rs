@@ -2,7 +2,7 @@
 
 use crate::common::{COMMUNITY, Host, object, publish, row, violated, wait_until};
 use cutline_monitor::{KernelQueueEntry, KernelQueueReading};
-use cutline_publish::{ManagerRequest, RowKind, SocketRow};
+use cutline_publish::{LimitRow, ManagerRequest, RowKind, SocketRow};
 use cutline_router_service::QdiscDocument;
 use cutline_snmp::{SnmpError, SnmpOptions, SnmpService};
 use cutline_testbed::net_snmp;
@@ -226,7 +226,9 @@ fn a_community_may_not_write() {
 fn a_manager_weakens_limits_where_user_and_owner_allow_it() {
     let host = Host::start();
     let mut video = host.publisher("video");
-    let managed = SocketRow { managed: true, ..row(7) };
+    let mut managed = SocketRow { managed: true, ..row(7) };
+    let jitter = LimitRow { measure: "jitter".to_owned(), worst: 12.3454, ..LimitRow::default() };
+    managed.receive.limits.push(jitter);
     publish(&mut video, &[managed.clone(), row(8)]);
     host.wait_for_sockets(2);
     let (stop, stopped) = std::sync::mpsc::channel();
@@ -261,7 +263,13 @@ fn a_manager_weakens_limits_where_user_and_owner_allow_it() {
     let delay = "4.1.3.1.7.2.2";
     for (user, values, error) in [
         ("reader", vec![[delay, "u", "120000"]], "authorizationError"),
-        ("operator", vec![[delay, "u", "60000"]], "wrongValue"),
+        // Another specification could have this limit, but the present one demands less.
+        ("operator", vec![[delay, "u", "60000"]], "inconsistentValue"),
+        // No specification can have these.
+        ("operator", vec![[delay, "u", "0"]], "wrongValue"),
+        ("operator", vec![[delay, "u", "3600000001"]], "wrongValue"),
+        ("operator", vec![["4.1.3.1.7.2.5", "u", "100001"]], "wrongValue"),
+        ("operator", vec![["2.1.23.1.7", "i", "3"]], "wrongValue"),
         ("operator", vec![[delay, "s", "much"]], "wrongType"),
         ("operator", vec![["4.1.3.1.8.2.2", "u", "120000"]], "noAccess"),
         ("operator", vec![["4.1.3.1.9.2.2", "u", "120000"]], "noCreation"),
@@ -280,6 +288,12 @@ fn a_manager_weakens_limits_where_user_and_owner_allow_it() {
     let limit = ManagerRequest::Limit { socket: 7, receive: true, measure: "delay".to_owned(), worst: 120.0 };
     assert_eq!(got, [limit, ManagerRequest::Renegotiate { socket: 7 }]);
     assert!(messages.have("user operator at 127.0.0.1"));
+    // The limit of 12.3454 ms is read as 12345 us. Setting that value is no demand for less.
+    let answer = set("operator", &[["4.1.3.1.7.2.4", "u", "12345"]]);
+    assert!(answer.is_ok, "{}", answer.text);
+    let same =
+        ManagerRequest::Limit { socket: 7, receive: true, measure: "jitter".to_owned(), worst: 12.3454 };
+    assert_eq!(requests.recv_timeout(crate::common::PATIENCE).unwrap(), same);
     stop.send(()).unwrap();
     publishes.join().unwrap();
 }

@@ -9,6 +9,7 @@ use crate::table::{Definition, Table};
 use async_snmp::Value;
 use async_snmp::handler::SetTestError;
 use cutline_publish::{DirectionRow, ManagerRequest, SpreadRow};
+use cutline_quality::spec::Measure;
 
 /// States of a connection.
 const STATES: &[(&str, i32)] = &[("joining", 1), ("agreed", 2), ("alone", 3), ("reconnecting", 4)];
@@ -101,18 +102,29 @@ fn renegotiation(row: &SocketInstance, value: &Value) -> Request {
     }
 }
 
-/// Returns the request for a weaker limit. One that demands more is not allowed.
+/// Returns the request for a weaker limit. A value out of the range of any specification is wrong, and one that demands more than the
+/// present limit is inconsistent with it (RFC 3416 section 4.2.5).
 fn weaker_limit(row: &ItemInstance, value: &Value) -> Request {
     let (socket, receive) = row.socket();
     let limit = row.limit().ok_or(SetTestError::NoCreation)?;
     if !socket.managed {
         return Err(SetTestError::NoAccess);
     }
-    let Value::Gauge32(thousandths) = value else { return Err(SetTestError::WrongType) };
-    let worst = f64::from(*thousandths) / 1e3;
+    let Value::Gauge32(number) = value else { return Err(SetTestError::WrongType) };
+    let worst = if *value == thousandths(limit.worst) {
+        // A manager that sets the value that it has read changes nothing, although that value is rounded.
+        limit.worst
+    } else {
+        f64::from(*number) / 1e3
+    };
     let is_weaker = if limit.measure == "rate" { worst <= limit.worst } else { worst >= limit.worst };
-    if !is_weaker {
+    let measure = Measure::ALL.into_iter().find(|measure| measure.name() == limit.measure);
+    let measure = measure.ok_or(SetTestError::NoCreation)?;
+    if worst != limit.worst && measure.check_limit(worst).is_err() {
         return Err(SetTestError::WrongValue);
+    }
+    if !is_weaker {
+        return Err(SetTestError::InconsistentValue);
     }
     Ok(ManagerRequest::Limit { socket: socket.socket, receive, measure: limit.measure.clone(), worst })
 }
@@ -218,18 +230,27 @@ fn spread(
             units: "microseconds",
             description: format!("{which} of: {meaning}"),
         };
-        computed(object, move |row: &DirectionInstance| of(row.row()).and_then(value).map(micros))
+        computed(object, move |row: &DirectionInstance| of(row.row()).and_then(value).map(thousandths))
     };
     (first..).zip(values).map(column).collect()
 }
 
-/// Returns a time in ms as whole microseconds.
-fn micros(ms: f64) -> Value {
-    gauge((ms * 1e3).round() as u64)
+/// Returns a number in thousandths, such as a time in ms as whole microseconds.
+fn thousandths(number: f64) -> Value {
+    gauge((number * 1e3).round() as u64)
 }
 
 /// Arc of the limits that managers may weaken.
 const WORST: u32 = 3;
+
+/// Returns the column of the limits as one that managers may set, which its meaning states.
+fn set_by_managers(mut column: MibColumn<ItemInstance>) -> MibColumn<ItemInstance> {
+    column.object.description.push_str(
+        " Where the owner of the socket allows it, a manager may set a value that demands less: a lower rate, or more of another \
+         measure. A value out of the range of a specification is answered by wrongValue, and one that demands more by inconsistentValue.",
+    );
+    column.writable(weaker_limit)
+}
 
 /// Returns the limits of all directions: the regions of operation.
 pub fn limits() -> Table<ItemInstance> {
@@ -250,7 +271,7 @@ pub fn limits() -> Table<ItemInstance> {
         },
         columns: columns("cqosLimit", ItemInstance::limit, &fields)
             .into_iter()
-            .map(|column| if column.object.arc == WORST { column.writable(weaker_limit) } else { column })
+            .map(|column| if column.object.arc == WORST { set_by_managers(column) } else { column })
             .collect(),
         rows: Snapshot::limits,
     }
