@@ -3,15 +3,40 @@
 //! Labels are bounded, because they have addresses and names, and a scraper keeps each combination of them for long: the rows that are listed one
 //! by one are limited, and the sockets of a program are counted.
 
-use crate::document::{HostDocument, ProgramEntry, SocketEntry};
+use crate::document::{HostDocument, ProgramEntry, ReservationState, SocketEntry};
 use crate::listing::RowLimits;
+use crate::reservations::HostReservation;
 use cutline_openmetrics::{Metrics, TextFormat};
 use cutline_router_service::{add_kernel_queue, add_statistics};
 use std::collections::BTreeMap;
 
+/// States of the reservation of a socket. A process may publish other texts, which are no labels.
+const SOCKET_STATES: [&str; 5] = ["none", "waiting", "reserved", "refused", "ended"];
+
+/// Kinds and states of reservations of `cutlined`: the styles of sessions, and `local`.
+const RESERVATION_STATES: [(&str, &str); 8] = [
+    ("FF", INSTALLED),
+    ("FF", REQUESTED),
+    ("SE", INSTALLED),
+    ("SE", REQUESTED),
+    ("WF", INSTALLED),
+    ("WF", REQUESTED),
+    (LOCAL, INSTALLED),
+    (LOCAL, NOT_IN_EFFECT),
+];
+/// Kind of a reservation at this host alone.
+const LOCAL: &str = "local";
+/// State of a reservation that an interface of this host has.
+const INSTALLED: &str = "installed";
+/// State of a reservation that an application of this host has requested from the network.
+const REQUESTED: &str = "requested";
+/// State of a reservation at this host alone that no interface has.
+const NOT_IN_EFFECT: &str = "not-in-effect";
+
 /// Returns the metrics of a host.
 pub fn metrics(mut document: HostDocument, format: TextFormat) -> String {
     let programs = by_program(&document);
+    let states = SOCKET_STATES.map(|state| (state, sockets_in(&document, state)));
     document.shorten(RowLimits::METRICS);
     let mut metrics = Metrics::new("cutline");
     metrics.add(&["monitor"], &[], &document);
@@ -23,6 +48,13 @@ pub fn metrics(mut document: HostDocument, format: TextFormat) -> String {
     for (program, sockets) in programs {
         let help = "QoS sockets of a program.";
         metrics.add_gauge("program_sockets", help, &[("program", &program)], sockets as f64);
+    }
+    for (state, sockets) in states {
+        let help = "QoS sockets by the state of their reservation.";
+        metrics.add_gauge("reservation_sockets", help, &[("state", state)], sockets as f64);
+    }
+    if let Some(state) = &document.reservations {
+        add_reservations(&mut metrics, state);
     }
     for ProgramEntry { pid, row, .. } in &document.programs {
         let (pid, process) = (pid.to_string(), row.process.to_string());
@@ -85,6 +117,47 @@ fn add_socket(metrics: &mut Metrics, entry: &SocketEntry) {
     }
 }
 
+/// Adds the reservations of `cutlined`: their numbers, the interfaces, and the counters of the protocol. A single reservation is no metric,
+/// because its addresses would be labels without a bound.
+fn add_reservations(metrics: &mut Metrics, state: &ReservationState) {
+    metrics.add(&["reservations"], &[], state);
+    metrics.add(&["cutlined"], &[], &state.status);
+    metrics.add(&["rsvp"], &[], &state.status.counters);
+    for interface in &state.status.interfaces {
+        let labels = [("interface", interface.name.as_str())];
+        metrics.add(&["reservations", "interface"], &labels, interface);
+        let help =
+            "1 if the interface accepts no reservations, or its reservations are not in effect; 0 otherwise.";
+        let problem = f64::from(u8::from(interface.problem.is_some()));
+        metrics.add_gauge("reservations_interface_problem", help, &labels, problem);
+    }
+    let mut numbers = [0_u32; RESERVATION_STATES.len()];
+    for reservation in state.reservations() {
+        let of = kind_and_state(&reservation);
+        if let Some(at) = RESERVATION_STATES.iter().position(|known| *known == of) {
+            numbers[at] += 1;
+        }
+    }
+    for ((kind, state), number) in RESERVATION_STATES.into_iter().zip(numbers) {
+        let help = "Reservations of cutlined that are listed, by kind and state.";
+        metrics.add_gauge("reservations", help, &[("kind", kind), ("state", state)], number.into());
+    }
+}
+
+/// Returns the kind of a reservation and its state, as labels.
+fn kind_and_state<'d>(of: &HostReservation<'d>) -> (&'d str, &'static str) {
+    match (of.style, of.interface) {
+        (style, Some(_)) => (style.unwrap_or(LOCAL), INSTALLED),
+        (Some(style), None) => (style, REQUESTED),
+        (None, None) => (LOCAL, NOT_IN_EFFECT),
+    }
+}
+
+/// Returns the number of sockets whose reservation is in a state.
+fn sockets_in(document: &HostDocument, state: &str) -> usize {
+    document.sockets.iter().filter(|entry| entry.socket.reservation == state).count()
+}
+
 /// Returns the numbers of sockets by program. A program that publishes has one name, so there are no more names than publishers.
 fn by_program(document: &HostDocument) -> BTreeMap<String, usize> {
     let mut programs: BTreeMap<String, usize> = BTreeMap::new();
@@ -101,11 +174,23 @@ fn by_program(document: &HostDocument) -> BTreeMap<String, usize> {
 mod tests {
     use super::*;
     use crate::document::{HostTotals, KernelQueueEntry, RouterEntry};
+    use cutline_flow::TrafficSpec;
+    use cutline_provision::status::{InterfaceStatus, LocalStatus, ReservationStatus, SessionStatus, Status};
+    use cutline_provision::{Flow, TransportProtocol};
     use cutline_publish::{DirectionRow, LimitRow, ProgramRow, SocketRow, SpreadRow, ViolationRow};
     use cutline_records::BucketCounts;
     use cutline_router_service::{
         AutorateStatistics, HintStatistics, Interface, PacketCount, QdiscDocument, SieveStatistics,
         Statistics,
+    };
+    use cutline_units::{Bytes, Rate};
+
+    const BUCKET: TrafficSpec = TrafficSpec {
+        rate: Rate::from_kbps(64),
+        bucket: Bytes::new(1500),
+        peak: TrafficSpec::UNKNOWN_PEAK,
+        min_policed: Bytes::new(40),
+        max_packet: Bytes::new(200),
     };
 
     fn entry(number: u64) -> SocketEntry {
@@ -170,6 +255,99 @@ mod tests {
         assert!(!text.contains("cutline_router_"), "{text}");
     }
 
+    /// Returns the reservations of a host with one session: at two interfaces and of an application, and two at this host alone.
+    fn reservations() -> ReservationState {
+        let reservation = |style: &str, interface: Option<&str>| ReservationStatus {
+            interface: interface.map(str::to_owned),
+            next: None,
+            style: style.to_owned(),
+            senders: Vec::new(),
+            bucket: BUCKET,
+        };
+        let session = SessionStatus {
+            number: 1,
+            protocol: 17,
+            destination: "192.0.2.1:5000".parse().unwrap(),
+            senders: Vec::new(),
+            reservations: vec![
+                reservation("WF", Some("eth0")),
+                reservation("WF", Some("eth1")),
+                reservation("WF", None),
+            ],
+        };
+        let local = |interface: Option<&str>| LocalStatus {
+            flow: Flow {
+                transport: TransportProtocol::Udp,
+                source: "10.0.1.2:5000".parse().unwrap(),
+                destination: "10.0.2.2:5001".parse().unwrap(),
+            },
+            bucket: BUCKET,
+            interface: interface.map(str::to_owned),
+        };
+        let interface = InterfaceStatus {
+            name: "eth0".to_owned(),
+            rate_bps: 10_000_000,
+            reservable_bps: Some(8_000_000),
+            reserved_bps: Some(64_000),
+            reservations: Some(1),
+            ..InterfaceStatus::default()
+        };
+        let mut status = Status {
+            interfaces: vec![interface],
+            sessions: vec![session],
+            local: vec![local(Some("eth0")), local(None)],
+            ..Status::default()
+        };
+        status.counters.not_admitted = 3;
+        ReservationState { status, unlisted_sessions: 4, unlisted_local: 0 }
+    }
+
+    #[test]
+    fn reservations_are_counted_by_labels_that_are_bounded() {
+        let with = |number, reservation: &str| {
+            let of = entry(number);
+            let row = SocketRow { reservation: reservation.to_owned(), ..(*of.socket).clone() };
+            SocketEntry { socket: row.into(), ..of }
+        };
+        let states = ["reserved", "refused", "reserved", "text of a process"];
+        let sockets = (1..).zip(states).map(|(number, state)| with(number, state)).collect();
+        let state = reservations();
+        let document = HostDocument { sockets, reservations: Some(state.into()), ..HostDocument::default() };
+        let text = metrics(document, TextFormat::Prometheus);
+        for line in [
+            "cutline_reservation_sockets{state=\"reserved\"} 2",
+            "cutline_reservation_sockets{state=\"refused\"} 1",
+            "cutline_reservation_sockets{state=\"waiting\"} 0",
+            "cutline_reservations{kind=\"WF\",state=\"installed\"} 2",
+            "cutline_reservations{kind=\"WF\",state=\"requested\"} 1",
+            "cutline_reservations{kind=\"FF\",state=\"installed\"} 0",
+            "cutline_reservations{kind=\"local\",state=\"installed\"} 1",
+            "cutline_reservations{kind=\"local\",state=\"not-in-effect\"} 1",
+            "cutline_reservations_unlisted_sessions 4",
+            "cutline_reservations_interface_rate_bytes_per_second{interface=\"eth0\"} 1250000",
+            "cutline_reservations_interface_reservable_bytes_per_second{interface=\"eth0\"} 1000000",
+            "cutline_reservations_interface_reserved_bytes_per_second{interface=\"eth0\"} 8000",
+            "cutline_reservations_interface_reservations{interface=\"eth0\"} 1",
+            "cutline_reservations_interface_problem{interface=\"eth0\"} 0",
+            "cutline_rsvp_not_admitted_total 3",
+            "cutline_cutlined_clients 0",
+        ] {
+            assert!(text.lines().any(|found| found == line), "no {line} in\n{text}");
+        }
+        for unbounded in ["192.0.2.1", "10.0.2.2", "text of a process"] {
+            assert!(!text.contains(unbounded), "{unbounded} is a label in\n{text}");
+        }
+    }
+
+    /// A reader without access to all rows has no document of reservations.
+    #[test]
+    fn without_cutlined_there_are_no_metrics_of_it() {
+        let text = metrics(HostDocument::default(), TextFormat::Prometheus);
+        for name in ["cutline_reservations", "cutline_cutlined", "cutline_rsvp"] {
+            assert!(!text.contains(name), "{text}");
+        }
+    }
+
     /// The host has two of everything that a process may state twice, and all numbers are as large as they can be.
     #[test]
     fn no_series_is_there_twice() {
@@ -203,7 +381,10 @@ mod tests {
         let queue = QdiscDocument { statistics: statistics.forward.clone(), ..QdiscDocument::default() };
         let routed = RouterEntry { router: statistics.into(), ..router(9) };
         let queue = KernelQueueEntry { index: 2, queue: queue.into() };
+        let mut reserved = reservations();
+        reserved.status.interfaces = vec![InterfaceStatus::default(); 2];
         let document = HostDocument {
+            reservations: Some(reserved.into()),
             sockets: vec![socket; 2],
             programs: vec![program(7), program(7), program(8)],
             routers: vec![routed; 2],
