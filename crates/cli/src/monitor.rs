@@ -59,7 +59,7 @@ const EXAMPLES: &str = "Examples:
   sudo cutline monitor                                 then open http://127.0.0.1:9466/, or run cutline top
   sudo cutline monitor --listen 10.0.0.1:9466 --token-file /etc/cutline/token
   curl http://127.0.0.1:9466/metrics
-  sudo cutline monitor --snmp /etc/cutline/snmp.toml   then snmpwalk -v2c -c public 127.0.0.1 CUTLINE-QOS-MIB::cqosHost";
+  sudo cutline monitor --snmp /etc/cutline/snmp.toml   then snmpwalk -v2c -c public 127.0.0.1 .1.3.6.1.4.1.8072.9999.9999.2005";
 
 /// Address of the page.
 #[derive(Clone, Copy, Debug)]

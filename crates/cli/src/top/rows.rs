@@ -266,11 +266,12 @@ fn flow(direction: &DirectionStatistics, it: &FlowStatistics, interval: Option<L
     let dropped = share(|interval| interval.dropped);
     let bps = it.recent_bps as f64;
     let facts = vec![format!(
-        "since it was listed: waits {} ms on average and {} ms at most; {} of {} frames dropped",
+        "since it was listed: waits {} ms on average and {} ms at most; of {} frames {} dropped and {} marked",
         digits(it.mean_wait_ms),
         digits(it.longest_wait_ms),
+        it.received.packets,
         it.dropped.packets,
-        it.received.packets
+        it.marked.packets
     )];
     let numbers = [
         Cell::count(Some(f64::from(it.hint))),
@@ -463,6 +464,11 @@ pub mod tests {
         assert_eq!(texts, ["2.00", "7.00", "10.0", "3.00"]);
         assert_eq!(found[0].point, [Some(0.0), Some(7.0), Some(10.0)]);
         assert!(found[0].facts[0].starts_with("since it was listed: waits 40.0 ms"), "{:?}", found[0].facts);
+        assert!(
+            found[0].facts[0].ends_with("of 300 frames 110 dropped and 9 marked"),
+            "{:?}",
+            found[0].facts
+        );
         assert_eq!(rows(Tab::Flows, &now, None)[0].point[2], None);
         // A router that was started again counts from zero.
         assert_eq!(rows(Tab::Flows, &before, Some(&now))[0].point[2], None);
