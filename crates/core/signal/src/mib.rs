@@ -9,7 +9,7 @@ use crate::monitor::{
 use crate::negotiation::NegotiationStats;
 use crate::rate_control::{TfrcFigures, segment};
 use crate::violation::{Violation, Watch};
-use cutline_quality::spec::{Agreement, Interval, Measure, Specification};
+use cutline_quality::spec::{Agreement, Interval, Measure, Region, Specification};
 use cutline_units::{Bytes, Duration, Hint, Histogram, Instant, Rate};
 
 /// Management information of a QoS connection, at one of its ends.
@@ -175,6 +175,47 @@ pub struct TcpFigures {
     pub delivery_rate: Rate,
     /// The rate at which data is paced.
     pub pacing_rate: Rate,
+}
+
+impl Mib {
+    /// Returns the state of a connection of which nothing is known.
+    pub fn unknown(at: Instant) -> Self {
+        let conformance = || Conformance {
+            operation: Interval::new(Region::new(&Specification::OPEN)),
+            violations: Vec::new(),
+            counts: [0; Measure::ALL.len()],
+        };
+        Self {
+            at,
+            send: SendMib {
+                contract: Contract::default(),
+                sent: Sent::default(),
+                last_sent: None,
+                received: Received::default(),
+                last: None,
+                conformance: conformance(),
+                target_rate: None,
+                residual: None,
+            },
+            receive: ReceiveMib {
+                contract: Contract::default(),
+                sent: Sent::default(),
+                received: Received::default(),
+                last: None,
+                delay: None,
+                jitter: None,
+                conformance: conformance(),
+            },
+            hint: None,
+            clock: None,
+            clock_steps: 0,
+            negotiation: NegotiationStats::default(),
+            reports: ReportStats::default(),
+            feedback: LocalFeedback::default(),
+            tcp: None,
+            tfrc: None,
+        }
+    }
 }
 
 impl HistogramSummary {

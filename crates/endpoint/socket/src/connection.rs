@@ -118,6 +118,12 @@ impl Connection {
         self.generation != generation()
     }
 
+    /// Makes this process a copy by fork of the one that has made the connection.
+    #[cfg(test)]
+    pub const fn inherit(&mut self) {
+        self.generation = self.generation.wrapping_add(1);
+    }
+
     /// Checks that a call of the application may use the connection.
     ///
     /// # Errors

@@ -46,6 +46,9 @@ pub trait SharedCalls: ServedConnection {
 ///
 /// [`QosTcpStream`](crate::QosTcpStream) and [`QosUdpSocket`](crate::QosUdpSocket) dereference to it, so its calls are calls of both.
 /// A clone keeps the connection open, as a clone of the socket does.
+///
+/// In a copy of the process by fork(2) ([`is_inherited`](Self::is_inherited)) nothing is known of the connection: a lock may be held by a
+/// thread that only the parent has. There are no events, samples and reservation, [`mib`](Self::mib) has zeros, and nothing is changed.
 #[derive(Clone)]
 pub struct ConnectionHandle(Arc<Held>);
 
@@ -116,28 +119,31 @@ impl ConnectionHandle {
 
     /// Returns the state of the connection.
     pub fn mib(&self) -> Mib {
-        self.0.mib()
+        if self.is_inherited() { Mib::unknown() } else { self.0.mib() }
     }
 
     /// Keeps a sample of each message that arrives from now on: its delay and its jitter. At most so many are kept until they are taken
     /// with [`take_samples`](Self::take_samples); of more, the oldest are forgotten. 0 ends it.
     pub fn sample(&self, most: usize) {
-        self.0.connection().inbound().sample(most);
+        if !self.is_inherited() {
+            self.0.connection().inbound().sample(most);
+        }
     }
 
     /// Takes the samples that were kept, oldest first, and the number of those forgotten since the last call.
     pub fn take_samples(&self) -> (Vec<Sample>, u64) {
-        self.0.connection().inbound().take_samples()
+        if self.is_inherited() { (Vec::new(), 0) } else { self.0.connection().inbound().take_samples() }
     }
 
     /// Returns the state of the reservation; `None` without a service ([`QosOptions::service`](crate::QosOptions::service)).
     pub fn reservation(&self) -> Option<ConnectionReservation> {
-        self.0.connection().reservation()
+        if self.is_inherited() { None } else { self.0.connection().reservation() }
     }
 
     /// The next event of the reservation that was not taken; `None` if there is none. It does not wait.
     pub fn reservation_event(&self) -> Option<ReservationEvent> {
-        self.0.connection().reserver.as_ref()?.event()
+        let reserver = self.0.connection().reserver.as_ref().filter(|_| !self.is_inherited());
+        reserver?.event()
     }
 
     /// The events of the reservation that were not taken, oldest first. It ends when there are no more; later there may be others.
@@ -148,17 +154,21 @@ impl ConnectionHandle {
     /// Returns the state of the allocation at the resource manager of the host; `None` without [`QosOptions::allocation`](crate::QosOptions::allocation).
     /// Its rate counts all headers.
     pub fn allocation(&self) -> Option<AllocationState> {
-        self.0.connection().allocator.as_ref()?.state()
+        let allocator = self.0.connection().allocator.as_ref()?;
+        if self.is_inherited() {
+            return Some(AllocationState::Away("the flow belongs to the parent process".to_owned()));
+        }
+        allocator.state()
     }
 
     /// Returns the counters of messages and missed deadlines ([`Mib::scheduling`]).
     pub fn scheduling(&self) -> Option<SchedulingStats> {
-        self.0.connection().scheduling()
+        if self.is_inherited() { None } else { self.0.connection().scheduling() }
     }
 
     /// Requests another specification from the peer. The outcome is an [`SessionEvent`]. Until then, the agreement holds.
     pub fn renegotiate(&self, specification: ConnectionSpecification) {
-        if !self.0.connection().is_inherited() {
+        if !self.is_inherited() {
             self.0.renegotiate(specification);
         }
     }
@@ -173,7 +183,7 @@ impl ConnectionHandle {
     /// Meanwhile the descriptor has no useful state: a socket that does not wait has to wait for [`SessionEvent::Recovered`] or
     /// [`SessionEvent::GaveUp`].
     pub fn is_reconnecting(&self) -> bool {
-        self.0.is_reconnecting()
+        !self.is_inherited() && self.0.is_reconnecting()
     }
 }
 

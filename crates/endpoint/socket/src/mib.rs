@@ -3,6 +3,7 @@
 use crate::reservation::ConnectionReservation;
 use cutline_manager::scheduling::SchedulingStats;
 use cutline_signal::mib;
+use cutline_sys::now;
 use std::ops::Deref;
 
 /// The state of a connection: the MIB of its session, whose fields can be read directly, the network's reservations, and the
@@ -18,6 +19,13 @@ pub struct Mib {
     /// without a share ([`QosOptions::allocation`](crate::QosOptions::allocation)). The deadline of a message is the longest acceptable
     /// delay after the call that sends it.
     pub scheduling: Option<SchedulingStats>,
+}
+
+impl Mib {
+    /// Returns the state of a connection of which nothing is known.
+    pub(crate) fn unknown() -> Self {
+        Self { session: mib::Mib::unknown(now()), reservation: None, scheduling: None }
+    }
 }
 
 impl Deref for Mib {

@@ -237,8 +237,9 @@ impl QosTcpStream {
     /// Sets whether calls wait.
     ///
     /// # Errors
-    /// As [`TcpStream::set_nonblocking`].
+    /// As [`TcpStream::set_nonblocking`]; [`QosError::Inherited`] in a child by fork(2), which would change its parent's socket.
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
+        self.0.connection.check_process()?;
         self.0.nonblocking.store(nonblocking, Ordering::Relaxed);
         let set = || self.0.socket.set_nonblocking(nonblocking);
         self.0.recovery.as_ref().map_or_else(set, |recovery| recovery.between_attempts(set))
@@ -247,16 +248,18 @@ impl QosTcpStream {
     /// Sets whether small messages are sent at once.
     ///
     /// # Errors
-    /// As [`TcpStream::set_nodelay`].
+    /// As [`TcpStream::set_nodelay`]; [`QosError::Inherited`] in a child by fork(2).
     pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
+        self.0.connection.check_process()?;
         self.0.socket.set_nodelay(nodelay)
     }
 
     /// Sets the longest wait of reads.
     ///
     /// # Errors
-    /// As [`TcpStream::set_read_timeout`].
+    /// As [`TcpStream::set_read_timeout`]; [`QosError::Inherited`] in a child by fork(2).
     pub fn set_read_timeout(&self, time: Option<time::Duration>) -> io::Result<()> {
+        self.0.connection.check_process()?;
         self.0.socket.set_read_timeout(time)?;
         self.0.read_patience.set(time);
         Ok(())
@@ -265,8 +268,9 @@ impl QosTcpStream {
     /// Sets the longest wait of writes.
     ///
     /// # Errors
-    /// As [`TcpStream::set_write_timeout`].
+    /// As [`TcpStream::set_write_timeout`]; [`QosError::Inherited`] in a child by fork(2).
     pub fn set_write_timeout(&self, time: Option<time::Duration>) -> io::Result<()> {
+        self.0.connection.check_process()?;
         self.0.socket.set_write_timeout(time)?;
         self.0.write_patience.set(time);
         Ok(())

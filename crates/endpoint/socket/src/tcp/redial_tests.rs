@@ -3,7 +3,9 @@
 use super::tests::quick;
 use super::*;
 use crate::options::Peer;
+use crate::session::{Role, begin};
 use cutline_quality::spec::Specification;
+use cutline_signal::negotiation::Carrier;
 use cutline_signal::session::{Cause, SessionEvent};
 use cutline_units::{RandomStream, Streams};
 use rustix::net::sockopt::set_socket_linger;
@@ -521,4 +523,52 @@ fn a_stream_that_is_dropped_while_it_is_made_again_is_closed() {
         assert!(now().saturating_since(begin) < Duration::from_secs(60), "nothing holds it");
         thread::sleep(ms(5));
     }
+}
+
+/// A stream as a child by fork(2) has it, of which the parent may make the connection again.
+fn inherited() -> QosTcpStream {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (peer, options) = (socket.peer_addr().unwrap(), within(60_000));
+    let session = begin(&options, &Role::Alone, Carrier::Stream).unwrap();
+    let recovery = (Recovery::of(&options).unwrap(), None);
+    let QosTcpStream(inner, handle) =
+        QosTcpStream::new(socket, peer, session, &options, (false, false), recovery);
+    drop(handle);
+    let mut inner = Arc::into_inner(inner).expect("no thread serves it");
+    inner.connection.inherit();
+    let inner = Arc::new(inner);
+    QosTcpStream(Arc::clone(&inner), ConnectionHandle::new(inner))
+}
+
+#[test]
+fn no_call_of_an_inherited_stream_waits_for_a_lock() {
+    let stream = inherited();
+    let (done, outcome) = channel();
+    thread::spawn(move || {
+        let connection = &stream.0.connection;
+        // As if other threads of the parent had held them at the fork.
+        let _held = (connection.outbound(), connection.inbound());
+        let recovery = stream.0.recovery.as_ref().expect("it is made again");
+        recovery.between_attempts(|| {
+            stream.sample(10);
+            stream.renegotiate(QosOptions::default().specification);
+            let (mib, (samples, forgotten)) = (stream.mib(), stream.take_samples());
+            assert_eq!((mib.send.sent.messages, mib.tcp, samples.len(), forgotten), (0, None, 0, 0));
+            assert!(stream.event().is_none() && stream.wait_for_event(ms(1)).is_none());
+            assert!(stream.reservation().is_none() && stream.reservation_event().is_none());
+            assert!(stream.allocation().is_none() && stream.scheduling().is_none());
+            assert!(stream.is_inherited() && !stream.is_reconnecting());
+            // They would change the parent's socket.
+            let set = [
+                stream.set_nonblocking(true),
+                stream.set_nodelay(true),
+                stream.set_read_timeout(Some(ms(1))),
+                stream.set_write_timeout(Some(ms(1))),
+            ];
+            assert!(set.iter().all(Result::is_err), "{set:?}");
+        });
+        done.send(()).unwrap();
+    });
+    outcome.recv_timeout(ms(60_000)).expect("every call returns");
 }

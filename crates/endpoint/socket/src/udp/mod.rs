@@ -245,8 +245,9 @@ impl QosUdpSocket {
     /// Sets whether calls wait.
     ///
     /// # Errors
-    /// As [`UdpSocket::set_nonblocking`].
+    /// As [`UdpSocket::set_nonblocking`]; [`QosError::Inherited`] in a child by fork(2), which would change its parent's socket.
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
+        self.0.connection.check_process()?;
         self.0.nonblocking.store(nonblocking, Ordering::Relaxed);
         self.0.is_watched.fetch_or(nonblocking, Ordering::Relaxed);
         self.0.socket.set_nonblocking(nonblocking)
@@ -255,8 +256,9 @@ impl QosUdpSocket {
     /// Sets the longest wait of [`QosUdpSocket::recv`].
     ///
     /// # Errors
-    /// As [`UdpSocket::set_read_timeout`].
+    /// As [`UdpSocket::set_read_timeout`]; [`QosError::Inherited`] in a child by fork(2).
     pub fn set_read_timeout(&self, time: Option<time::Duration>) -> io::Result<()> {
+        self.0.connection.check_process()?;
         self.0.socket.set_read_timeout(time)?;
         self.0.patience.set(time);
         Ok(())
