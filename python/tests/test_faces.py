@@ -476,7 +476,7 @@ class Servers(unittest.IsolatedAsyncioTestCase):
                     # Without news it is called every 50 ms.
                     self.assertLess(len(calls), 5)
                     self.assertEqual(reports[0]["exception"].errno, errno.EMFILE)
-                client.send(b"x")
+                # The connection has waited.
                 await asyncio.wait_for(served.wait(), 60)
 
     async def test_an_error_of_who_serves_goes_to_the_loop(self):

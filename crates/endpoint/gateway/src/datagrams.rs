@@ -271,7 +271,7 @@ impl Peers<'_, '_> {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return CALL_EVERY,
                 Err(error) => {
                     self.exchanges.shared.tell(format_args!("a connection cannot be accepted: {error}"));
-                    // The connection that caused it was taken from the listener.
+                    // The listener has dropped the connection that caused it, or keeps it until the system has room.
                     return REFUSED_FOR;
                 }
             }

@@ -5,6 +5,7 @@ mod allocation;
 mod close;
 mod connecting;
 mod dependencies;
+mod descriptors;
 mod examples;
 mod feedback;
 mod marks;

@@ -1,6 +1,8 @@
 //! Datagrams.
 
-use crate::watched::{Connected, Descriptor, Watched, addresses, connected, connection_calls, system, watch};
+use crate::watched::{
+    Connected, Descriptor, Watched, accept_watchable, addresses, connected, connection_calls, system, watch,
+};
 use cutline_socket::{Attempt, Pacing, QosError, QosOptions};
 use std::fmt;
 use std::io;
@@ -131,12 +133,12 @@ pub async fn accept<L: AsFd, T>(
     accept: impl Fn(&L) -> io::Result<T>,
 ) -> io::Result<T> {
     loop {
-        match accept(&listener.get_ref().0) {
+        match accept_watchable(&listener.get_ref().0, &accept) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             outcome => return outcome,
         }
         if let Ok(guard) = timeout(LOOK, listener.readable()).await
-            && let Ok(accepted) = guard?.try_io(|io| accept(&io.get_ref().0))
+            && let Ok(accepted) = guard?.try_io(|io| accept_watchable(&io.get_ref().0, &accept))
         {
             return accepted;
         }

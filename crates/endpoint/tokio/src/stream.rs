@@ -1,6 +1,8 @@
 //! Streams.
 
-use crate::watched::{Descriptor, Watched, addresses, connected, connection_calls, system, watch};
+use crate::watched::{
+    Descriptor, Watched, accept_watchable, addresses, connected, connection_calls, system, watch,
+};
 use cutline_socket::{Mib, QosError, QosOptions, SessionEvent};
 use std::fmt;
 use std::future::Future as _;
@@ -284,7 +286,8 @@ impl QosTcpListener {
     pub async fn accept(&self) -> io::Result<(QosTcpStream, SocketAddr)> {
         loop {
             let mut guard = self.0.readable().await?;
-            if let Ok(accepted) = guard.try_io(|io| io.get_ref().0.accept()) {
+            let accept = cutline_socket::QosTcpListener::accept;
+            if let Ok(accepted) = guard.try_io(|io| accept_watchable(&io.get_ref().0, accept)) {
                 let (stream, peer) = accepted?;
                 return Ok((QosTcpStream::from_blocking(stream)?, peer));
             }

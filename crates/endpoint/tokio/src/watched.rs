@@ -44,6 +44,14 @@ fn watch_for(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::with_interest(fd, interest)
 }
 
+/// Accepts a connection while another descriptor is free, which [`Watched`] needs. Otherwise the listener keeps the connection.
+pub fn accept_watchable<L: AsFd, T>(listener: &L, accept: impl FnOnce(&L) -> io::Result<T>) -> io::Result<T> {
+    let spare = listener.as_fd().try_clone_to_owned();
+    let outcome = accept(listener);
+    drop(spare);
+    outcome
+}
+
 /// A connected socket of any kind.
 pub trait Connected: AsFd + Deref<Target = ConnectionHandle> + Send + Sync + 'static {
     /// Makes calls fail instead of waiting.

@@ -7,6 +7,7 @@ use crate::error::QosError;
 use crate::hint_mark::{hint_of, mark};
 use cutline_direct::{DirectAddress, DirectInbox, DirectSocket};
 use cutline_signal::frame::DATAGRAM_HEADER;
+use cutline_sys::SysError;
 use cutline_sys::datagrams::Inbox;
 use cutline_sys::local_address::{LocalAddress, send_from};
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
@@ -170,10 +171,16 @@ impl DatagramCarrier {
             Self::Udp(listener) => open_beside(listener, address, peer).map(Self::Udp),
             Self::Direct(listener) => {
                 let peer = direct(peer)?;
+                // Looking up its interface needs another descriptor. A failure of that does not have the kernel's error.
+                let spare = (listener.as_fd().try_clone_to_owned()?, listener.as_fd().try_clone_to_owned()?);
+                drop(spare);
                 let accepted = listener.accept(peer).map(Self::Direct);
                 accepted.map_err(|error| {
                     listener.release(peer);
-                    io::Error::other(error)
+                    match error {
+                        SysError::System { source, .. } if lacks_room(&source) => source,
+                        error => io::Error::other(error),
+                    }
                 })
             }
         }
@@ -243,6 +250,12 @@ impl From<UdpSocket> for DatagramCarrier {
     fn from(socket: UdpSocket) -> Self {
         Self::Udp(socket)
     }
+}
+
+/// Returns whether the system has no room for a socket, whoever the peer is.
+pub fn lacks_room(error: &io::Error) -> bool {
+    let errno = Errno::from_io_error(error);
+    matches!(errno, Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM))
 }
 
 fn direct(address: SocketAddr) -> io::Result<DirectAddress> {

@@ -1,6 +1,6 @@
 //! Accepting datagram connections.
 
-use super::carrier::DatagramCarrier;
+use super::carrier::{DatagramCarrier, lacks_room};
 use super::inbox::CarrierInbox;
 use super::reader::Stranger;
 use super::{Inner, QosUdpSocket};
@@ -151,8 +151,9 @@ impl QosUdpListener {
     /// Waits for the next connection.
     ///
     /// # Errors
-    /// When the system refuses another socket, or the listener's socket has an error. [`io::ErrorKind::WouldBlock`] when
-    /// the listener does not wait ([`QosUdpListener::set_nonblocking`]) and there is none.
+    /// When the system refuses another socket, or the listener's socket has an error. Without a free descriptor or memory, the connection
+    /// waits for the next call, as one of TCP does. [`io::ErrorKind::WouldBlock`] when the listener does not wait
+    /// ([`QosUdpListener::set_nonblocking`]) and there is none.
     pub fn accept(&self) -> io::Result<(QosUdpSocket, SocketAddr)> {
         if self.generation != generation() {
             return Err(QosError::Inherited.into());
@@ -197,7 +198,11 @@ impl QosUdpListener {
         let to = arrivals.ready.iter().find(|ready| ready.peer == peer).and_then(|ready| ready.to);
         let here = listener.local_addr()?;
         let here = to.map_or(here, |to| to.with_port(here.port()));
-        let socket = listener.accept(here, peer);
+        let socket = match listener.accept(here, peer) {
+            // The connection waits for the next call.
+            Err(error) if lacks_room(&error) => return Err(error),
+            socket => socket,
+        };
         // Earlier datagrams for it are in this listener's queue; later ones are not.
         arrivals.receive(listener, listener, options, None)?;
         if let Ok(socket @ DatagramCarrier::Udp(_)) = &socket {
