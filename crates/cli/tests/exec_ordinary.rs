@@ -184,7 +184,9 @@ fn every_function_that_sends_is_paced_and_counted() {
 
 #[test]
 fn what_libc_writes_by_itself_is_said_to_be_missing() {
-    for how in ["stdio", "dprintf", "vdprintf", "stdout", "syscall", "syscall-write"] {
+    let all =
+        ["stdio", "dprintf", "vdprintf", "stdout", "syscall", "syscall-write", "aio_write", "lio_listio"];
+    for how in all {
         let Some(document) = run(&["--hint", "6"], &["send", how]) else { return };
         assert_eq!(document["counted"]["udp_uncounted_sockets"], 1, "{how}");
         let is_complete = |socket: &Value| socket["transport"] != "udp" || socket["is_complete"] == true;
@@ -232,6 +234,17 @@ fn a_connection_is_counted_however_it_is_closed() {
         let sender = sockets.iter().find(|socket| socket["sent_bytes"] == 10_000).unwrap();
         assert_eq!(sender["is_complete"], true, "{how}");
     }
+}
+
+/// A socket that a program makes by syscall(2) is as one of socket(2), and so are copies and accepted connections.
+#[test]
+fn a_socket_made_by_a_system_call_is_marked_paced_and_counted() {
+    let Some(document) = run(&["--hint", "6", "--rate", "80kbit"], &["made"]) else { return };
+    assert_eq!(document["exit_code"], 0, "{document:#}");
+    let counted = &document["counted"];
+    let found = ["udp_messages", "udp_sockets", "tcp_sockets"].map(|key| counted[key].clone());
+    assert_eq!(found, [5, 1, 3].map(Value::from), "{counted:#}");
+    assert!(counted["udp_waits"].as_u64() > Some(0), "{counted:#}");
 }
 
 /// A socket that arrives in a message is marked when it first sends, by whichever function.

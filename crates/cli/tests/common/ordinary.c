@@ -1,6 +1,7 @@
 /* What a program may do with its sockets and its signals: the first argument is the part, the second the way. Each part checks its own calls,
    and exits with the line of the one that failed. */
 #define _GNU_SOURCE
+#include <aio.h>
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -31,12 +32,31 @@ static int socket_to(int type, const struct sockaddr_in *address) {
     return fd;
 }
 
-/* A receiver that is never read, and a datagram socket that sends to it. */
-static int datagrams(void) {
+/* A system call that no library sees. */
+static long unseen(long number, long a, long b, long c) {
+#ifdef __x86_64__
+    long result;
+    __asm__ volatile("syscall" : "=a"(result) : "0"(number), "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
+    return result;
+#else
+    register long x8 __asm__("x8") = number, x0 __asm__("x0") = a, x1 __asm__("x1") = b, x2 __asm__("x2") = c;
+    __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2) : "memory");
+    return x0;
+#endif
+}
+
+/* A receiver that is never read. */
+static struct sockaddr_in receiver(void) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
     socklen_t length = sizeof address;
-    int receiver = syscall(SYS_socket, AF_INET, SOCK_DGRAM, 0);
-    CHECK(bind(receiver, (void *)&address, length) == 0 && getsockname(receiver, (void *)&address, &length) == 0);
+    int fd = unseen(SYS_socket, AF_INET, SOCK_DGRAM, 0);
+    CHECK(bind(fd, (void *)&address, length) == 0 && getsockname(fd, (void *)&address, &length) == 0);
+    return address;
+}
+
+/* A datagram socket that sends to a receiver. */
+static int datagrams(void) {
+    struct sockaddr_in address = receiver();
     return socket_to(SOCK_DGRAM, &address);
 }
 
@@ -187,6 +207,15 @@ static void send_all(const char *way) {
         }
         if (IS("syscall")) CHECK(syscall(SYS_sendto, fd, data, 1000, 0, 0, 0) == 1000);
         if (IS("syscall-write")) CHECK(syscall(SYS_write, fd, data, 1000) == 1000);
+        if (IS("aio_write") || IS("lio_listio")) {
+            struct aiocb request = {.aio_fildes = fd, .aio_buf = data, .aio_nbytes = 1000, .aio_lio_opcode = LIO_WRITE,
+                                    .aio_sigevent = {.sigev_notify = SIGEV_NONE}};
+            struct aiocb *list[] = {&request};
+            const struct aiocb *waits[] = {&request};
+            if (IS("aio_write")) CHECK(aio_write(&request) == 0 && aio_suspend(waits, 1, 0) == 0);
+            else CHECK(lio_listio(LIO_WAIT, list, 1, 0) == 0);
+            CHECK(aio_error(&request) == 0 && aio_return(&request) == 1000);
+        }
         if (IS("vdprintf")) CHECK(formatted(fd, "%d %s\n", i, "two") == 6);
     }
 }
@@ -222,11 +251,32 @@ static void one_connection(const char *way, char *self) {
     _exit(0);
 }
 
+/* Sockets that are made by syscall(2): datagrams through a copy, and a connection. */
+static void made(void) {
+    struct sockaddr_in address = receiver();
+    int fd = syscall(SYS_socket, AF_INET, SOCK_DGRAM, 0), tos = 0;
+    socklen_t length = sizeof tos;
+    CHECK(fd >= 0 && syscall(SYS_connect, fd, &address, sizeof address) == 0);
+    CHECK(syscall(SYS_setsockopt, fd, IPPROTO_IP, IP_TOS, &tos, sizeof tos) == 0);
+    CHECK(getsockopt(fd, IPPROTO_IP, IP_TOS, &tos, &length) == 0 && tos == 23 << 2);
+    int copied = syscall(SYS_fcntl, fd, F_DUPFD, 100);
+    CHECK(copied >= 100 && close(fd) == 0);
+    for (int i = 0; i < 5; i++) CHECK(write(copied, data, 1000) == 1000);
+    int server = syscall(SYS_socket, AF_INET, SOCK_STREAM, 0);
+    address.sin_port = 0;
+    length = sizeof address;
+    CHECK(bind(server, (void *)&address, length) == 0 && listen(server, 1) == 0);
+    CHECK(getsockname(server, (void *)&address, &length) == 0);
+    int client = socket_to(SOCK_STREAM, &address), accepted = syscall(SYS_accept, server, 0, 0);
+    CHECK(accepted >= 0 && getsockopt(accepted, IPPROTO_IP, IP_TOS, &tos, &length) == 0 && tos == 23 << 2);
+    CHECK(close(accepted) == 0 && close(client) == 0 && close(server) == 0);
+}
+
 /* A socket that was made without libc goes through a local one; then it is written to, and must be marked. */
 static void passed(void) {
-    int pair[2], made = syscall(SYS_socket, AF_INET, SOCK_DGRAM, 0), tos = 0;
+    int pair[2], made = unseen(SYS_socket, AF_INET, SOCK_DGRAM, 0), tos = 0;
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(9), .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    CHECK(made >= 0 && syscall(SYS_connect, made, &address, sizeof address) == 0);
+    CHECK(made >= 0 && unseen(SYS_connect, made, (long)&address, sizeof address) == 0);
     CHECK(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair) == 0);
     union { char bytes[CMSG_SPACE(sizeof(int))]; struct cmsghdr header; } control = {.header = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS}};
     memcpy(CMSG_DATA(&control.header), &made, sizeof made);
@@ -291,6 +341,7 @@ int main(int argc, char **argv) {
     if (strcmp(part, "copy") == 0) copy(way);
     if (strcmp(part, "send") == 0) send_all(way);
     if (strcmp(part, "connection") == 0) one_connection(way, argv[0]);
+    if (strcmp(part, "made") == 0) made();
     if (strcmp(part, "passed") == 0) passed();
     if (strcmp(part, "sandbox") == 0) sandbox(way, argv[3]);
     return 0;

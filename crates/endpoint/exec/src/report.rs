@@ -246,7 +246,7 @@ impl SocketTotals {
         }
         if self.udp_uncounted_sockets > 0 {
             line(format!(
-                "       incomplete: libc wrote to {} UDP sockets by itself (stdio, dprintf); these messages are marked, but neither counted \
+                "       incomplete: libc wrote to {} UDP sockets by itself (stdio, dprintf, aio_write); these messages are marked, but neither counted \
                  nor paced; a queue `fq` paces them with --by cgroup",
                 self.udp_uncounted_sockets
             ));

@@ -11,11 +11,13 @@
 //! | `sendmsg`, `sendmmsg` | the same for marks in control messages; datagrams are paced and counted |
 //! | `send`, `sendto`, `write`, `writev`, `pwritev2`, `sendfile`, `splice` | datagrams are paced and counted |
 //! | `fdopen`, `dprintf`, `dup2` to stdout or stderr | libc's own later writes to a UDP socket are neither; the report says so |
+//! | `aio_write`, `lio_listio` | libc's threads write, so datagrams are neither paced nor counted; the report says so |
 //! | `recvmsg`, `recvmmsg` | sockets that arrive in a message are noted |
 //! | `dup`, `dup2`, `dup3`, `fcntl` | the copy is the same socket in the counters |
 //! | `close`, `close_range`, `closefrom`, `fclose`, `freopen` | a TCP connection's counters are read, and its number is free |
 //! | `_exit`, `_Exit`, `quick_exit`, `execve` and its siblings | the counters of all TCP connections are read |
 //! | `prctl`, `syscall` | a seccomp filter is evaluated for the calls of this library, before it is installed |
+//! | `syscall` | sockets are made, set, copied and closed as by these functions; datagrams are neither paced nor counted |
 //!
 //! The kernel paces TCP by itself (`SO_MAX_PACING_RATE`), and counts its bytes.
 //!

@@ -4,8 +4,8 @@
 //! handler. Where a function is not found the system call is made directly.
 
 use libc::{
-    FILE, RTLD_NEXT, c_char, c_int, c_long, c_uint, c_ulong, c_void, dlsym, iovec, loff_t, mmsghdr, msghdr,
-    off_t, size_t, sockaddr, socklen_t, ssize_t, timespec,
+    FILE, RTLD_NEXT, aiocb, c_char, c_int, c_long, c_uint, c_ulong, c_void, dlsym, iovec, loff_t, mmsghdr,
+    msghdr, off_t, sigevent, size_t, sockaddr, socklen_t, ssize_t, timespec,
 };
 use std::ffi::CStr;
 use std::mem::transmute;
@@ -87,8 +87,8 @@ type Strings = *const *const c_char;
 /// Functions that are more than a system call. Without libc's own there is an error.
 mod library {
     use super::{
-        AtomicPtr, FILE, Ordering, Strings, c_char, c_int, c_void, find, iovec, null_mut, off_t, ssize_t,
-        transmute,
+        AtomicPtr, FILE, Ordering, Strings, aiocb, c_char, c_int, c_void, find, iovec, null_mut, off_t,
+        sigevent, ssize_t, transmute,
     };
 
     macro_rules! functions {
@@ -134,6 +134,8 @@ mod library {
         freopen(path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE, or null_mut();
         freopen64(path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE, or null_mut();
         pwritev2(fd: c_int, parts: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t, or -1;
+        aio_write(request: *mut aiocb) -> c_int, or -1;
+        lio_listio(mode: c_int, list: *const *mut aiocb, count: c_int, event: *mut sigevent) -> c_int, or -1;
         vdprintf(fd: c_int, format: *const c_char, arguments: *mut c_void) -> c_int, or -1;
         __vdprintf_chk(fd: c_int, flag: c_int, format: *const c_char, arguments: *mut c_void) -> c_int, or -1;
         execv(path: *const c_char, argv: Strings) -> c_int, or -1;

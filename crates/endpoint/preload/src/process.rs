@@ -1,8 +1,8 @@
 //! Functions that end a process, replace its program, or restrict its system calls.
 
 use crate::libc_functions as real;
-use crate::{sandbox, socket, state};
-use libc::{c_char, c_int, c_long, c_uint, c_ulong};
+use crate::{bytes, sandbox, socket, state};
+use libc::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
 
 /// The file that execve(2) is to run, and its arguments.
 type Strings = *const *const c_char;
@@ -92,8 +92,23 @@ pub unsafe extern "C-unwind" fn syscall(
     e: c_long,
     f: c_long,
 ) -> c_long {
-    let copies = matches!(number, libc::SYS_dup | libc::SYS_dup3) || is_dup2(number);
-    if copies && number != libc::SYS_dup {
+    if number == libc::SYS_setsockopt {
+        // SAFETY: the caller guarantees that `e` bytes are at `d`; a null pointer is refused there.
+        let value = unsafe { bytes(d as *const c_void, e as c_uint as usize) };
+        if let Some(ours) = value.and_then(|value| socket::replace_option(b as c_int, c as c_int, value)) {
+            // SAFETY: libc's function with a value of ours, whose length is given.
+            let code =
+                unsafe { real::syscall(number, a, b, c, ours.as_ptr() as c_long, ours.len() as c_long, f) };
+            if code == 0 {
+                socket::mark_replaced(a as c_int);
+            }
+            return code;
+        }
+    }
+    let replaces = number == libc::SYS_dup3 || is_dup2(number);
+    let is_copy = number == libc::SYS_fcntl && [libc::F_DUPFD, libc::F_DUPFD_CLOEXEC].contains(&(b as c_int));
+    let copies = replaces || is_copy || number == libc::SYS_dup;
+    if replaces {
         socket::replacing(b as c_int, a as c_int);
     }
     match number {
@@ -124,8 +139,17 @@ pub unsafe extern "C-unwind" fn syscall(
     }
     // SAFETY: libc's function with the caller's arguments. Where the caller has given fewer, the others are not used.
     let result = unsafe { real::syscall(number, a, b, c, d, e, f) };
-    if copies {
-        socket::copied(a as c_int, result as c_int);
+    match number {
+        _ if copies => socket::copied(a as c_int, result as c_int),
+        libc::SYS_socket if result >= 0 => socket::opened(result as c_int),
+        libc::SYS_accept | libc::SYS_accept4 => socket::accepted(result as c_int),
+        libc::SYS_connect => {
+            // SAFETY: the caller guarantees that `c` bytes are at `b`; a null pointer is refused there.
+            if let Some(address) = unsafe { bytes(b as *const c_void, c as c_uint as usize) } {
+                socket::connected(a as c_int, address);
+            }
+        }
+        _ => {}
     }
     result
 }

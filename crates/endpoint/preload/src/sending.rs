@@ -4,8 +4,8 @@ use crate::libc_functions as real;
 use crate::{bytes, socket, state};
 use cutline_marking::table::Total;
 use libc::{
-    c_char, c_int, c_uint, c_void, iovec, loff_t, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t,
-    ssize_t,
+    LIO_WRITE, aiocb, c_char, c_int, c_uint, c_void, iovec, loff_t, mmsghdr, msghdr, off_t, sigevent, size_t,
+    sockaddr, socklen_t, ssize_t,
 };
 use std::slice::from_raw_parts;
 
@@ -254,6 +254,56 @@ pub unsafe extern "C-unwind" fn splice(
     let sent = unsafe { real::splice(from, from_offset, to, to_offset, count, flags) };
     socket::count(sender, 1, sent);
     sent
+}
+
+/// `aio_write`(3). A thread of libc writes later.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn aio_write(request: *mut aiocb) -> c_int {
+    // SAFETY: the caller guarantees that a request is there, if the pointer is not null; it is only read.
+    if let Some(request) = unsafe { request.as_ref() } {
+        socket::written_by_libc(request.aio_fildes);
+    }
+    // SAFETY: libc's function with the caller's argument.
+    unsafe { real::aio_write(request) }
+}
+
+/// `aio_write`(3), as programs with 64-bit file offsets call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn aio_write64(request: *mut aiocb) -> c_int {
+    // SAFETY: the same function, where offsets have 64 bits.
+    unsafe { aio_write(request) }
+}
+
+/// `lio_listio`(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn lio_listio(
+    mode: c_int,
+    list: *const *mut aiocb,
+    count: c_int,
+    event: *mut sigevent,
+) -> c_int {
+    let length = if list.is_null() { 0 } else { usize::try_from(count).unwrap_or(0) };
+    for i in 0..length {
+        // SAFETY: the caller guarantees that there are `count` pointers, each to a request or null; they are only read.
+        let request = unsafe { (*list.add(i)).as_ref() };
+        if let Some(request) = request.filter(|request| request.aio_lio_opcode == LIO_WRITE) {
+            socket::written_by_libc(request.aio_fildes);
+        }
+    }
+    // SAFETY: libc's function with the caller's arguments.
+    unsafe { real::lio_listio(mode, list, count, event) }
+}
+
+/// `lio_listio`(3), as programs with 64-bit file offsets call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn lio_listio64(
+    mode: c_int,
+    list: *const *mut aiocb,
+    count: c_int,
+    event: *mut sigevent,
+) -> c_int {
+    // SAFETY: the same function, where offsets have 64 bits.
+    unsafe { lio_listio(mode, list, count, event) }
 }
 
 /// vdprintf(3). A `va_list` is passed as a pointer.
