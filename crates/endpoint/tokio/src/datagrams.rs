@@ -55,6 +55,22 @@ impl QosUdpSocket {
         self.0.call(Interest::READABLE, |socket| socket.recv(buffer)).await
     }
 
+    /// Sends a message if it may be sent now, and does not wait for that.
+    ///
+    /// # Errors
+    /// As [`cutline_socket::QosUdpSocket::try_send`].
+    pub fn try_send(&self, message: &[u8]) -> io::Result<Attempt> {
+        self.0.socket().try_send(message)
+    }
+
+    /// Receives a message that has come, and does not wait. Returns its length in the buffer.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] if there is none; otherwise as [`recv`](Self::recv).
+    pub fn try_recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.socket().recv(buffer)
+    }
+
     /// Returns whether the peer is a QoS socket.
     pub fn has_qos_peer(&self) -> bool {
         self.0.socket().has_qos_peer()

@@ -2,7 +2,7 @@
 
 use crate::datagrams::{accept, send};
 use crate::watched::{Descriptor, Watched, connected, connection_calls, system, watch};
-use cutline_socket::{DirectAddress, QosError, QosOptions};
+use cutline_socket::{Attempt, DirectAddress, QosError, QosOptions};
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -47,6 +47,22 @@ impl QosDirectSocket {
     /// As [`cutline_socket::QosDirectSocket::recv`].
     pub async fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
         self.0.call(Interest::READABLE, |socket| socket.recv(buffer)).await
+    }
+
+    /// Sends a message if it may be sent now, and does not wait for that.
+    ///
+    /// # Errors
+    /// As [`cutline_socket::QosDirectSocket::try_send`].
+    pub fn try_send(&self, message: &[u8]) -> io::Result<Attempt> {
+        self.0.socket().try_send(message)
+    }
+
+    /// Receives a message that has come, and does not wait. Returns its length in the buffer.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] if there is none; otherwise as [`recv`](Self::recv).
+    pub fn try_recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.socket().recv(buffer)
     }
 
     /// Returns whether the peer is a QoS socket.

@@ -100,4 +100,6 @@ pub use cutline_socket::{
 };
 pub use datagrams::{QosUdpListener, QosUdpSocket};
 pub use direct::{QosDirectListener, QosDirectSocket};
-pub use stream::{OwnedReadHalf, OwnedWriteHalf, QosTcpListener, QosTcpStream, ReadHalf, WriteHalf};
+pub use stream::{
+    OwnedReadHalf, OwnedWriteHalf, QosTcpListener, QosTcpStream, ReadHalf, ReuniteError, WriteHalf,
+};

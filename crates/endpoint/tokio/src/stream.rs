@@ -156,6 +156,30 @@ impl QosTcpStream {
         self.stream.socket().set_nodelay(nodelay)
     }
 
+    /// Returns whether small messages are sent at once.
+    ///
+    /// # Errors
+    /// As [`tokio::net::TcpStream::nodelay`].
+    pub fn nodelay(&self) -> io::Result<bool> {
+        self.stream.socket().nodelay()
+    }
+
+    /// Reads bytes that have been received, and does not wait.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] if there are none; otherwise as of reading.
+    pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.stream.socket().read(buffer)
+    }
+
+    /// Writes a message, or a part of it, and does not wait for room.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] if the kernel has no room, or the peer has not begun; otherwise as of writing.
+    pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.socket().write(bytes)
+    }
+
     /// Splits it into halves that one task uses at a time.
     pub fn split(&mut self) -> (ReadHalf<'_>, WriteHalf<'_>) {
         (ReadHalf(&self.stream, Pause::default()), WriteHalf(&self.stream, Pause::default()))
@@ -164,7 +188,7 @@ impl QosTcpStream {
     /// Splits it into halves for different tasks. The writing half ends its direction when it is dropped.
     pub fn into_split(self) -> (OwnedReadHalf, OwnedWriteHalf) {
         let reads = OwnedReadHalf(Arc::clone(&self.stream), Pause::default());
-        (reads, OwnedWriteHalf(self.stream, Pause::default()))
+        (reads, OwnedWriteHalf(self.stream, Pause::default(), IfDropped::Shutdown))
     }
 }
 
@@ -178,9 +202,46 @@ pub struct WriteHalf<'s>(&'s Inner, Pause);
 pub struct OwnedReadHalf(Arc<Inner>, Pause);
 
 /// Writes to a stream that was split ([`QosTcpStream::into_split`]).
-pub struct OwnedWriteHalf(Arc<Inner>, Pause);
+pub struct OwnedWriteHalf(Arc<Inner>, Pause, IfDropped);
+
+/// The end of a half that writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum IfDropped {
+    /// Its direction ends.
+    Shutdown,
+    /// Its direction stays open.
+    Nothing,
+}
+
+/// Two halves that are not of the same stream ([`OwnedReadHalf::reunite`]). They are returned.
+#[derive(Debug)]
+pub struct ReuniteError(pub OwnedReadHalf, pub OwnedWriteHalf);
+
+impl fmt::Display for ReuniteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the halves are not of the same stream")
+    }
+}
+
+impl std::error::Error for ReuniteError {}
+
+fn reunite(reads: OwnedReadHalf, writes: OwnedWriteHalf) -> Result<QosTcpStream, ReuniteError> {
+    if !Arc::ptr_eq(&reads.0, &writes.0) {
+        return Err(ReuniteError(reads, writes));
+    }
+    writes.forget();
+    Ok(QosTcpStream { stream: reads.0, reading: Pause::default(), writing: Pause::default() })
+}
 
 impl OwnedReadHalf {
+    /// Makes the stream whole again that was split ([`QosTcpStream::into_split`]).
+    ///
+    /// # Errors
+    /// When the other half is not of the same stream.
+    pub fn reunite(self, other: OwnedWriteHalf) -> Result<QosTcpStream, ReuniteError> {
+        reunite(self, other)
+    }
+
     /// Waits for the next event of the connection. Safe to cancel: then no event was taken.
     pub async fn event(&self) -> SessionEvent {
         self.0.event().await
@@ -192,11 +253,84 @@ impl OwnedReadHalf {
     }
 }
 
-impl Drop for OwnedWriteHalf {
-    fn drop(&mut self) {
-        let _gone = self.0.socket().shutdown(Shutdown::Write);
+impl OwnedWriteHalf {
+    /// Makes the stream whole again that was split ([`QosTcpStream::into_split`]).
+    ///
+    /// # Errors
+    /// When the other half is not of the same stream.
+    pub fn reunite(self, other: OwnedReadHalf) -> Result<QosTcpStream, ReuniteError> {
+        reunite(other, self)
+    }
+
+    /// Drops this half, and does not end its direction.
+    pub fn forget(mut self) {
+        self.2 = IfDropped::Nothing;
     }
 }
+
+impl Drop for OwnedWriteHalf {
+    fn drop(&mut self) {
+        if self.2 == IfDropped::Shutdown {
+            let _gone = self.0.socket().shutdown(Shutdown::Write);
+        }
+    }
+}
+
+macro_rules! addresses_of_half {
+    ($half:ty) => {
+        impl $half {
+            /// The address of the peer.
+            pub fn peer_addr(&self) -> SocketAddr {
+                self.0.socket().peer_addr()
+            }
+
+            /// The address of this end.
+            ///
+            /// # Errors
+            /// As [`QosTcpStream::local_addr`].
+            pub fn local_addr(&self) -> io::Result<SocketAddr> {
+                self.0.socket().local_addr()
+            }
+        }
+    };
+}
+
+macro_rules! tries_to_read {
+    ($half:ty) => {
+        impl $half {
+            /// Reads bytes that have been received, and does not wait ([`QosTcpStream::try_read`]).
+            ///
+            /// # Errors
+            /// As [`QosTcpStream::try_read`].
+            pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+                self.0.socket().read(buffer)
+            }
+        }
+    };
+}
+
+macro_rules! tries_to_write {
+    ($half:ty) => {
+        impl $half {
+            /// Writes a message, or a part of it, and does not wait for room ([`QosTcpStream::try_write`]).
+            ///
+            /// # Errors
+            /// As [`QosTcpStream::try_write`].
+            pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+                self.0.socket().write(bytes)
+            }
+        }
+    };
+}
+
+addresses_of_half!(ReadHalf<'_>);
+addresses_of_half!(WriteHalf<'_>);
+addresses_of_half!(OwnedReadHalf);
+addresses_of_half!(OwnedWriteHalf);
+tries_to_read!(ReadHalf<'_>);
+tries_to_read!(OwnedReadHalf);
+tries_to_write!(WriteHalf<'_>);
+tries_to_write!(OwnedWriteHalf);
 
 macro_rules! reads {
     ($reader:ty, $stream:tt, $pause:tt) => {

@@ -3,7 +3,8 @@
 use cutline_quality::spec::Specification;
 use cutline_signal::monitor::MonitorParams;
 use cutline_tokio::{
-    Pacing, Peer, QosOptions, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket, SessionEvent,
+    Attempt, Pacing, Peer, QosOptions, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket,
+    ReuniteError, SessionEvent,
 };
 use cutline_units::Bytes;
 use std::future::Future;
@@ -419,4 +420,66 @@ async fn datagrams_find_another_end_at_the_same_place() {
     assert_eq!(theirs.recv(&mut [0; 9]).await.unwrap(), 3);
     theirs.send(b"hello").await.unwrap();
     assert_eq!(timeout(ms(60_000), receiver).await.unwrap().unwrap(), 5);
+}
+
+#[tokio::test]
+async fn halves_know_their_addresses_and_are_united_again() {
+    let (mut ours, theirs) = streams(LOOPBACK[0], &talkative()).await;
+    ours.set_nodelay(true).unwrap();
+    assert!(ours.nodelay().unwrap());
+    let addresses = (ours.local_addr().unwrap(), ours.peer_addr());
+    {
+        let (reads, writes) = ours.split();
+        assert_eq!((reads.local_addr().unwrap(), reads.peer_addr()), addresses);
+        assert_eq!((writes.local_addr().unwrap(), writes.peer_addr()), addresses);
+    }
+    let ((reads, writes), (their_reads, their_writes)) = (ours.into_split(), theirs.into_split());
+    assert_eq!((reads.local_addr().unwrap(), reads.peer_addr()), addresses);
+    assert_eq!((writes.local_addr().unwrap(), writes.peer_addr()), addresses);
+    let error = reads.reunite(their_writes).unwrap_err();
+    assert!(error.to_string().contains("not of the same stream"), "{error}");
+    let ReuniteError(reads, their_writes) = error;
+    let mut ours = writes.reunite(reads).unwrap();
+    let mut theirs = their_reads.reunite(their_writes).unwrap();
+    let mut got = [0; 6];
+    ours.write_all(b"united").await.unwrap();
+    timeout(ms(60_000), theirs.read_exact(&mut got)).await.unwrap().unwrap();
+    assert_eq!(&got, b"united");
+    // A half that is forgotten does not end its direction.
+    let (mut reads, writes) = ours.into_split();
+    writes.forget();
+    theirs.write_all(b"answer").await.unwrap();
+    timeout(ms(60_000), reads.read_exact(&mut got)).await.unwrap().unwrap();
+    assert_eq!(&got, b"answer");
+    assert_eq!(theirs.try_read(&mut got).unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+}
+
+#[tokio::test]
+async fn calls_that_do_not_wait_send_and_receive() {
+    let (ours, theirs) = datagrams(&talkative(), &talkative()).await;
+    let mut got = [0; 10];
+    assert_eq!(theirs.try_recv(&mut got).unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+    assert_eq!(ours.try_send(b"soon").unwrap(), Attempt::Sent(4));
+    let received = async {
+        loop {
+            match theirs.try_recv(&mut got) {
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => sleep(ms(1)).await,
+                outcome => return outcome,
+            }
+        }
+    };
+    assert_eq!(timeout(ms(60_000), received).await.unwrap().unwrap(), 4);
+    let (mut ours, mut theirs) = streams(LOOPBACK[0], &talkative()).await;
+    ours.write_all(b"begun").await.unwrap();
+    timeout(ms(60_000), theirs.read_exact(&mut got[..5])).await.unwrap().unwrap();
+    assert_eq!(theirs.try_write(b"soon").unwrap(), 4);
+    let received = async {
+        loop {
+            match ours.try_read(&mut got) {
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => sleep(ms(1)).await,
+                outcome => return outcome,
+            }
+        }
+    };
+    assert_eq!(timeout(ms(60_000), received).await.unwrap().unwrap(), 4);
 }

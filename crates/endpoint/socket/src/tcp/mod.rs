@@ -254,6 +254,14 @@ impl QosTcpStream {
         self.0.socket.set_nodelay(nodelay)
     }
 
+    /// Returns whether small messages are sent at once.
+    ///
+    /// # Errors
+    /// As [`TcpStream::nodelay`].
+    pub fn nodelay(&self) -> io::Result<bool> {
+        self.0.socket.nodelay()
+    }
+
     /// Sets the longest wait of reads.
     ///
     /// # Errors
