@@ -1,16 +1,19 @@
-//! Feedback of the host and the network to a datagram socket.
+//! Feedback of the host and the network to a socket.
 //!
 //! These tests need root, for network namespaces of their own. Without it they say so and pass:
 //! `sudo -E cargo test -p cutline-socket feedback::`.
 
 use cutline_quality::spec::{Measure, Specification};
-use cutline_signal::violation::ViolationOrigin;
-use cutline_socket::{Direction, Marking, Peer, QosOptions, QosUdpListener, QosUdpSocket, SessionEvent};
+use cutline_signal::violation::{Violation, ViolationOrigin};
+use cutline_socket::{
+    Direction, Marking, Peer, QosOptions, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket,
+    SessionEvent,
+};
 use cutline_sys::namespace::Namespace;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_testbed::{may_make_namespaces, wait_for_own_addresses};
 use cutline_units::{Bytes, Duration};
-use std::io;
+use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, UdpSocket};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -306,6 +309,99 @@ fn a_queue_of_the_own_host_that_is_too_slow_is_a_violation_as_long_as_it_is() {
                     assert!(violation.measured < 40.0, "the worst: {violation:?}");
                 }
                 ends.store(true, Ordering::SeqCst);
+            });
+        })
+        .unwrap();
+}
+
+/// Ends the threads of a test, also of one that fails.
+struct EndOfThreads<'t>(&'t AtomicBool);
+
+impl Drop for EndOfThreads<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Waits for the begin or the end of a violation of the rate.
+fn rate_violation(stream: &QosTcpStream, side: Direction, is_end: bool) -> Violation {
+    loop {
+        let (direction, violation, ends) =
+            match stream.wait_for_event(time::Duration::from_secs(60)).expect("no event comes") {
+                SessionEvent::Violated(direction, violation) => (direction, violation, false),
+                SessionEvent::Restored { direction, violation, .. } => (direction, violation, true),
+                _ => continue,
+            };
+        if (direction, violation.measure, ends) == (side, Measure::Rate, is_end) {
+            return violation;
+        }
+    }
+}
+
+/// A stream of 80 messages/s, of which 60 are needed, through a queue of its own host that carries 35 of them. Reports wait in the queue
+/// behind data.
+#[test]
+fn a_queue_of_the_own_host_that_holds_a_stream_back_is_known_to_both_ends() {
+    if !may_make_namespaces(COMMAND) {
+        return;
+    }
+    let namespace = Namespace::create("held").unwrap();
+    namespace.ip(&["link", "set", "lo", "mtu", "1500"]).unwrap();
+    namespace
+        .within(|| {
+            let spec = Specification::builder()
+                .rates(60.0, 80.0, 80.0)
+                .size(Bytes::new(1000))
+                .coerce_all()
+                .build()
+                .unwrap();
+            let listener = QosTcpListener::bind("127.0.0.1:0", &QosOptions::receiving(spec.clone())).unwrap();
+            let to = listener.local_addr().unwrap();
+            let (ours, theirs) = thread::scope(|scope| {
+                let connecting =
+                    scope.spawn(|| QosTcpStream::connect(to, &QosOptions::sending(spec)).unwrap());
+                let (theirs, _) = listener.accept().unwrap();
+                assert!(theirs.has_qos_peer().unwrap());
+                (connecting.join().unwrap(), theirs)
+            });
+            theirs.set_read_timeout(Some(time::Duration::from_millis(100))).unwrap();
+            let ends = AtomicBool::new(false);
+            thread::scope(|scope| {
+                let _ends = EndOfThreads(&ends);
+                scope.spawn(|| {
+                    let mut sending = &ours;
+                    while !ends.load(Ordering::SeqCst) {
+                        sending.write_all(&[7; 1000]).unwrap();
+                    }
+                });
+                scope.spawn(|| {
+                    let (mut receiving, mut buffer) = (&theirs, [0; 4000]);
+                    while !ends.load(Ordering::SeqCst) {
+                        let _late = receiving.read(&mut buffer);
+                    }
+                });
+                let begun = Instant::now();
+                while theirs.mib().receive.sent.held.is_zero() {
+                    assert!(
+                        begun.elapsed() < time::Duration::from_secs(60),
+                        "no report of a full send queue"
+                    );
+                    thread::sleep(time::Duration::from_millis(10));
+                }
+                let sides = [(&ours, Direction::Send), (&theirs, Direction::Receive)];
+                for round in 1.. {
+                    tc("qdisc add dev lo root tbf rate 300kbit burst 2000 limit 100000");
+                    let origins = sides.map(|(stream, side)| rate_violation(stream, side, false).origin);
+                    tc("qdisc del dev lo root");
+                    for (stream, side) in sides {
+                        assert!(rate_violation(stream, side, true).measured < 60.0);
+                    }
+                    if origins == [ViolationOrigin::SendingHost; 2] {
+                        break;
+                    }
+                    // A pause of the machine may have begun a violation of another origin before.
+                    assert!(round < 5, "{origins:?}");
+                }
             });
         })
         .unwrap();
