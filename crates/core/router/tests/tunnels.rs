@@ -174,6 +174,12 @@ fn what_cannot_be_looked_into_is_one_flow() {
     // WireGuard: a datagram like any other.
     let wireguard = |byte: u8| flow(&frame(IPV4, &plain4(&udp([51820, 51820], &[byte; 90]))));
     assert_eq!(wireguard(1), wireguard(2));
+    // L2TPv3: the place of the frame in a session depends on what both ends have agreed on (RFC 3931 section 4.1).
+    let l2tp = |port| {
+        let inner = frame(IPV4, &plain4(&udp([port, 1], b"")));
+        flow(&frame(IPV4, &v4(115, [1, 2], WHOLE, &cat(&[&[0, 0, 0, 9], &inner]))))
+    };
+    assert_eq!(l2tp(1), l2tp(2));
     // Five packets in each other: the innermost is not looked at.
     let five = |port| {
         let inner = (0..5).fold(plain4(&udp([port, 1], b"")), |inner, _| v4(4, [9, 8], WHOLE, &inner));
