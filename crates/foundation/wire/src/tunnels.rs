@@ -8,7 +8,7 @@
 //! | UDP to 4789 or 8472 | VXLAN; the network's identifier distinguishes flows | RFC 7348 |
 //! | UDP to 6081 | GENEVE, likewise | RFC 8926 |
 //!
-//! At most [`DEEPEST`] packets are inside each other. Unreadable and encrypted packets leave the flow to the outer packet. So does L2TPv3
+//! At most [`DEEPEST`] packets are inside each other. Unreadable and encrypted packets leave the flow to the outer packet. So does L2TP
 //! (protocol 115, and UDP port 1701): RFC 3931 section 4.1 puts a cookie and a sublayer before the payload whose lengths the two ends agree on
 //! and no packet has. Linux's flow dissector reads the session of such a packet, which is in no flow hash, and does not look inside either.
 
