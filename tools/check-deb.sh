@@ -55,13 +55,13 @@ mkdir -p "$work/root/run/cutline" "$work/root/var/lib/cutline"
 chroot "$work/root" /usr/bin/cutline monitor --snmp /tmp/snmp.toml > "$work/monitor.log" 2>&1 &
 monitor=$!
 trap 'kill "$monitor" 2>/dev/null || true' EXIT
-for _ in $(seq 100); do
+for _ in $(seq 600); do
     if in_copy /usr/bin/cutline top --once --json > "$work/host.json" 2>/dev/null; then break; fi
     sleep 0.1
 done
 grep -q '"publishers"' "$work/host.json" || { echo "cutline top finds no monitor" >&2; cat "$work/monitor.log" >&2; exit 1; }
 for path in / /page.js /page.css /metrics; do
-    python3 -I -c "import sys, urllib.request; urllib.request.urlopen('http://127.0.0.1:9466' + sys.argv[1], timeout=10).read()" "$path" \
+    python3 -I -c "import sys, urllib.request; urllib.request.urlopen('http://127.0.0.1:9466' + sys.argv[1], timeout=60).read()" "$path" \
         || { echo "the monitor's $path is not served" >&2; exit 1; }
 done
 if command -v snmpget >/dev/null; then

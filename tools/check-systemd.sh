@@ -116,7 +116,7 @@ start_machine() {
     nsenter --net="/var/run/netns/$name" unshare --mount --pid --fork --uts --ipc --cgroup --propagation private \
         --kill-child=SIGKILL bash "$work/start" > "$work/console" 2>&1 &
     machine=$!
-    for _ in $(seq 100); do
+    for _ in $(seq 600); do
         init="$(pgrep --parent "$machine" || true)"
         if [ -n "$init" ] && [ "$(readlink "/proc/$init/exe")" = "$(readlink -f /lib/systemd/systemd)" ]; then break; fi
         sleep 0.1
@@ -125,7 +125,7 @@ start_machine() {
 }
 stop_machine() {
     within systemctl --force poweroff 2>/dev/null || true
-    for _ in $(seq 100); do kill -0 "$machine" 2>/dev/null || break; sleep 0.1; done
+    for _ in $(seq 600); do kill -0 "$machine" 2>/dev/null || break; sleep 0.1; done
     halt
 }
 # Without the interfaces' hardware addresses, and what follows from them, which differ from start to start.

@@ -111,7 +111,7 @@ impl Server {
         let mut command = exec(&[], &["python3", "-m", "http.server", WEB_PORT, "--bind", "127.0.0.1"]);
         let server = Self(spawn(namespace, command.current_dir(folder)));
         let is_there = || TcpStream::connect(format!("127.0.0.1:{WEB_PORT}")).is_ok();
-        let comes = (0..100).any(|_| {
+        let comes = (0..600).any(|_| {
             // Polls.
             sleep(Duration::from_millis(100));
             namespace.within(is_there).unwrap()

@@ -46,7 +46,7 @@ fn vlan_tags_cross(lab: &Lab) {
     let tagged = [&[2; 12][..], &[0x81, 0x00, 0x20, 0x64, 0x88, 0xb5], &[7; 60]].concat();
     a.send(&mut [&tagged[..]].into_iter(), &mut |sent| assert!(sent)).unwrap();
     let mut found = false;
-    for _ in 0..50 {
+    for _ in 0..6000 {
         b.receive(now(), &mut |_, frame| found |= frame == tagged).unwrap();
         if found {
             return;

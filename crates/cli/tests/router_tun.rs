@@ -86,10 +86,18 @@ impl Routed {
     fn is_crossed(&self, v6: bool, port: u16) -> bool {
         let [a, b] = self.sockets(v6, port);
         [(&a, &b), (&b, &a)].into_iter().all(|(from, to)| {
-            let mut buffer = [0; 100];
-            (0..300).any(|_| {
-                from.send(b"hello").is_ok() && to.recv(&mut buffer).is_ok_and(|n| &buffer[..n] == b"hello")
-            })
+            let (until, mut buffer) = (Instant::now() + PATIENCE, [0; 100]);
+            loop {
+                if from.send(b"hello").is_ok() && to.recv(&mut buffer).is_ok_and(|n| &buffer[..n] == b"hello")
+                {
+                    return true;
+                }
+                if Instant::now() >= until {
+                    return false;
+                }
+                // An interface without a router refuses at once.
+                std::thread::sleep(Duration::from_millis(10));
+            }
         })
     }
 

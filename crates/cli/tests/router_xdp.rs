@@ -99,7 +99,7 @@ fn are_tags_kept(lab: &Lab) -> bool {
     let tagged = [&[2; 12][..], &[0x81, 0x00, 0x20, 0x64, 0x88, 0xb5], &[7; 60]].concat();
     assert_eq!(flood(&mut a, &tagged, 1), 1);
     let mut found = false;
-    for _ in 0..50 {
+    for _ in 0..6000 {
         b.receive(now(), &mut |_, frame| found |= frame == tagged).unwrap();
         if found {
             break;
@@ -158,7 +158,7 @@ fn marks_and_hints_are_read_and_kept_as_with_a_packet_socket() {
         }
         // Sent and received packets: payload and traffic class of IPv4.
         let mut seen = Vec::new();
-        for _ in 0..100 {
+        for _ in 0..6000 {
             b.receive(now(), &mut |_, frame| {
                 if frame.len() == 14 + 20 + 8 + 100 {
                     seen.push((frame[42], frame[15]));

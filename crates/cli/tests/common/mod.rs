@@ -116,9 +116,9 @@ impl Router {
         self.exit_code()
     }
 
-    /// Returns the exit code, if the process ends within seconds.
+    /// Returns the exit code, if the process ends within a minute.
     pub fn exit_code(&mut self) -> Option<i32> {
-        for _ in 0..100 {
+        for _ in 0..600 {
             if let Some(status) = self.process.try_wait().unwrap() {
                 return status.code();
             }

@@ -142,7 +142,7 @@ async def asynchronous(host):
     to = receiver.get_extra_info("sockname")[:2]
     sender, _ = await loop.create_datagram_endpoint(asyncio.DatagramProtocol, remote_addr=to)
     sender.sendto(b"asynchronous")
-    await asyncio.wait_for(received, 10)
+    await asyncio.wait_for(received, 60)
     sender.close()
     receiver.close()
 

@@ -62,6 +62,30 @@ pub fn claim(holds: bool, found: Arguments<'_>) {
     }
 }
 
+/// Makes a call to a service again until it answers, at most for a minute: the service may be busy with a test, and a call does not let a person
+/// wait for so long. `is_late` returns whether an error says that it has not answered in time.
+///
+/// ```
+/// let mut calls = 0;
+/// let call = || {
+///     calls += 1;
+///     if calls == 1 { Err("late") } else { Ok(calls) }
+/// };
+/// assert_eq!(cutline_testbed::patiently(call, |error| *error == "late"), Ok(2));
+/// ```
+///
+/// # Errors
+/// That of the last call.
+pub fn patiently<T, E>(mut call: impl FnMut() -> Result<T, E>, is_late: impl Fn(&E) -> bool) -> Result<T, E> {
+    let until = Instant::now() + Duration::from_secs(60);
+    loop {
+        match call() {
+            Err(error) if is_late(&error) && Instant::now() < until => {}
+            outcome => return outcome,
+        }
+    }
+}
+
 /// The variable of the environment that has claims on time judged.
 const REAL_TIME: &str = "CUTLINE_REAL_TIME";
 

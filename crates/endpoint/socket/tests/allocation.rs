@@ -1,16 +1,17 @@
 //! Connections that are limited by the resource manager of the host.
 
 use cutline_allocation::protocol::FlowNeed;
-use cutline_allocation::{AllocatedFlow, FlowHandler, FlowNotice, allocate};
+use cutline_allocation::{AllocatedFlow, FlowHandler, FlowNotice, ManagerConnection, allocate};
 use cutline_manager::feedback::{FlowEdges, FlowReport};
 use cutline_manager::resources::{Capacities, CarrierKind, ResourceParams};
 use cutline_manager_service::{ManagerService, ManagerSpec};
 use cutline_quality::spec::Specification;
+use cutline_service::JsonLineError;
 use cutline_socket::{
     AllocationOptions, AllocationState, IfRefused, Marking, Peer, QosError, QosOptions, QosTcpListener,
     QosTcpStream, QosUdpListener, QosUdpSocket, Rate, SchedulingClass, SessionEvent,
 };
-use cutline_testbed::{in_time, undisturbed};
+use cutline_testbed::{in_time, patiently, undisturbed};
 use cutline_units::Bytes;
 use rustix::net::connect_unspec;
 use rustix::net::sockopt::set_socket_linger;
@@ -45,6 +46,11 @@ impl Host {
 
     fn start(&self) -> ManagerService {
         ManagerService::start(self.spec.clone(), &[], |_| {}).unwrap()
+    }
+
+    /// A client of its manager, which may be busy.
+    fn client(&self) -> ManagerConnection {
+        patiently(|| ManagerConnection::connect(&self.spec.socket, None), JsonLineError::is_late).unwrap()
     }
 
     fn options(&self, class: SchedulingClass) -> AllocationOptions {
@@ -280,7 +286,7 @@ fn missed_deadlines_are_counted_and_reported() {
         assert!(stats.missed > 50 && stats.latest > cutline_units::Duration::ZERO, "{stats:?}");
     }
     let until = Instant::now() + PATIENCE;
-    let mut client = cutline_allocation::ManagerConnection::connect(&host.spec.socket, None).unwrap();
+    let mut client = host.client();
     loop {
         let status = client.status(cutline_units::Duration::from_secs(60)).unwrap();
         if status.flows.len() == 2 && status.flows.iter().all(|flow| flow.missed_deadlines > 50) {
@@ -312,7 +318,7 @@ fn the_manager_has_the_port_of_a_stream_that_is_made_again() {
     });
     next(&ours, allocated);
     let sources = || -> Vec<SocketAddr> {
-        let mut client = cutline_allocation::ManagerConnection::connect(&host.spec.socket, None).unwrap();
+        let mut client = host.client();
         let status = client.status(cutline_units::Duration::from_secs(60)).unwrap();
         status.flows.iter().map(|flow| flow.source).collect()
     };
@@ -377,7 +383,7 @@ fn a_change_that_was_refused_is_made_when_there_is_room() {
     wait(&first, 40);
     wait(&second, 10);
     second.change(Some(Rate::from_mbps(50)), Rate::from_mbps(50), FlowEdges::default());
-    let mut client = cutline_allocation::ManagerConnection::connect(&host.spec.socket, None).unwrap();
+    let mut client = host.client();
     let until = Instant::now() + PATIENCE;
     while client.status(cutline_units::Duration::from_secs(60)).unwrap().counters.refused == 0 {
         assert!(Instant::now() < until, "the change is refused");

@@ -279,7 +279,7 @@ fn picked(hosts: &Hosts, shaper: &mut HtbShaper, classes: &[ClassId], frames: &[
     for frame in frames {
         assert_eq!(packet::send(&socket, &[frame]).unwrap(), 1);
     }
-    for _ in 0..100 {
+    for _ in 0..3000 {
         if packets(shaper).iter().all(|counters| counters.waiting == 0) {
             break;
         }

@@ -61,6 +61,18 @@ enum Problem {
     TooLong(LineTooLong),
 }
 
+impl JsonLineError {
+    /// Returns whether the service has not answered in time.
+    pub fn is_late(&self) -> bool {
+        match &self.problem {
+            Problem::Late => true,
+            // A service that is stopped accepts no connection.
+            Problem::Io(error) => error.kind() == io::ErrorKind::WouldBlock,
+            _ => false,
+        }
+    }
+}
+
 impl JsonLineClient {
     /// Connects to a service whose socket is at `path`, and whose lines have at most `longest` bytes.
     ///
@@ -216,6 +228,7 @@ mod tests {
         assert_eq!(client.greeting::<Vec<u8>>().unwrap(), [1]);
         assert_eq!(client.receive::<Vec<u8>>(PATIENCE).unwrap(), Some(vec![2, 3]));
         assert_eq!(client.receive::<Vec<u8>>(Duration::from_millis(1)).unwrap(), None);
+        assert!(client.late().is_late() && !client.unexpected().is_late());
         assert_eq!(
             client.refused("no".to_owned()).problem.to_string(),
             "the service refused the request: no"

@@ -5,6 +5,8 @@
 use crate::common::{A, B, Net, announce, bucket, eventually, flow, hear, reserve};
 use cutline_provision::protocol::{Reply, Request, Senders};
 use cutline_provision::{DaemonClient, Flow, RefusalReason, TransportProtocol};
+use cutline_service::JsonLineError;
+use cutline_testbed::patiently;
 use cutline_units::Duration;
 use rustix::process::{Resource, Rlimit, Uid, prlimit};
 use rustix::thread::set_thread_res_uid;
@@ -246,7 +248,7 @@ fn a_user_has_a_part_of_the_requests() {
         let become_user = move || {
             let user = Uid::from_raw(user);
             set_thread_res_uid(user, user, user).unwrap();
-            DaemonClient::connect(&path).unwrap()
+            patiently(|| DaemonClient::connect(&path), JsonLineError::is_late).unwrap()
         };
         std::thread::spawn(become_user).join().unwrap()
     };

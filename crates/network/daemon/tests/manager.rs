@@ -9,8 +9,10 @@ use cutline_manager::feedback::FlowReport;
 use cutline_manager::resources::{CarrierKind, SchedulingClass};
 use cutline_netlink::{HtbShaper, Interface, ShaperOptions, sweep};
 use cutline_provision::protocol::Request;
+use cutline_service::JsonLineError;
 use cutline_sys::namespace::Namespace;
 use cutline_testbed::outputs::terminated;
+use cutline_testbed::patiently;
 use cutline_units::{Duration, Rate};
 use rustix::process::Signal;
 use std::net::SocketAddr;
@@ -37,7 +39,8 @@ fn need(class: SchedulingClass, mbps: u64) -> FlowNeed {
 }
 
 fn status(socket: &Path) -> ManagerStatus {
-    ManagerConnection::connect(socket, None).unwrap().status(Duration::from_secs(60)).unwrap()
+    let connected = patiently(|| ManagerConnection::connect(socket, None), JsonLineError::is_late);
+    connected.unwrap().status(Duration::from_secs(60)).unwrap()
 }
 
 /// Handler that records its notices.

@@ -251,7 +251,7 @@ mod tests {
         }
 
         fn client(&self) -> ReservationClient {
-            ReservationClient::connect(&self.folder.path().join("s"), Duration::from_secs(20)).unwrap()
+            ReservationClient::connect(&self.folder.path().join("s"), Duration::from_secs(60)).unwrap()
         }
 
         /// Waits for this number of reservations.

@@ -131,8 +131,15 @@ pub fn echo() -> SocketAddr {
 /// Sends a datagram until an answer comes, at most a minute.
 pub fn is_answered(program: &UdpSocket) -> bool {
     program.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
-    (0..300).any(|number: u32| {
-        let sent = program.send(&number.to_be_bytes());
-        sent.is_ok() && program.recv(&mut [0; 10]).is_ok()
-    })
+    let until = Instant::now() + Duration::from_secs(60);
+    loop {
+        if program.send(b"ask").is_ok() && program.recv(&mut [0; 10]).is_ok() {
+            return true;
+        }
+        if Instant::now() >= until {
+            return false;
+        }
+        // A port that is closed refuses at once.
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }

@@ -13,9 +13,10 @@ use cutline_flow::TrafficSpec;
 use cutline_provision::protocol::{Reply, Request, Senders};
 use cutline_provision::status::Status;
 use cutline_provision::{DaemonClient, Flow, TransportProtocol};
+use cutline_service::JsonLineError;
 use cutline_sys::namespace::Namespace;
 use cutline_sys::now;
-use cutline_testbed::may_make_namespaces;
+use cutline_testbed::{may_make_namespaces, patiently};
 use cutline_units::{Bytes, Duration, Rate};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
@@ -176,7 +177,7 @@ impl Net {
     }
 
     pub fn client(&self, node: &str) -> DaemonClient {
-        DaemonClient::connect(&self.socket(node)).unwrap()
+        patiently(|| DaemonClient::connect(&self.socket(node)), JsonLineError::is_late).unwrap()
     }
 
     pub fn status(&self, node: &str) -> Status {

@@ -6,6 +6,7 @@ use cutline_allocation::status::ManagerStatus;
 use cutline_manager::resources::{Capacities, CarrierKind, ResourceParams, SchedulingClass};
 use cutline_manager_service::{ManagerService, ManagerSpec};
 use cutline_service::JsonLineError;
+use cutline_testbed::patiently;
 use cutline_units::{Duration, Rate};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -59,7 +60,7 @@ pub struct Client(pub ManagerConnection);
 
 impl Client {
     pub fn connect(socket: &Path, session: Option<&str>) -> Result<Self, JsonLineError> {
-        ManagerConnection::connect(socket, session).map(Self)
+        patiently(|| ManagerConnection::connect(socket, session), JsonLineError::is_late).map(Self)
     }
 
     pub fn send(&mut self, request: &AllocationRequest) {

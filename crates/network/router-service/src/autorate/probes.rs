@@ -116,7 +116,7 @@ mod tests {
         };
         let probes = sockets.start().unwrap();
         let mut seen = [0; 2];
-        let end = now() + Duration::from_secs(20);
+        let end = now() + Duration::from_secs(60);
         while seen.contains(&0) && now() < end {
             probes.replies().for_each(|(reflector, _)| seen[reflector] += 1);
             thread::park_timeout(std::time::Duration::from_millis(10));

@@ -222,16 +222,16 @@ mod tests {
     fn a_program_ends_in_time_or_is_ended() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
-        let second = Duration::from_secs(5);
-        let child = Child::run(&mut shell("echo out; echo err >&2"), &log, second).unwrap();
+        let minute = Duration::from_secs(60);
+        let child = Child::run(&mut shell("echo out; echo err >&2"), &log, minute).unwrap();
         assert_eq!((child.output().unwrap().as_str(), child.errors().unwrap().as_str()), ("out\n", "err\n"));
-        let error = Child::run(&mut shell("echo why >&2; exit 3"), &log, second).unwrap_err();
+        let error = Child::run(&mut shell("echo why >&2; exit 3"), &log, minute).unwrap_err();
         assert_eq!(error.to_string(), "sh has failed (exit status: 3): why");
         let error = Child::run(&mut shell("exec sleep 60"), &log, Duration::from_millis(50)).unwrap_err();
         assert!(matches!(error, ProgramError::Late { .. }), "{error}");
-        let error = Child::run(&mut Command::new("there-is-no-such-program"), &log, second).unwrap_err();
+        let error = Child::run(&mut Command::new("there-is-no-such-program"), &log, minute).unwrap_err();
         assert!(matches!(error, ProgramError::Missing { .. }), "{error}");
         let mut child = Child::start(&mut shell("echo ready; exec sleep 60"), None, &log).unwrap();
-        child.wait_for("ready", second).unwrap();
+        child.wait_for("ready", minute).unwrap();
     }
 }
