@@ -9,7 +9,7 @@ use cutline_units::{Duration, Instant};
 use std::cell::Cell;
 use std::io;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// The longest wait until a call returns that looks for signals.
 const LOOK: Duration = Duration::from_millis(50);
@@ -43,7 +43,8 @@ const LONGEST_WAIT: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub struct Interruptible {
     looks: bool,
-    has_begun: AtomicBool,
+    /// The [`CountedWait`]s of the call so far.
+    counted: AtomicU8,
     /// The end of the call, once its first try has set one.
     until: OnceLock<End>,
 }
@@ -58,9 +59,19 @@ struct Call {
     /// True if the call also returns now and then without a signal: one that came before the wait began is
     /// not missed.
     looks: bool,
-    /// True if the call has been interrupted before.
-    is_repeated: bool,
+    /// The [`CountedWait`]s of the call so far, also before it was interrupted.
+    counted: u8,
     until: Option<End>,
+}
+
+/// A wait that feedback counts once in a call, however often the call is interrupted and repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum CountedWait {
+    /// For the agreed rate.
+    Pacing = 1,
+    /// For room in the send queue.
+    Room = 2,
 }
 
 thread_local! {
@@ -77,12 +88,12 @@ impl Default for Interruptible {
 impl Interruptible {
     /// A call that is repeated until it is done, or a handler ends it.
     pub const fn new() -> Self {
-        Self { looks: true, has_begun: AtomicBool::new(false), until: OnceLock::new() }
+        Self { looks: true, counted: AtomicU8::new(0), until: OnceLock::new() }
     }
 
     /// A call that is not repeated: it returns for a signal alone.
     pub const fn once() -> Self {
-        Self { looks: false, has_begun: AtomicBool::new(false), until: OnceLock::new() }
+        Self { looks: false, counted: AtomicU8::new(0), until: OnceLock::new() }
     }
 
     /// Makes the call, for the first time or again.
@@ -93,12 +104,15 @@ impl Interruptible {
                 CALL.set(self.0);
             }
         }
-        let is_repeated = self.has_begun.swap(true, Ordering::Relaxed);
-        let call = Call { looks: self.looks, is_repeated, until: self.until.get().copied() };
+        let counted = self.counted.load(Ordering::Relaxed);
+        let call = Call { looks: self.looks, counted, until: self.until.get().copied() };
         let _before = Before(CALL.replace(Some(call)));
         let outcome = act();
-        if let Some(until) = CALL.get().and_then(|call| call.until) {
-            let _kept = self.until.set(until);
+        if let Some(Call { counted, until, .. }) = CALL.get() {
+            self.counted.store(counted, Ordering::Relaxed);
+            if let Some(until) = until {
+                let _kept = self.until.set(until);
+            }
         }
         outcome
     }
@@ -118,9 +132,11 @@ pub fn looks() -> bool {
     CALL.get().is_some_and(|call| call.looks)
 }
 
-/// Returns whether the current call is one that has been interrupted, and is made again.
-pub fn is_repeated() -> bool {
-    CALL.get().is_some_and(|call| call.is_repeated)
+/// Returns whether a wait of the current call is to be counted: it has not been, before an interruption or since.
+pub fn counts(wait: CountedWait) -> bool {
+    let Some(call) = CALL.get() else { return true };
+    CALL.set(Some(Call { counted: call.counted | wait as u8, ..call }));
+    call.counted & wait as u8 == 0
 }
 
 /// Returns whether the current call returns for signals.

@@ -3,7 +3,7 @@
 use super::kernel;
 use crate::connection::Connection;
 use crate::patience::Until;
-use crate::signals;
+use crate::signals::{self, CountedWait};
 use cutline_signal::frame::{LONGEST_FRAGMENT, STREAM_HEADER, stream_header};
 use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
@@ -109,7 +109,7 @@ impl SendBuffer {
                 Err(Errno::INTR) if written == 0 && !signals::may_interrupt() => {}
                 Err(Errno::AGAIN) => {
                     self.hold(connection);
-                    if !signals::is_repeated() {
+                    if signals::counts(CountedWait::Room) {
                         connection.feed_back(|feedback| feedback.queue_full += 1);
                     }
                     // The kernel itself has waited until the end of the call's time.

@@ -5,7 +5,7 @@ use super::{Attempt, Inner};
 use crate::gate::Passage;
 use crate::options::Pacing;
 use crate::recovery::Admission;
-use crate::signals::{self, sleep};
+use crate::signals::{self, CountedWait, sleep};
 use cutline_signal::frame::{DATAGRAM_HEADER, datagram_header};
 use cutline_signal::session::{Direction, Outbound, Participation};
 use cutline_sys::now;
@@ -172,7 +172,7 @@ impl Inner {
             let errno = Errno::from_io_error(&error);
             self.connection.feed_back(|feedback| match errno {
                 Some(Errno::NOBUFS) => feedback.no_buffers += 1,
-                Some(Errno::AGAIN) if !signals::is_repeated() => feedback.queue_full += 1,
+                Some(Errno::AGAIN) if signals::counts(CountedWait::Room) => feedback.queue_full += 1,
                 _ => {}
             });
             if errno != Some(Errno::AGAIN) {
@@ -251,6 +251,15 @@ impl Inner {
     ) -> io::Result<(MutexGuard<'c, Outbound>, Instant)> {
         let start = now();
         let (mut time, mut looked) = (start, false);
+        let count = |until: Instant| {
+            let waited = until.saturating_since(start);
+            if !waited.is_zero() {
+                self.connection.feed_back(|feedback| {
+                    feedback.pacing_waits += u64::from(signals::counts(CountedWait::Pacing));
+                    feedback.waited += waited;
+                });
+            }
+        };
         loop {
             let ready = out.ready_at(time);
             if ready <= time {
@@ -282,14 +291,10 @@ impl Inner {
             out = self.connection.outbound();
             time = now();
             out.release(time);
-            waited?;
+            // A call that is interrupted has waited, too.
+            waited.inspect_err(|_| count(time))?;
         }
-        if time > start {
-            self.connection.feed_back(|feedback| {
-                feedback.pacing_waits += 1;
-                feedback.waited += time.saturating_since(start);
-            });
-        }
+        count(time);
         Ok((out, time))
     }
 

@@ -11,7 +11,7 @@ use super::*;
 use crate::awaited::both_ends_know;
 use crate::options::Marking;
 use crate::options::Peer;
-use crate::signals::sleep;
+use crate::signals::{Interruptible, sleep};
 use cutline_quality::spec::{Preset, Specification};
 use cutline_signal::frame::datagram_header;
 use cutline_signal::negotiation::NegotiationParams;

@@ -141,3 +141,32 @@ fn rate_control_needs_another_qos_socket_and_datagrams() {
     let error = QosUdpListener::bind(LOOPBACK[0], &controlled().rate_control(RateControl::Tfrc(params)));
     assert!(error.map(drop).unwrap_err().to_string().starts_with("q = 2: allowed is"));
 }
+
+/// A call that is interrupted and made again has waited once, for the whole time.
+#[test]
+fn an_interrupted_wait_for_the_rate_is_counted_once_and_whole() {
+    let spec = Specification::builder().max_rate(2.0).size(Bytes::new(100)).coerce_all().build().unwrap();
+    let (ours, _theirs) =
+        pair("127.0.0.1:0", &QosOptions::sending(spec.clone()), &QosOptions::receiving(spec));
+    for _ in 0..20 {
+        ours.send(&[7; 100]).unwrap();
+        let before = ours.mib().feedback;
+        let (call, mut interruptions) = (Interruptible::new(), 0);
+        let sent = loop {
+            match call.run(|| ours.send(&[7; 100])) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => interruptions += 1,
+                outcome => break outcome,
+            }
+        };
+        assert_eq!(sent.unwrap(), 100);
+        // A machine that stands still between two messages makes the wait needless.
+        if interruptions >= 3 {
+            let after = ours.mib().feedback;
+            assert_eq!(after.pacing_waits - before.pacing_waits, 1);
+            let (waited, slice) = (after.waited - before.waited, Duration::from_millis(45));
+            assert!(waited >= slice * interruptions, "{waited} in {interruptions} slices of 50 ms");
+            return;
+        }
+    }
+    panic!("no call waits");
+}
