@@ -7,7 +7,7 @@ use crate::signals::{self, CountedWait};
 use cutline_signal::frame::{LONGEST_FRAGMENT, STREAM_HEADER, stream_header};
 use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
-use cutline_units::Duration;
+use cutline_units::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 use std::io;
@@ -80,7 +80,7 @@ impl SendBuffer {
             }
         };
         // The first try does not wait, so that the time is known in which the call does.
-        let (mut written, mut flags) = (0, SendFlags::DONTWAIT);
+        let (mut written, mut flags, mut waits_since) = (0, SendFlags::DONTWAIT, None);
         let failure = loop {
             match kernel::send(socket, [&self.pending, &bytes[written..]], flags) {
                 Ok(taken) => {
@@ -96,6 +96,9 @@ impl SendBuffer {
                     }
                     let was_waiting = flags.is_empty();
                     self.hold(connection);
+                    if until.is_some() {
+                        waits_since.get_or_insert_with(|| begin_wait(connection));
+                    }
                     // A call that waits stops in the middle for a signal, or at the end of its time.
                     if was_waiting && signals::may_interrupt() {
                         break Some(Errno::INTR);
@@ -109,9 +112,7 @@ impl SendBuffer {
                 Err(Errno::INTR) if written == 0 && !signals::may_interrupt() => {}
                 Err(Errno::AGAIN) => {
                     self.hold(connection);
-                    if signals::counts(CountedWait::Room) {
-                        connection.feed_back(|feedback| feedback.queue_full += 1);
-                    }
+                    waits_since.get_or_insert_with(|| begin_wait(connection));
                     // The kernel itself has waited until the end of the call's time.
                     match until.filter(|_| !flags.is_empty()).map(next_try) {
                         None => break Some(Errno::AGAIN),
@@ -124,6 +125,10 @@ impl SendBuffer {
         };
         if until.is_some() {
             self.release(connection);
+            if let Some(since) = waits_since {
+                let waited = now().saturating_since(since);
+                connection.feed_back(|feedback| feedback.waited += waited);
+            }
         }
         if begins.is_some() {
             self.retract(connection);
@@ -213,6 +218,14 @@ impl SendBuffer {
         self.pending.drain(..pending);
         taken - pending
     }
+}
+
+/// Counts that a call has found a full send queue. Returns the time from which on it waits, if it does.
+fn begin_wait(connection: &Connection) -> Instant {
+    if signals::counts(CountedWait::Room) {
+        connection.feed_back(|feedback| feedback.queue_full += 1);
+    }
+    now()
 }
 
 const _: () = assert!(STREAM_HEADER < LONGEST);

@@ -385,6 +385,31 @@ fn what_nobody_reads_is_in_the_send_queue() {
     assert!(feedback.queue_full >= 1);
 }
 
+/// A call waits for room also where the kernel takes a part of its message at once.
+#[test]
+fn the_time_for_which_a_call_waits_for_room_is_counted() {
+    // More than the kernel queues at both ends.
+    const LENGTH: usize = 64_000_000;
+    let (ours, mut theirs) = pair(LOOPBACK[0], &QosOptions::default(), &QosOptions::default());
+    thread::scope(|scope| {
+        let mut sending = &ours;
+        scope.spawn(move || sending.write_all(&vec![7; LENGTH]).unwrap());
+        let begun = now();
+        while ours.mib().feedback.queue_full == 0 {
+            assert!(now() - begun < Duration::from_secs(60), "the queue is never full");
+            thread::sleep(time::Duration::from_millis(1));
+        }
+        // The call waits for at least this time.
+        thread::sleep(time::Duration::from_millis(100));
+        let (mut buffer, mut received) = (vec![0; 1 << 16], 0);
+        while received < LENGTH {
+            received += theirs.read(&mut buffer).unwrap();
+        }
+    });
+    let feedback = ours.mib().feedback;
+    assert!(feedback.waited >= Duration::from_millis(100), "{feedback:?}");
+}
+
 #[test]
 fn a_direction_that_was_shut_down_keeps_no_reports_and_the_other_one_goes_on() {
     let (ours, mut theirs) = pair(

@@ -185,9 +185,11 @@ impl Inner {
                 return Err(error);
             }
             drop(out);
+            let since = cutline_sys::now();
             let waited = self.wait_for_room();
             (out, now) = (self.connection.outbound(), cutline_sys::now());
             self.release(&mut out, now);
+            self.connection.feed_back(|feedback| feedback.waited += now.saturating_since(since));
             waited?;
         }
     }
