@@ -684,6 +684,8 @@ class Forks(unittest.TestCase):
             is_refused(inherited.recv, 10)
             is_refused(lambda: inherited.mib)
             is_refused(lambda: list(inherited.events()))
+            is_refused(inherited.settimeout, 1)
+            is_refused(inherited.setblocking, False)
             inherited.close()
             with connected(HERE) as own:
                 exchange(own)

@@ -82,6 +82,9 @@ static void child(cutline_socket **inherited)
         CHECK(cutline_recv(inherited[datagrams], data, 1, 0) == -1 && errno == ENOTCONN);
         cutline_mib none = {.size = sizeof none};
         CHECK(cutline_get_mib(inherited[datagrams], &none) == -1 && errno == ENOTCONN);
+        /* They would change the parent's socket. */
+        CHECK(cutline_set_nonblocking(inherited[datagrams], 1) == -1 && errno == ENOTCONN);
+        CHECK(cutline_set_recv_timeout(inherited[datagrams], 1) == -1 && errno == ENOTCONN);
         cutline_close(inherited[datagrams]);
         cutline_socket *own = connected(datagrams);
         exchange(own, datagrams);

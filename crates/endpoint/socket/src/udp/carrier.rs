@@ -252,7 +252,7 @@ impl From<UdpSocket> for DatagramCarrier {
     }
 }
 
-/// Returns whether the system has no room for a socket, whoever the peer is.
+/// Returns whether the system has no room for a socket to any peer.
 pub fn lacks_room(error: &io::Error) -> bool {
     let errno = Errno::from_io_error(error);
     matches!(errno, Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM))
