@@ -1,5 +1,5 @@
 //! Tools for tests: tolerance of a stalled machine ([`undisturbed`]), tests that cannot run ([`skip`]), captures of sent
-//! packets ([`capture`]), a path that loses datagrams ([`LossyPath`]), programs of net-snmp ([`net_snmp()`]), unread
+//! packets ([`capture`]), calls to a busy service ([`patiently`]), a path that loses datagrams ([`LossyPath`]), programs of net-snmp ([`net_snmp()`]), unread
 //! outputs ([`outputs`]), and pages of the documentation that are written from the code ([`pages`]).
 //!
 //! A test over real sockets expects that a message sent each millisecond is sent each millisecond. On a machine that pauses

@@ -253,7 +253,7 @@ impl Inner {
     ) -> io::Result<(MutexGuard<'c, Outbound>, Instant)> {
         let start = now();
         let (mut time, mut looked) = (start, false);
-        let count = |until: Instant| {
+        let add_wait = |until: Instant| {
             let waited = until.saturating_since(start);
             if !waited.is_zero() {
                 self.connection.feed_back(|feedback| {
@@ -294,9 +294,9 @@ impl Inner {
             time = now();
             out.release(time);
             // A call that is interrupted has waited, too.
-            waited.inspect_err(|_| count(time))?;
+            waited.inspect_err(|_| add_wait(time))?;
         }
-        count(time);
+        add_wait(time);
         Ok((out, time))
     }
 
