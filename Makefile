@@ -32,7 +32,7 @@ NETWORK := sys netlink direct qdisc-loader socket tokio ffi gateway traffic daem
 LABORATORIES := cli lab baseline-runner
 NET := $(foreach name,$(NETWORK) $(LABORATORIES),-p cutline-$(name))
 
-.PHONY: help setup trial demo check bpf test test-vm test-net test-real-time attack properties bless python-bless fuzz fuzz-corpus lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-linux-tcp validate-traces validate-exec validate-page validate-explain validate-mib validate-programs validate-rsvp validate-readme validate-recipes install install-command install-library install-service deb check-deb check-systemd package wheel check-wheel python-reference bench-python python-tree test-python test-python-quick test-python-full clean service
+.PHONY: help setup trial demo check bpf test test-vm test-net test-real-time attack properties bless python-bless fuzz fuzz-corpus lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-linux-tcp validate-traces validate-exec validate-page validate-explain validate-mib validate-programs validate-cases validate-rsvp validate-readme validate-recipes install install-command install-library install-service deb check-deb check-systemd package wheel check-wheel python-reference bench-python python-tree test-python test-python-quick test-python-full clean service
 
 help:
 	@echo "make demo      builds, runs the whole TSQ evaluation, writes the report ($(RESULTS)/tsq/report.html)"
@@ -55,7 +55,7 @@ help:
 	@echo "make bench-router  the router's part of it alone, beside the kernel's forwarding; writes bench-router.json (root)"
 	@echo "make validate-linux  against the kernel's own queues in a virtual machine, which writes docs/validation/linux.md (five runs a mix: four to five hours on one core; downloads a kernel)"
 	@echo "make validate  that; against ns-2 (ten minutes on one core), ns-3 (fifteen) and Linux's TCP (half an hour in real time), which writes docs/validation; traces and RSVP's messages read by tshark and flent; cutline exec with a browser and"
-	@echo "               iperf3; gateways with ffmpeg and omniORB (installs them; root); the recipes of docs/internals"
+	@echo "               iperf3; gateways with ffmpeg and omniORB (installs them; root); programs of one host on a slow line; the recipes of docs/internals"
 	@echo "make validate-readme  compares the numbers and the figure of the README with the ones that its commands measure"
 	@echo "make validate-recipes  follows the recipes for an AQM, a transport, a traffic source, a congestion control and a column in a copy of the repository"
 	@echo "make install   the command, cutlined and the library of cutline exec into $(PREFIX), with manuals; the library for C, its header, its manual and its file of pkg-config"
@@ -187,7 +187,7 @@ bench: $(BIN) bench-router
 bench-router: setup
 	$(CARGO) bench --locked -p cutline-cli --bench router -- --json $(CURDIR)/bench-router.json
 
-validate: miri test-real-time check-systemd validate-readme validate-recipes validate-traces validate-exec validate-page validate-explain validate-mib validate-programs validate-rsvp validate-ns2 validate-ns3 validate-linux-tcp validate-linux
+validate: miri test-real-time check-systemd validate-readme validate-recipes validate-traces validate-exec validate-page validate-explain validate-mib validate-programs validate-cases validate-rsvp validate-ns2 validate-ns3 validate-linux-tcp validate-linux
 
 validate-ns2: $(BIN)
 	@tools/setup.sh ns2
@@ -244,6 +244,10 @@ validate-programs: setup
 	$(CARGO) test --locked -p cutline-lab --test all -- programs:: routed:: --ignored --nocapture
 	$(CARGO) test --locked -p cutline-lab --test all -- hosts::
 	$(CARGO) test --locked -p cutline-reproduce --test all -- qsock:: --ignored --nocapture
+
+# The table of docs/guide/cases.md: three hosts on a slow line, without and with shares, in network namespaces (root). Three minutes.
+validate-cases: python-tree
+	PYTHONPATH=$(CURDIR)/target/python-tree target/venv/bin/python validate/cases.py --cutlined $(TARGET)/debug/cutlined
 
 # RSVP's messages: tshark finds nothing malformed in the committed captures, which are what the engine sends. Then ten thousand
 # reservations through one router of the simulator, with and without losses and refresh reduction, and through one `cutlined` with the

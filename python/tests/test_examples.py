@@ -1,5 +1,6 @@
 """The examples, each with both of its ends."""
 
+import re
 import subprocess
 import sys
 import tempfile
@@ -67,6 +68,19 @@ class Examples(unittest.TestCase):
         heard, _ = first.communicate(timeout=60)
         self.assertEqual((len(heard), len(out)), (8000, 8000), errors)
         self.assertEqual((max(out), min(out)), (max(heard), min(heard)))
+
+    def test_cases_of_a_host(self):
+        # Without a manager, and with one that is away: then nothing is limited.
+        for case, programs, manager in (("robot", 3, "unmanaged"), ("file-server", 5, "/nonexistent/manager.sock")):
+            with self.subTest(case=case):
+                first, _, errors = self.run_both("cases.py", ["receive", "127.0.0.1", "0"],
+                                                 ["send", case, "127.0.0.1", "PORT", "1", manager], "stdout")
+                self.assertEqual(errors, "")
+                printed, errors = first.communicate(timeout=60)
+                self.assertEqual(errors, b"")
+                # `readline` has taken the port, and it may have taken the header.
+                line = r"^(?:search|copy \d|control|camera|log) +\d+\.\d\d +\d+\.\d\d +(?:-|[\d.]+) +(?:-|[\d.]+)$"
+                self.assertEqual(len(re.findall(line, printed.decode(), re.M)), programs, printed)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,99 @@
+"""Programs of one host on a slow line, with and without shares of the host's resource manager.
+
+    cases.py receive 0.0.0.0 5010
+    cases.py send robot 192.0.2.1 5010 20            for 20 s; also file-server and video-wall
+    cases.py send robot 192.0.2.1 5010 20 unmanaged  without shares; or the manager's socket
+
+Streams use the port, datagrams the next one. The receiver prints the traffic and the delays of the datagrams that
+have arrived from each program. For the delays the clocks of both hosts have to agree.
+"""
+
+import errno
+import struct
+import sys
+import threading
+import time
+
+from cutline import socket
+from cutline.socket import SOCK_DGRAM, SOCK_STREAM
+
+
+def program(name, type, allocation, size, **limits):
+    """A program that sends messages as fast as its socket lets it: at most `max_rate` messages/s."""
+    spec = {"send": {"size": f"{size} B"} | {key.replace("_", "-"): value for key, value in limits.items()}}
+    return name.encode(), size, type, {"allocation": allocation, "if-refused": "fail"}, spec
+
+
+CASES = {
+    "file-server": [
+        program("search", SOCK_DGRAM, "real-time", 200, min_rate=50, max_rate=50, max_delay="50 ms"),
+        *(program(f"copy {number}", SOCK_STREAM, "time-shared", 1250, min_rate=100) for number in range(1, 5)),
+    ],
+    "video-wall": [program(f"screen {number}", SOCK_DGRAM, "time-shared", 1200, min_rate=250, max_rate=625, max_delay="40 ms",
+                           loss=0.5) for number in range(1, 5)],
+    "robot": [
+        program("control", SOCK_DGRAM, "real-time", 100, min_rate=100, max_rate=100, max_delay="20 ms", loss=0.1),
+        program("camera", SOCK_DGRAM, "time-shared", 1200, min_rate=250, max_rate=1500, max_delay="100 ms", loss=1),
+        program("log", SOCK_STREAM, "time-shared", 1250, min_rate=20),
+    ],
+}
+
+
+def run(name, size, type, options, spec, host, port, end):
+    with socket.create_connection((host, port + (type == SOCK_DGRAM)), spec, type=type, options=options) as connection:
+        while time.monotonic() < end:
+            try:
+                connection.send(struct.pack("!16sd", name, time.time()) + bytes(size - 24))
+            except OSError as error:
+                # A message for which this host has no room is lost.
+                if error.errno != errno.ENOBUFS:
+                    raise
+
+
+def send(case, host, port, seconds, manager):
+    end = time.monotonic() + seconds
+    for name, size, type, options, spec in CASES[case]:
+        options = {} if manager == "unmanaged" else options | ({"allocation-socket": manager} if manager else {})
+        threading.Thread(target=run, args=[name, size, type, options, spec, host, port, end]).start()
+
+
+def take(connection):
+    name, begin, delays = None, time.monotonic(), []
+    connection.settimeout(2)
+    try:
+        while data := connection.recv(65536):
+            name, last = name or data[:16].decode().rstrip("\0"), time.monotonic()
+            if connection.type == SOCK_DGRAM:
+                delays.append(time.time() - struct.unpack_from("!d", data, 16)[0])
+    except (TimeoutError, ConnectionError):
+        pass
+    received = connection.mib.receive.received
+    rate, lost = received.bytes * 8e-6 / (last - begin), received.lost / (received.messages + received.lost)
+    delays.sort()
+    p50, p99 = (f"{delays[len(delays) * part // 100] * 1000:.1f}" if delays else "-" for part in (50, 99))
+    print(f"{name:12} {rate:7.2f} {100 * lost:7.2f} {p50:>9} {p99:>9}\n", end="", flush=True)
+
+
+def receive(host, port):
+    ears, servers = [], [socket.create_server((host, port), type=SOCK_STREAM)]
+    servers.append(socket.create_server((host, servers[0].getsockname()[1] + 1), type=SOCK_DGRAM))
+
+    def accept(server):
+        while True:
+            ears.append(threading.Thread(target=take, args=server.accept()[:1]))
+            ears[-1].start()
+
+    for server in servers:
+        threading.Thread(target=accept, args=[server], daemon=True).start()
+    print(f"port {servers[0].getsockname()[1]}\nprogram       Mbit/s  lost %  p50 (ms)  p99 (ms)", flush=True)
+    while not ears or any(ear.is_alive() for ear in ears):
+        time.sleep(0.1)
+
+
+match sys.argv[1:]:
+    case ["send", case, host, port, seconds, *manager] if case in CASES and len(manager) < 2:
+        send(case, host, int(port), float(seconds), *manager or [None])
+    case ["receive", host, port]:
+        receive(host, int(port))
+    case _:
+        sys.exit("cases.py send CASE HOST PORT SECONDS [unmanaged | SOCKET] | cases.py receive HOST PORT")
