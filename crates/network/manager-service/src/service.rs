@@ -232,7 +232,11 @@ impl Service {
                         self.connections.fail(id, "the first request must be hello");
                         break;
                     }
-                    (AllocationRequest::Status {}, Some(_)) => self.connections.begin_status(id),
+                    (AllocationRequest::Status {}, Some(_)) => {
+                        // Replies to earlier requests come before it.
+                        self.settle(now());
+                        self.connections.begin_status(id);
+                    }
                     (request, Some(key)) => self.host.handle(now(), key, &request),
                 }
             }
