@@ -10,12 +10,16 @@ mod faults;
 mod kernel;
 mod linger;
 mod listener;
+mod negotiation;
 mod probe;
 mod receive_buffer;
+mod receiving;
 mod redial;
 #[cfg(test)]
 mod redial_tests;
 mod send_buffer;
+mod sending;
+mod serving;
 #[cfg(test)]
 mod tests;
 
@@ -24,34 +28,24 @@ pub use listener::QosTcpListener;
 use crate::allocation::PacketKind;
 use crate::connecting::Connecting;
 use crate::connection::Connection;
-use crate::connection_handle::{ConnectionHandle, SharedCalls};
+use crate::connection_handle::ConnectionHandle;
 use crate::error::QosError;
-use crate::hint_mark::{hint_of, mark};
-use crate::mib::Mib;
+use crate::hint_mark::mark;
 use crate::options::QosOptions;
-use crate::patience::{Patience, Until};
-use crate::publication::{self, ConnectionGlance, RowTexts};
-use crate::recovery::{Admission, Recovery};
+use crate::patience::Patience;
+use crate::recovery::Recovery;
 use crate::service_thread::ServedConnection;
 use crate::signals;
-use cutline_allocation::{FlowHandler, FlowNotice};
-use cutline_manager::feedback::FlowReport;
+use cutline_allocation::FlowHandler;
 use cutline_provision::TransportProtocol;
-use cutline_publish::{ManagerRequest, SocketRow};
-use cutline_quality::spec::ConnectionSpecification;
-use cutline_signal::frame::{End, STREAM_HEADER};
-use cutline_signal::mib::TcpFigures;
-use cutline_signal::session::{Direction, Inbound, Outbound, Participation, Session};
-use cutline_sys::now;
-use cutline_sys::reactor::{PollFd, PollFlags};
-use cutline_sys::tcp::{is_delivered, set_max_pacing_rate, tcp_info};
-use cutline_sys::{lock, try_lock};
-use cutline_units::{Bytes, Duration, Hint, Instant, Rate};
+use cutline_signal::frame::STREAM_HEADER;
+use cutline_signal::session::{Inbound, Outbound, Participation, Session};
+use cutline_sys::tcp::{is_delivered, set_max_pacing_rate};
+use cutline_sys::{lock, now};
+use cutline_units::{Duration, Hint, Instant, Rate};
 use linger::Listed;
-use receive_buffer::{ReceiveBuffer, Taken};
+use receive_buffer::ReceiveBuffer;
 use redial::{Met, Redial};
-use rustix::io::{Errno, ioctl_fionread};
-use rustix::net::{RecvFlags, SendFlags};
 use send_buffer::SendBuffer;
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -105,12 +99,6 @@ struct Inner {
     listed: Listed,
 }
 
-/// Interval of checks of an accepted stream until the peer has begun.
-const JOINING_EVERY: Duration = Duration::from_millis(10);
-/// Interval of checks of a stream whose directions both ended, until the peer has everything.
-const ENDING_EVERY: Duration = Duration::from_millis(20);
-/// Time after which a call looks again while another one negotiates.
-const OTHER_CALL: Duration = Duration::from_millis(5);
 /// The rate of a stream that is not paced.
 const UNPACED: u64 = u64::MAX;
 
@@ -395,6 +383,11 @@ impl Inner {
         self.recovery.as_ref().is_none_or(Recovery::is_up)
     }
 
+    /// Returns whether a call of the application waits outside of system calls: one that looks for signals does.
+    fn waits_in_slices(&self) -> bool {
+        signals::looks() && !self.nonblocking.load(Ordering::Relaxed)
+    }
+
     /// Ends a direction, or both.
     ///
     /// A report that comes to a socket that has been shut down for reading would reset the connection before this direction is
@@ -434,387 +427,5 @@ impl Inner {
             return false;
         }
         self.send_buffer.try_lock().is_ok_and(|send_buffer| send_buffer.is_shut_down())
-    }
-
-    /// Negotiates until it is known whether the peer takes part, or until the deadline of the call.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] at the deadline, and when the socket does not wait.
-    fn join(&self, call: &Until) -> Result<(), QosError> {
-        let failed = || QosError::system("cannot reach the peer");
-        let is_waiting = !self.nonblocking.load(Ordering::Relaxed);
-        let since = if is_waiting { now() } else { self.since };
-        let until = since.saturating_add(self.patience);
-        while self.connection.participation() == Participation::Joining {
-            // Another call that waits for the peer negotiates for both.
-            let due = match try_lock(&self.receive_buffer) {
-                Some(mut receive_buffer) => self.negotiate_until(&mut receive_buffer, until)?,
-                None => Some(now().saturating_add(OTHER_CALL)),
-            };
-            let Some(due) = due else { break };
-            let due = call.time().map_or(due, |end| due.min(end));
-            if !is_waiting || call.time().is_some_and(|end| now() >= end) {
-                return Err(failed()(io::Error::from(io::ErrorKind::WouldBlock)));
-            }
-            let mut readable = [PollFd::new(&self.socket, PollFlags::IN)];
-            signals::wait(&mut readable, due.saturating_since(now())).map_err(failed())?;
-        }
-        Ok(())
-    }
-
-    /// Continues the negotiation with received messages. A begun message of a negotiation has to be complete at `until`. Returns until when to wait
-    /// for more; `None` when it is known whether the peer takes part.
-    fn negotiate_until(
-        &self,
-        receive_buffer: &mut ReceiveBuffer,
-        until: Instant,
-    ) -> Result<Option<Instant>, QosError> {
-        loop {
-            if self.is_reading_over() {
-                return Ok(None);
-            }
-            let due = self.act(|session, out, inbound| session.advance(now(), out, inbound));
-            if let Some(outcome) = self.connection.outcome(self.demands_peer) {
-                return outcome.map(|()| None);
-            }
-            match self.negotiate(receive_buffer) {
-                Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if receive_buffer.is_empty() || now() < until {
-                        return Ok(Some(if receive_buffer.is_empty() { due } else { due.min(until) }));
-                    }
-                    // It has begun like an offer, and has stopped.
-                    self.act(|session, out, inbound| session.on_foreign(now(), out, inbound));
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(QosError::system("cannot reach the peer")(error)),
-            }
-        }
-    }
-
-    /// Takes a message of a negotiation from the stream, if one has come; everything else ends the negotiation.
-    fn negotiate(&self, receive_buffer: &mut ReceiveBuffer) -> io::Result<()> {
-        let message = receive_buffer.negotiation(&self.socket)?;
-        self.on_negotiation(message);
-        Ok(())
-    }
-
-    /// Takes a message of a negotiation, or that something else has come.
-    fn on_negotiation(&self, message: Option<Vec<u8>>) {
-        self.act(|session, out, inbound| match message {
-            Some(message) => session.on_negotiation(now(), &message, out, inbound),
-            None => session.on_foreign(now(), out, inbound),
-        });
-    }
-
-    fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.connection.check_process()?;
-        let until = self.read_patience.until();
-        let Some(recovery) = &self.recovery else {
-            self.join(&until)?;
-            return self.read_from(&mut lock(&self.receive_buffer), buffer, &until);
-        };
-        loop {
-            recovery.serve(self);
-            {
-                let mut receive_buffer = lock(&self.receive_buffer);
-                // Data received before the loss comes first.
-                let left = receive_buffer.take_left(buffer);
-                if left > 0 {
-                    return Ok(left);
-                }
-                if recovery.admit(Direction::Receive)? == Admission::Up {
-                    let read = self.read_from(&mut receive_buffer, buffer, &until);
-                    let is_end = matches!(read, Ok(0)) && !buffer.is_empty();
-                    let is_lost = self.notice(read.as_ref().err(), Met::ByCall) || is_end && self.is_lost();
-                    if !is_lost {
-                        return read;
-                    }
-                }
-            }
-            recovery.serve(self);
-            recovery.wait(Direction::Receive, until.time(), !self.nonblocking.load(Ordering::Relaxed))?;
-        }
-    }
-
-    /// Returns whether a call of the application waits outside of system calls: one that looks for signals does.
-    fn waits_in_slices(&self) -> bool {
-        signals::looks() && !self.nonblocking.load(Ordering::Relaxed)
-    }
-
-    fn read_from(
-        &self,
-        receive_buffer: &mut ReceiveBuffer,
-        buffer: &mut [u8],
-        until: &Until,
-    ) -> io::Result<usize> {
-        if buffer.is_empty() || self.is_reading_over() {
-            return Ok(0);
-        }
-        let in_slices = self.waits_in_slices();
-        let flags = if in_slices { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
-        let wait_again = |error: io::Error| match error.kind() {
-            io::ErrorKind::WouldBlock if in_slices => until.wait_until_ready(&self.socket, PollFlags::IN),
-            _ => until.wait_again(&self.socket, error),
-        };
-        let Participation::Joined(token) = self.connection.participation() else {
-            let length = loop {
-                match receive_buffer.read_plain(&self.socket, buffer, flags) {
-                    Err(error) => wait_again(error)?,
-                    Ok(length) => break length,
-                }
-            };
-            if length == 0 {
-                return self.ended();
-            }
-            self.connection.inbound().on_plain(now(), length as u64);
-            return Ok(length);
-        };
-        loop {
-            let taken = receive_buffer.read(&self.socket, buffer, token, flags);
-            if self.is_reading_over() {
-                return Ok(0);
-            }
-            let taken = match taken {
-                Err(error) => {
-                    wait_again(error)?;
-                    continue;
-                }
-                Ok(taken) => taken,
-            };
-            match taken {
-                Taken::Payload { bytes, end } => {
-                    self.measure(receive_buffer, end);
-                    self.note_read(receive_buffer);
-                    if bytes > 0 {
-                        return Ok(bytes);
-                    }
-                }
-                Taken::End => return self.ended(),
-                control => {
-                    self.handle(&control);
-                    // It does not make the time longer.
-                    if receive_buffer.is_empty() {
-                        until.wait(&self.socket)?;
-                    }
-                }
-            }
-        }
-    }
-
-    /// Notes that the application has read everything, if it has. Only where the service thread has seen data wait, the kernel is asked.
-    fn note_read(&self, receive_buffer: &ReceiveBuffer) {
-        if receive_buffer.is_empty() && (!self.connection.is_unread() || !self.has_unread_in_kernel()) {
-            self.connection.note_read();
-        }
-    }
-
-    fn has_unread_in_kernel(&self) -> bool {
-        ioctl_fionread(&*self.socket).is_ok_and(|waiting| waiting > 0)
-    }
-
-    /// Measures a message that has ended, if one has.
-    fn measure(&self, receive_buffer: &mut ReceiveBuffer, end: Option<End>) {
-        if let Some(end) = end {
-            self.connection.inbound().on_message(now(), receive_buffer.count(), end.sent, end.length);
-        }
-    }
-
-    fn handle(&self, control: &Taken) {
-        let at = now();
-        match control {
-            Taken::Negotiation(message) => {
-                self.act(|session, out, inbound| session.on_negotiation(at, message, out, inbound));
-            }
-            Taken::Report(message) => {
-                self.act(|session, out, inbound| session.on_report(at, message, out, inbound));
-            }
-            Taken::Payload { .. } | Taken::End => {}
-        }
-    }
-
-    fn write(&self, bytes: &[u8]) -> io::Result<usize> {
-        self.connection.check_process()?;
-        let Some(recovery) = &self.recovery else { return self.write_first(bytes) };
-        let until = self.write_patience.until();
-        loop {
-            recovery.serve(self);
-            {
-                let mut send_buffer = lock(&self.send_buffer);
-                if recovery.admit(Direction::Send)? == Admission::Up {
-                    let written = self.write_to(&mut send_buffer, bytes);
-                    if !self.notice(written.as_ref().err(), Met::ByCall) {
-                        return written;
-                    }
-                }
-            }
-            recovery.serve(self);
-            recovery.wait(Direction::Send, until.time(), !self.nonblocking.load(Ordering::Relaxed))?;
-        }
-    }
-
-    /// Writes to a stream of which it may be unknown whether the peer takes part.
-    fn write_first(&self, bytes: &[u8]) -> io::Result<usize> {
-        if self.connection.participation() == Participation::Joining {
-            // Who reads at the same time waits for the first bytes.
-            let has_begun =
-                self.receive_buffer.try_lock().is_ok_and(|receive_buffer| !receive_buffer.is_empty());
-            if !self.expects_peer && !has_begun {
-                // No question has come whether this end is a QoS socket, so the other one is none.
-                self.act(|session, out, inbound| session.on_foreign(now(), out, inbound));
-            }
-            self.join(&self.write_patience.until())?;
-        }
-        self.write_to(&mut lock(&self.send_buffer), bytes)
-    }
-
-    /// Writes to a stream without messages.
-    fn write_plain(&self, bytes: &[u8]) -> io::Result<usize> {
-        if !self.waits_in_slices() {
-            return (&*self.socket).write(bytes);
-        }
-        let until = self.write_patience.until();
-        loop {
-            match kernel::send(&self.socket, [bytes, &[]], SendFlags::DONTWAIT) {
-                Err(Errno::AGAIN) => until.wait_until_ready(&self.socket, PollFlags::OUT)?,
-                outcome => return Ok(outcome?),
-            }
-        }
-    }
-
-    fn write_to(&self, send_buffer: &mut SendBuffer, bytes: &[u8]) -> io::Result<usize> {
-        let Participation::Joined(token) = self.connection.participation() else {
-            let written = self.write_plain(bytes)?;
-            self.connection.outbound().on_send(now(), written as u64);
-            return Ok(written);
-        };
-        let until = (!self.nonblocking.load(Ordering::Relaxed)).then(|| self.write_patience.until());
-        let written = send_buffer.write(&self.socket, bytes, (&self.connection, token), until.as_ref());
-        // A call that reads at the same time would take it for the end of the stream.
-        let failure = send_buffer.take_failure().map(io::Error::from);
-        self.notice(failure.as_ref(), Met::ByControl);
-        // The message may have kept control messages back.
-        let later = send_buffer.send_control(&self.socket, &self.connection);
-        if written.is_ok() {
-            self.notice(later.err().as_ref(), Met::ByControl);
-        }
-        written
-    }
-}
-
-impl SharedCalls for Inner {
-    fn connection(&self) -> &Connection {
-        &self.connection
-    }
-
-    fn transport(&self) -> &'static str {
-        "tcp"
-    }
-
-    fn addresses(&self) -> io::Result<[SocketAddr; 2]> {
-        Ok([self.socket.local_addr()?, self.peer])
-    }
-
-    fn mib(&self) -> Mib {
-        let figures = tcp_info(&self.socket).ok().map(|info| TcpFigures {
-            rtt: info.rtt,
-            rtt_deviation: info.rtt_deviation,
-            min_rtt: info.min_rtt,
-            congestion_window: info.congestion_window,
-            retransmissions: info.retransmissions,
-            not_sent: Bytes::new(u64::from(info.not_sent)),
-            delivery_rate: info.delivery_rate,
-            pacing_rate: info.pacing_rate,
-        });
-        self.connection.mib(&self.socket, || hint_of(&self.socket, self.peer), figures)
-    }
-
-    fn renegotiate(&self, specification: ConnectionSpecification) {
-        if let Some(recovery) = &self.recovery {
-            recovery.specify(&specification);
-        }
-        self.act(|session, out, _| session.renegotiate(now(), specification, out));
-    }
-
-    fn is_reconnecting(&self) -> bool {
-        self.recovery.as_ref().is_some_and(Recovery::is_under_way)
-    }
-}
-
-impl FlowHandler for Inner {
-    fn on_notice(&self, notice: FlowNotice) {
-        if let Some(allocator) = &self.connection.allocator {
-            self.act(allocator.change(notice));
-        }
-    }
-
-    fn report(&self) -> Option<FlowReport> {
-        self.connection.flow_report(&self.socket)
-    }
-
-    fn missed(&self) -> u64 {
-        self.connection.missed_deadlines()
-    }
-}
-
-impl ServedConnection for Inner {
-    fn call_handler(&self) {
-        self.connection.call_handler();
-    }
-
-    fn glance(&self) -> Option<ConnectionGlance> {
-        publication::glance(self)
-    }
-
-    fn row(&self, number: u64, texts: &mut RowTexts) -> Option<SocketRow> {
-        publication::row(self, number, texts)
-    }
-
-    fn manage(&self, request: &ManagerRequest) {
-        if let Some(specification) = self.connection.managed_specification(request) {
-            SharedCalls::renegotiate(self, specification);
-        }
-    }
-
-    fn serve(&self, now: Instant) -> Instant {
-        if let Some(due) = self.recovery.as_ref().and_then(|recovery| recovery.serve(self)) {
-            return due;
-        }
-        // While the application reads, it reads control messages, too.
-        if let (Participation::Joined(token), Ok(mut receive_buffer)) =
-            (self.connection.participation(), self.receive_buffer.try_lock())
-        {
-            loop {
-                match receive_buffer.control(&self.socket, token) {
-                    Ok(Some(control)) => self.handle(&control),
-                    Ok(None) => break,
-                    Err(error) => {
-                        self.notice(Some(&error), Met::ByControl);
-                        break;
-                    }
-                }
-            }
-            // Control messages were taken, so that the rest is for the application.
-            // They may have come only just now.
-            let is_unread = receive_buffer.has_payload(token) || self.has_unread_in_kernel();
-            self.connection.note_unread(is_unread.then_some(now));
-        }
-        if self.connection.participation() == Participation::Joining {
-            // An end that was accepted answers also while the application does not read yet.
-            if let Ok(mut receive_buffer) = self.receive_buffer.try_lock() {
-                let _later = receive_buffer
-                    .early_negotiation(&self.socket)
-                    .map(|message| self.on_negotiation(message));
-            }
-            let is_new = now.saturating_since(self.since) < self.patience || self.end_reading();
-            return now.saturating_add(if is_new { JOINING_EVERY } else { self.patience });
-        }
-        self.listen(now);
-        if let Ok(mut send_buffer) = self.send_buffer.try_lock() {
-            send_buffer.notice_room(&self.socket, &self.connection);
-        }
-        let due = self.act(|session, out, inbound| session.advance(now, out, inbound));
-        let due = if self.end_reading() { due.min(now.saturating_add(ENDING_EVERY)) } else { due };
-        if self.is_up() { due } else { now }
     }
 }

@@ -8,10 +8,10 @@ use cutline_quality::spec::{Measure, Specification};
 use cutline_signal::monitor::MonitorParams;
 use cutline_signal::negotiation::NegotiationParams;
 use cutline_signal::negotiation::OneSidedReason;
-use cutline_signal::session::SessionEvent;
+use cutline_signal::session::{Direction, SessionEvent};
 use cutline_signal::violation::ViolationOrigin;
-use cutline_sys::reactor::wait;
-use cutline_units::Streams;
+use cutline_sys::reactor::{PollFd, PollFlags, wait};
+use cutline_units::{Bytes, Streams};
 use std::net::TcpListener;
 use std::thread;
 

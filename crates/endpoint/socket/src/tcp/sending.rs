@@ -1,0 +1,83 @@
+//! Calls that write to a stream.
+
+use super::redial::Met;
+use super::send_buffer::SendBuffer;
+use super::{Inner, kernel};
+use crate::recovery::Admission;
+use cutline_signal::session::{Direction, Participation};
+use cutline_sys::reactor::PollFlags;
+use cutline_sys::{lock, now};
+use rustix::io::Errno;
+use rustix::net::SendFlags;
+use std::io::{self, Write as _};
+use std::sync::atomic::Ordering;
+
+impl Inner {
+    pub(super) fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        self.connection.check_process()?;
+        let Some(recovery) = &self.recovery else { return self.write_first(bytes) };
+        let until = self.write_patience.until();
+        loop {
+            recovery.serve(self);
+            {
+                let mut send_buffer = lock(&self.send_buffer);
+                if recovery.admit(Direction::Send)? == Admission::Up {
+                    let written = self.write_to(&mut send_buffer, bytes);
+                    if !self.notice(written.as_ref().err(), Met::ByCall) {
+                        return written;
+                    }
+                }
+            }
+            recovery.serve(self);
+            recovery.wait(Direction::Send, until.time(), !self.nonblocking.load(Ordering::Relaxed))?;
+        }
+    }
+
+    /// Writes to a stream of which it may be unknown whether the peer takes part.
+    fn write_first(&self, bytes: &[u8]) -> io::Result<usize> {
+        if self.connection.participation() == Participation::Joining {
+            // Who reads at the same time waits for the first bytes.
+            let has_begun =
+                self.receive_buffer.try_lock().is_ok_and(|receive_buffer| !receive_buffer.is_empty());
+            if !self.expects_peer && !has_begun {
+                // No question has come whether this end is a QoS socket, so the other one is none.
+                self.act(|session, out, inbound| session.on_foreign(now(), out, inbound));
+            }
+            self.join(&self.write_patience.until())?;
+        }
+        self.write_to(&mut lock(&self.send_buffer), bytes)
+    }
+
+    /// Writes to a stream without messages.
+    fn write_plain(&self, bytes: &[u8]) -> io::Result<usize> {
+        if !self.waits_in_slices() {
+            return (&*self.socket).write(bytes);
+        }
+        let until = self.write_patience.until();
+        loop {
+            match kernel::send(&self.socket, [bytes, &[]], SendFlags::DONTWAIT) {
+                Err(Errno::AGAIN) => until.wait_until_ready(&self.socket, PollFlags::OUT)?,
+                outcome => return Ok(outcome?),
+            }
+        }
+    }
+
+    fn write_to(&self, send_buffer: &mut SendBuffer, bytes: &[u8]) -> io::Result<usize> {
+        let Participation::Joined(token) = self.connection.participation() else {
+            let written = self.write_plain(bytes)?;
+            self.connection.outbound().on_send(now(), written as u64);
+            return Ok(written);
+        };
+        let until = (!self.nonblocking.load(Ordering::Relaxed)).then(|| self.write_patience.until());
+        let written = send_buffer.write(&self.socket, bytes, (&self.connection, token), until.as_ref());
+        // A call that reads at the same time would take it for the end of the stream.
+        let failure = send_buffer.take_failure().map(io::Error::from);
+        self.notice(failure.as_ref(), Met::ByControl);
+        // The message may have kept control messages back.
+        let later = send_buffer.send_control(&self.socket, &self.connection);
+        if written.is_ok() {
+            self.notice(later.err().as_ref(), Met::ByControl);
+        }
+        written
+    }
+}
