@@ -124,8 +124,8 @@ class Blocking(unittest.TestCase):
         program = textwrap.dedent(f"""
             import os, signal, threading
             from cutline import socket
-            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
             try:
+                threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
                 socket.create_connection(({NO_LINK!r}, 65535), type=socket.SOCK_DGRAM, options={options!r})
             except KeyboardInterrupt:
                 print("interrupted")

@@ -17,6 +17,10 @@ from cutline.extend import Choice, Control, Count, Flag, Law, Number, Source, Ti
 from test_sim import InFolder, small
 
 
+# A run has called an extension.
+CALLED = threading.Event()
+
+
 @register
 class Ramp(Law):
     """The probability grows with the queue."""
@@ -29,6 +33,7 @@ class Ramp(Law):
     moderate = {"full": 1000}
 
     def arrive(self, now, packet, backlog):
+        CALLED.set()
         return min(max(backlog.packets - self.low, 0) / self.full, 1.0)
 
 
@@ -333,8 +338,8 @@ class Failures(InFolder):
 
     def test_ctrl_c_ends_a_run_with_an_extension(self):
         scenario = small(duration="200000 s", interval="10 s").with_(EXTENDED)
-        timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
-        timer.start()
+        CALLED.clear()
+        threading.Thread(target=lambda: CALLED.wait(60) and os.kill(os.getpid(), signal.SIGINT)).start()
         started = time.monotonic()
         with self.assertRaises(cutline.Interrupted):
             cutline.run(scenario, seeds=1, progress=False)

@@ -74,7 +74,7 @@ pub enum Removal {
     Removed,
     /// The queueing discipline had gone already. Its memory was freed.
     Freed,
-    /// There is no interface of this name. Memory of queues whose interfaces have gone was freed.
+    /// Missing interface: nothing was removed from it. Memory of queues whose interfaces have gone was freed.
     NoInterface,
 }
 

@@ -90,7 +90,7 @@ pub enum Change {
     Gone(FlowId),
     /// The counters have these values.
     Counters(ResourceStats),
-    /// These interfaces, and no others, may have classes of the kernel.
+    /// All interfaces that may have classes of the kernel.
     Classed(Vec<String>),
 }
 
