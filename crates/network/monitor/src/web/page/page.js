@@ -230,9 +230,12 @@ const keyOfRouter = (pid, isReverse) => `${pid}/${isReverse ? 1 : 0}`;
 const keyOfKernel = (name) => `kernel/${name}`;
 
 // Appends the points of a document to a series, and forgets those that are older than the longest view.
+// Appends the points that are new: two requests at a time may have answers with the same ones.
 function append(to, document) {
-  to.at.push(...document.at_unix_s);
-  document.values.forEach((values, column) => to.values[column].push(...values));
+  const last = lastOf(to);
+  const known = document.at_unix_s.filter((at) => at <= last).length;
+  to.at.push(...document.at_unix_s.slice(known));
+  document.values.forEach((values, column) => to.values[column].push(...values.slice(known)));
   const surplus = to.at.length - SECONDS;
   if (surplus > 0) [to.at, ...to.values].forEach((list) => list.splice(0, surplus));
 }
@@ -252,9 +255,10 @@ async function fetchJson(path) {
   return answer.json();
 }
 
-async function loadHistory() {
-  const since = Math.max(0, ...[...series.values()].map(lastOf));
-  for (const document of await fetchJson(`api/history?since=${since}`)) {
+const fetchHistory = () => fetchJson(`api/history?since=${Math.max(0, ...[...series.values()].map(lastOf))}`);
+
+function addHistory(documents) {
+  for (const document of documents) {
     const key = document.interface ? keyOfKernel(document.interface) : keyOfRouter(document.pid, document.is_reverse);
     if (!series.has(key)) series.set(key, empty(document));
     append(series.get(key), document);
@@ -467,20 +471,25 @@ async function select(key) {
   view.socketSeries = null;
   socketCharts = null;
   renderSockets();
-  await loadSocket();
-}
-
-async function loadSocket() {
-  if (!view.selected) return;
-  const [pid, socket] = view.selected.split("/");
-  try {
-    const since = lastOf(view.socketSeries);
-    const document = await fetchJson(`api/history/socket?pid=${pid}&socket=${socket}&since=${since}`);
-    view.socketSeries ??= empty(document);
-    append(view.socketSeries, document);
-  } catch { view.socketSeries = null; }
+  addSocket(await fetchSocket());
   renderSocket();
   renderCharts();
+}
+
+// Returns the selected socket and its new points; null without one, or if it has ended.
+async function fetchSocket() {
+  const { selected } = view;
+  if (!selected) return null;
+  const [pid, socket] = selected.split("/");
+  try {
+    return [selected, await fetchJson(`api/history/socket?pid=${pid}&socket=${socket}&since=${lastOf(view.socketSeries)}`)];
+  } catch { return null; }
+}
+
+function addSocket(found) {
+  if (!found) view.socketSeries = null;
+  // The reader may have selected another one meanwhile.
+  else if (found[0] === view.selected) append(view.socketSeries ??= empty(found[1]), found[1]);
 }
 
 let socketCharts = null;
@@ -632,8 +641,7 @@ function state(text, isBad = false) {
 }
 
 // The likely cause of bad delivery in the last seconds, as `cutline doctor explain` says it.
-async function loadExplanation() {
-  const explanation = await fetchJson("api/explain");
+function renderExplanation(explanation) {
   const box = document.getElementById("explain");
   if (explanation.interval_s < 2) return;
   const lines = [make("p", { class: explanation.findings.length > 0 ? "bad" : "" }, explanation.summary)];
@@ -658,17 +666,21 @@ function renderAll() {
 
 async function onDocument(document) {
   if (view.paused) return;
-  view.document = document;
-  let problem = null;
+  let found = null, problem = null;
   try {
-    await loadHistory();
-    await loadSocket();
-    await loadExplanation();
+    found = [await fetchHistory(), await fetchSocket(), await fetchJson("api/explain")];
   } catch (error) {
     problem = `the history cannot be read: ${error.message}`;
   }
-  // The reader may have paused it meanwhile.
+  // The reader may have paused the page meanwhile. Then nothing changes.
   if (view.paused) return;
+  view.document = document;
+  if (found) {
+    const [documents, socket, explanation] = found;
+    addHistory(documents);
+    addSocket(socket);
+    renderExplanation(explanation);
+  }
   state(problem ?? `live: ${document.publishers} ${document.publishers === 1 ? "process publishes" : "processes publish"}`, problem !== null);
   renderAll();
 }
