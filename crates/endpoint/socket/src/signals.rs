@@ -11,7 +11,7 @@ use std::io;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// The longest wait until a call returns that looks for signals.
+/// The longest time from the first wait of a call that looks for signals until it returns.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The longest wait for a note of another thread.
@@ -61,6 +61,8 @@ struct Call {
     looks: bool,
     /// The [`CountedWait`]s of the call so far, also before it was interrupted.
     counted: u8,
+    /// Time at which a call that looks returns, once it has waited.
+    look_at: Option<Instant>,
     until: Option<End>,
 }
 
@@ -105,7 +107,7 @@ impl Interruptible {
             }
         }
         let counted = self.counted.load(Ordering::Relaxed);
-        let call = Call { looks: self.looks, counted, until: self.until.get().copied() };
+        let call = Call { looks: self.looks, counted, look_at: None, until: self.until.get().copied() };
         let _before = Before(CALL.replace(Some(call)));
         let outcome = act();
         if let Some(Call { counted, until, .. }) = CALL.get() {
@@ -152,9 +154,14 @@ pub fn on_signal() -> io::Result<()> {
     if may_interrupt() { Err(io::ErrorKind::Interrupted.into()) } else { Ok(()) }
 }
 
-/// Returns the longest wait of a call that a signal does not end.
+/// Returns the longest wait of a call that a signal does not end. All waits of a call that looks take 50 ms together: messages of the peer that
+/// the application does not see may end each of them early.
 pub fn longest_look(longest: Duration) -> Duration {
-    if looks() { longest.min(LOOK) } else { longest }
+    let Some(call) = CALL.get().filter(|call| call.looks) else { return longest };
+    let now = now();
+    let look_at = call.look_at.unwrap_or_else(|| now.saturating_add(LOOK));
+    CALL.set(Some(Call { look_at: Some(look_at), ..call }));
+    longest.min(look_at.saturating_since(now))
 }
 
 /// A call has waited without success.
@@ -174,6 +181,10 @@ pub fn wait(fds: &mut [PollFd<'_>], timeout: Duration) -> io::Result<bool> {
 }
 
 fn wait_at_most(fds: &mut [PollFd<'_>], timeout: Duration, longest: Duration) -> io::Result<bool> {
+    let longest = longest_look(longest);
+    if longest.is_zero() {
+        look()?;
+    }
     match wait_once(fds, timeout.min(longest)) {
         Ok(true) => Ok(true),
         Ok(false) if timeout <= longest => Ok(false),
@@ -188,7 +199,7 @@ fn wait_at_most(fds: &mut [PollFd<'_>], timeout: Duration, longest: Duration) ->
 /// # Errors
 /// As [`wait`].
 pub fn wait_long(fds: &mut [PollFd<'_>], timeout: Duration) -> io::Result<bool> {
-    wait_at_most(fds, timeout, longest_look(LONGEST_WAIT))
+    wait_at_most(fds, timeout, LONGEST_WAIT)
 }
 
 /// Waits for the turn of a message.

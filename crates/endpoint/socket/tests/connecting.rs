@@ -221,6 +221,38 @@ fn a_stream_does_not_wait_in_the_kernel_where_a_signal_may_be_missed() {
 }
 
 #[test]
+fn datagrams_of_a_plain_peer_are_not_waited_for_in_the_kernel() {
+    let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let options = QosOptions::default().peer(Peer::Plain);
+    let ours = QosUdpSocket::connect(peer.local_addr().unwrap(), &options).unwrap();
+    let error = interrupted(move || ours.recv(&mut [0; 9])).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Interrupted);
+}
+
+/// The peer's reports end each wait of a call early, so that none takes as long as the time until it looks for signals.
+#[test]
+fn a_call_looks_for_signals_while_reports_come() {
+    let monitor = MonitorParams { interval: Duration::from_millis(20), ..MonitorParams::default() };
+    let options = QosOptions::default().monitor(monitor);
+    let streams = QosTcpListener::bind("127.0.0.1:0", &options).unwrap();
+    let datagrams = QosUdpListener::bind("127.0.0.1:0", &options).unwrap();
+    let (to_stream, to_datagrams) = (streams.local_addr().unwrap(), datagrams.local_addr().unwrap());
+    let theirs = options.clone();
+    let connecting = thread::spawn(move || {
+        let stream = QosTcpStream::connect(to_stream, &theirs).unwrap();
+        (stream, QosUdpSocket::connect(to_datagrams, &theirs).unwrap())
+    });
+    let (stream, _) = streams.accept().unwrap();
+    assert!(stream.has_qos_peer().unwrap());
+    let (datagrams, _) = datagrams.accept().unwrap();
+    let _theirs = connecting.join().unwrap();
+    let error = interrupted(move || (&stream).read(&mut [0; 9])).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Interrupted);
+    let error = interrupted(move || datagrams.recv(&mut [0; 9])).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Interrupted);
+}
+
+#[test]
 fn the_time_of_a_call_goes_on_when_it_is_repeated() {
     let listener = QosUdpListener::bind("127.0.0.1:0", &QosOptions::default()).unwrap();
     let to = listener.local_addr().unwrap();

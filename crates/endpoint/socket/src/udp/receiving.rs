@@ -129,8 +129,12 @@ impl Inner {
             if !reader.is_empty() {
                 continue;
             }
-            let may_end =
-                waits && (self.recovery.is_some() || self.listener.is_some() || self.is_watching_silence());
+            // A call that looks for signals does not wait in the system call either.
+            let may_end = waits
+                && (self.recovery.is_some()
+                    || self.listener.is_some()
+                    || self.is_watching_silence()
+                    || signals::looks());
             match self.fill(reader, if may_end { Wait::No } else { Wait::ForOne }) {
                 Ok(Filled::End) => {
                     self.check_place()?;
