@@ -43,7 +43,7 @@ help:
 	@echo "make attack    all known attacks on a running router, cutlined, gateways, stored results and the laboratory, ATTACK_TIME seconds each,"
 	@echo "               in namespaces of its own (root); ATTACK=name,... runs only these, ATTACK_SEED=... repeats the choices of an earlier run"
 	@echo "make bpf       compiles the kernel's queues into target/bpf, with clang and the kernel's types, which it downloads (for developers)"
-	@echo "make test-vm   loads these queues into a kernel in a virtual machine and uses them: five to ten minutes on one core (downloads a kernel)"
+	@echo "make test-vm   loads these queues into a kernel in a virtual machine and uses them: ten to twenty minutes on one core (downloads a kernel)"
 	@echo "make trial     the simulator alone for trying a change: target/trial/cutline, which builds again in seconds"
 	@echo "make properties  all tests ROUNDS times, each with new random cases"
 	@echo "make bless     writes golden results and generated pages again; read the diff, and say in the commit why they change"
