@@ -118,8 +118,7 @@ fn a_flood_of_requests_delays_nobody_for_long() {
 /// A client that requests one status after another gets each of them, and others are served meanwhile.
 #[test]
 fn statuses_are_answered_in_order_and_delay_no_other_client() {
-    let mut place = Place::new();
-    place.spec.resources.lease = Duration::from_secs(600);
+    let place = Place::new();
     let _service = place.start();
     let mut greedy = place.client();
     for id in 0..100 {
@@ -158,8 +157,7 @@ fn a_client_that_does_not_read_is_disconnected() {
     }
     let is_there = || place.status().all_flows >= 200;
     assert!(eventually(PATIENCE, is_there));
-    // Capacities that change again and again notify every flow each time. Its leases would end, too: so other than
-    // that, it is not renewed.
+    // Capacities that change again and again notify every flow each time. Its leases are not what ends.
     let is_gone = || {
         for mbps in [60, 100] {
             let mut spec = place.spec.clone();

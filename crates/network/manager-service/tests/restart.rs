@@ -164,8 +164,7 @@ fn a_state_that_cannot_be_written_is_reported_and_serves_on() {
 /// A full disk, for example: changes are still in the journal, and a later attempt writes the snapshot.
 #[test]
 fn a_snapshot_that_could_not_be_written_is_written_later() {
-    let mut place = Place::new();
-    place.spec.resources.lease = Duration::from_secs(600);
+    let place = Place::new();
     let service = place.start();
     let mut client = place.client();
     client.admit(1, need(SchedulingClass::RealTime, 30)).unwrap();

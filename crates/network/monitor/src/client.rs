@@ -10,12 +10,15 @@ use std::path::Path;
 
 /// The longest answer, bytes: rows of all processes at their limits.
 const LONGEST_ANSWER: usize = 512 << 20;
-/// Time that a monitor may take to answer.
+/// Time that a monitor may take to answer, unless the client sets another one.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A connection to the monitor of this host.
 #[derive(Debug)]
-pub struct MonitorClient(LineClient);
+pub struct MonitorClient {
+    client: LineClient,
+    patience: Duration,
+}
 
 /// Reason why the monitor has not answered.
 #[derive(Debug, thiserror::Error)]
@@ -48,8 +51,14 @@ impl MonitorClient {
     /// When there is none.
     pub fn connect(path: &Path) -> Result<Self, MonitorClientError> {
         LineClient::connect(path, LONGEST_ANSWER, PATIENCE)
-            .map(Self)
+            .map(|client| Self { client, patience: PATIENCE })
             .map_err(|error| MonitorClientError::Away { path: Printable(path.display()).to_string(), error })
+    }
+
+    /// Sets the time that the monitor may take to answer, instead of 10 s.
+    #[must_use]
+    pub fn patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
 
     /// Requests the document of the host.
@@ -57,9 +66,9 @@ impl MonitorClient {
     /// # Errors
     /// When the monitor does not answer, or refuses.
     pub fn host(&mut self) -> Result<HostDocument, MonitorClientError> {
-        let until = now() + PATIENCE;
-        self.0.send("host", until).map_err(silent)?;
-        let line = self.0.next(until).map_err(silent)?;
+        let until = now().saturating_add(self.patience);
+        self.client.send("host", until).map_err(silent)?;
+        let line = self.client.next(until).map_err(silent)?;
         let line = line.ok_or_else(|| MonitorClientError::Silent("it takes too long".to_owned()))?;
         serde_json::from_slice(line).map_err(|error| refused(line).unwrap_or_else(|| other(&error)))
     }

@@ -23,7 +23,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// A place whose datagrams may have 100 Mbit/s together.
+    /// A place whose datagrams may have 100 Mbit/s together. Flows of clients that do not renew them stay for as long as a test may take.
     pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = |name| folder.path().join(name);
@@ -31,7 +31,11 @@ impl Place {
             socket: path("manager.sock"),
             state: path("manager.state"),
             capacities: Capacities { datagrams: Some(Rate::from_mbps(100)), ..Capacities::default() },
-            resources: ResourceParams { user_share: 1.0, ..ResourceParams::default() },
+            resources: ResourceParams {
+                user_share: 1.0,
+                lease: Duration::from_secs(600),
+                ..ResourceParams::default()
+            },
             ..ManagerSpec::default()
         };
         Self { folder, spec, said: Arc::default() }
