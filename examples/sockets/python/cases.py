@@ -4,8 +4,7 @@
     cases.py send robot 192.0.2.1 5010 20            for 20 s; also file-server and video-wall
     cases.py send robot 192.0.2.1 5010 20 unmanaged  without shares; or the manager's socket
 
-Streams use the port, datagrams the next one. The receiver prints the traffic and the delays of the datagrams that
-have arrived from each program. For the delays the clocks of both hosts have to agree.
+Streams use the port, datagrams the next one. For the printed delays of datagrams both clocks have to agree.
 """
 
 import errno
@@ -18,43 +17,44 @@ from cutline import socket
 from cutline.socket import SOCK_DGRAM, SOCK_STREAM
 
 
-def program(name, type, allocation, size, **limits):
-    """A program that sends messages as fast as its socket lets it: at most `max_rate` messages/s."""
+def program(name, type, allocation, size, every=0, **limits):
+    """A program that sends a message every so many seconds, or as fast as its socket lets it."""
     spec = {"send": {"size": f"{size} B"} | {key.replace("_", "-"): value for key, value in limits.items()}}
-    return name.encode(), size, type, {"allocation": allocation, "if-refused": "fail"}, spec
+    return name.encode(), size, every, type, {"allocation": allocation, "if-refused": "fail"}, spec
 
 
 CASES = {
     "file-server": [
-        program("search", SOCK_DGRAM, "real-time", 200, min_rate=50, max_rate=50, max_delay="50 ms"),
+        program("search", SOCK_DGRAM, "real-time", 200, 0.02, min_rate=40, max_rate=60, max_delay="50 ms"),
         *(program(f"copy {number}", SOCK_STREAM, "time-shared", 1250, min_rate=100) for number in range(1, 5)),
     ],
     "video-wall": [program(f"screen {number}", SOCK_DGRAM, "time-shared", 1200, min_rate=250, max_rate=625, max_delay="40 ms",
                            loss=0.5) for number in range(1, 5)],
     "robot": [
-        program("control", SOCK_DGRAM, "real-time", 100, min_rate=100, max_rate=100, max_delay="20 ms", loss=0.1),
+        program("control", SOCK_DGRAM, "real-time", 100, 0.01, min_rate=80, max_rate=120, max_delay="20 ms", loss=0.1),
         program("camera", SOCK_DGRAM, "time-shared", 1200, min_rate=250, max_rate=1500, max_delay="100 ms", loss=1),
         program("log", SOCK_STREAM, "time-shared", 1250, min_rate=20),
     ],
 }
 
 
-def run(name, size, type, options, spec, host, port, end):
+def run(name, size, every, type, options, spec, host, port, seconds):
     with socket.create_connection((host, port + (type == SOCK_DGRAM)), spec, type=type, options=options) as connection:
+        due, end = time.monotonic(), time.monotonic() + seconds
         while time.monotonic() < end:
             try:
                 connection.send(struct.pack("!16sd", name, time.time()) + bytes(size - 24))
             except OSError as error:
-                # A message for which this host has no room is lost.
-                if error.errno != errno.ENOBUFS:
+                if error.errno != errno.ENOBUFS:  # A message for which this host has no room is lost.
                     raise
+            due += every
+            time.sleep(max(0, due - time.monotonic()))
 
 
 def send(case, host, port, seconds, manager):
-    end = time.monotonic() + seconds
-    for name, size, type, options, spec in CASES[case]:
+    for name, size, every, type, options, spec in CASES[case]:
         options = {} if manager == "unmanaged" else options | ({"allocation-socket": manager} if manager else {})
-        threading.Thread(target=run, args=[name, size, type, options, spec, host, port, end]).start()
+        threading.Thread(target=run, args=[name, size, every, type, options, spec, host, port, seconds]).start()
 
 
 def take(connection):
@@ -69,8 +69,7 @@ def take(connection):
         pass
     received = connection.mib.receive.received
     rate, lost = received.bytes * 8e-6 / (last - begin), received.lost / (received.messages + received.lost)
-    delays.sort()
-    p50, p99 = (f"{delays[len(delays) * part // 100] * 1000:.1f}" if delays else "-" for part in (50, 99))
+    p50, p99 = (f"{sorted(delays)[len(delays) * part // 100] * 1000:.1f}" if delays else "-" for part in (50, 99))
     print(f"{name:12} {rate:7.2f} {100 * lost:7.2f} {p50:>9} {p99:>9}\n", end="", flush=True)
 
 
@@ -80,8 +79,9 @@ def receive(host, port):
 
     def accept(server):
         while True:
-            ears.append(threading.Thread(target=take, args=server.accept()[:1]))
-            ears[-1].start()
+            ear = threading.Thread(target=take, args=server.accept()[:1])
+            ear.start()
+            ears.append(ear)
 
     for server in servers:
         threading.Thread(target=accept, args=[server], daemon=True).start()
