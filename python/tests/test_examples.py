@@ -1,6 +1,7 @@
 """The examples, each with both of its ends."""
 
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -81,6 +82,19 @@ class Examples(unittest.TestCase):
                 # `readline` has taken the port, and it may have taken the header.
                 line = r"^(?:search|copy \d|control|camera|log) +\d+\.\d\d +\d+\.\d\d +(?:-|[\d.]+) +(?:-|[\d.]+)$"
                 self.assertEqual(len(re.findall(line, printed.decode(), re.M)), programs, printed)
+
+    def test_ctrl_c_ends_the_programs_of_a_host(self):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = str(server.getsockname()[1])
+            sender = start("cases.py", "send", "file-server", "127.0.0.1", port, "600", "unmanaged")
+            self.addCleanup(sender.__exit__, None, None, None)
+            self.addCleanup(sender.kill)
+            streams = [server.accept()[0] for _ in range(4)]
+            sender.send_signal(signal.SIGINT)
+            _, errors = sender.communicate(timeout=60)
+            self.assertIn(b"KeyboardInterrupt", errors)
+            for stream in streams:
+                stream.close()
 
 
 if __name__ == "__main__":

@@ -54,11 +54,12 @@ def run(name, size, every, type, options, spec, host, port, seconds):
 def send(case, host, port, seconds, manager):
     for name, size, every, type, options, spec in CASES[case]:
         options = {} if manager == "unmanaged" else options | ({"allocation-socket": manager} if manager else {})
-        threading.Thread(target=run, args=[name, size, every, type, options, spec, host, port, seconds]).start()
+        threading.Thread(target=run, args=[name, size, every, type, options, spec, host, port, seconds], daemon=True).start()
+    time.sleep(seconds + 1)  # Ctrl-C ends it.
 
 
 def take(connection):
-    name, begin, delays = None, time.monotonic(), []
+    name, begin, delays, last = None, time.monotonic(), [], time.monotonic()
     connection.settimeout(2)
     try:
         while data := connection.recv(65536):
@@ -67,25 +68,24 @@ def take(connection):
                 delays.append(time.time() - struct.unpack_from("!d", data, 16)[0])
     except (TimeoutError, ConnectionError):
         pass
-    received = connection.mib.receive.received
-    rate, lost = received.bytes * 8e-6 / (last - begin), received.lost / (received.messages + received.lost)
+    it = connection.mib.receive.received
+    rate, lost = it.bytes * 8e-6 / max(last - begin, 1e-6), it.lost / max(it.messages + it.lost, 1)
     p50, p99 = (f"{sorted(delays)[len(delays) * part // 100] * 1000:.1f}" if delays else "-" for part in (50, 99))
-    print(f"{name:12} {rate:7.2f} {100 * lost:7.2f} {p50:>9} {p99:>9}\n", end="", flush=True)
+    print(f"{name or '-':12} {rate:7.2f} {100 * lost:7.2f} {p50:>9} {p99:>9}\n", end="", flush=True)
 
 
 def receive(host, port):
-    ears, servers = [], [socket.create_server((host, port), type=SOCK_STREAM)]
-    servers.append(socket.create_server((host, servers[0].getsockname()[1] + 1), type=SOCK_DGRAM))
+    ears, streams = [], socket.create_server((host, port), type=SOCK_STREAM)
+    datagrams = socket.create_server((host, streams.getsockname()[1] + 1), type=SOCK_DGRAM)
 
     def accept(server):
         while True:
             ear = threading.Thread(target=take, args=server.accept()[:1])
             ear.start()
             ears.append(ear)
-
-    for server in servers:
+    for server in (streams, datagrams):
         threading.Thread(target=accept, args=[server], daemon=True).start()
-    print(f"port {servers[0].getsockname()[1]}\nprogram       Mbit/s  lost %  p50 (ms)  p99 (ms)", flush=True)
+    print(f"port {streams.getsockname()[1]}\nprogram       Mbit/s  lost %  p50 (ms)  p99 (ms)", flush=True)
     while not ears or any(ear.is_alive() for ear in ears):
         time.sleep(0.1)
 
