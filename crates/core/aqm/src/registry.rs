@@ -332,6 +332,8 @@ registry! {
         DualPi2,
         /// The same, in which flows that build the low-delay queue are sent to the classic one.
         ProtectedDualPi2,
+        /// Queues for sparse, quick, bulk and unresponsive flows, with controllers of delay.
+        Deltic,
         /// Little delay for some, no harm for the others.
         Abe,
         /// A flow that has recently used less of its share is served before others.

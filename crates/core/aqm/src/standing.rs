@@ -76,6 +76,7 @@ mod tests {
             ("drr", None),
             ("dual-pi2", Some(15)),
             ("protected-dual-pi2", Some(15)),
+            ("deltic", None),
             ("abe", Some(800)),
             ("sieve", None),
         ];
