@@ -34,15 +34,15 @@
 //!
 //! DelTiC sets SCE, which is ECT(1), in packets of senders that respond to it. Cutline has no such senders and one mark, CE.
 //! With `mark-scalable` a fine mark is CE for packets of scalable senders (ECT(1)), which respond in proportion to marks as senders
-//! for SCE do. Other packets get no fine marks. Without `mark-scalable` there are none at all: so does the published qdisc with packets
-//! that are ECT(1) when they arrive. The controller and its target count in both cases, since directions depend on them.
+//! for SCE do. Other packets get no fine marks. Without `mark-scalable` there are none at all: the published qdisc also leaves packets
+//! as they are that are ECT(1) when they arrive. The target of SCE counts in both cases, since directions depend on it.
 //!
 //! ## Decisions where the source is silent, or differs from itself
 //!
 //! - *Dummies.* The text keeps a flow out of the sparse queue until its dummy has left. The qdisc looks at packets alone. Here
 //!   it is as in the text; a packet that ends an idle time removes all dummies.
-//! - *Credits.* The text doubles the weights of the three queues until one may send. The qdisc has unsigned deficits that are never below 0,
-//!   so that it serves quick before bulk and bulk before hog. Here it is as in the text. Credits are in bytes. When a round ends, a queue
+//! - *Credits.* The text doubles the weights of the three queues until one may send. The qdisc, as published in 2024, has unsigned deficits that are never
+//!   below 0, so that it serves quick before bulk and bulk before hog. Here it is as in the text. Credits are in bytes. When a round ends, a queue
 //!   without packets keeps neither debt nor credit.
 //! - *Weights* are the numbers of flows that have packets in a queue, without dummies, as in the qdisc.
 //! - *Controllers* are those of a flow, as in the qdisc; the text says so of the effective sojourn time alone.
