@@ -130,6 +130,7 @@ mod tests {
         }
         adapted.sort();
         let expected = [
+            "afd mean-packet",
             "cake mtu",
             "codel mtu",
             "drr quantum",

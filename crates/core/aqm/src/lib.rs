@@ -44,6 +44,7 @@ mod turns;
 mod verdict;
 
 pub mod abe;
+pub mod afd;
 pub mod ared;
 pub mod blue;
 pub mod cake;
@@ -69,6 +70,7 @@ pub mod strict_priority;
 pub mod tsq;
 
 pub use abe::{Abe, AbeParams};
+pub use afd::{Afd, AfdParams};
 pub use any::{AnyQueue, QueueSpec};
 pub use ared::{Ared, AredParams};
 pub use bands::{Bands, BandsSpec};

@@ -328,6 +328,8 @@ registry! {
         StrictPriority,
         /// Flows or hints in turn, by bytes.
         Drr,
+        /// One queue, in which flows above the fair share are dropped down to it.
+        Afd,
         /// A queue for scalable traffic beside one for classic, coupled.
         DualPi2,
         /// The same, in which flows that build the low-delay queue are sent to the classic one.

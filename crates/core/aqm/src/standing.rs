@@ -74,6 +74,7 @@ mod tests {
             ("cake", None),
             ("strict-priority", Some(800)),
             ("drr", None),
+            ("afd", Some(20)),
             ("dual-pi2", Some(15)),
             ("protected-dual-pi2", Some(15)),
             ("deltic", None),
