@@ -11,7 +11,7 @@
 //!
 //! | module | contents | source |
 //! | --- | --- | --- |
-//! | [`tcp`] | `NewReno`, CUBIC, DCTCP, BBR, Prague, SACK, pacing, ECN, delayed acknowledgements | see the module |
+//! | [`tcp`] | `NewReno`, CUBIC, DCTCP, BBR, Prague, LEDBAT, SACK, pacing, ECN, delayed acknowledgements | see the module |
 //! | [`tfrc`] | TCP-friendly rate control for media | RFC 5348 |
 //! | [`nada`] | congestion control for interactive media, with a video encoder | RFC 8698 |
 //! | [`udp`] | datagrams that leave when they are written | RFC 768 |

@@ -7,7 +7,7 @@ use super::congestion::{
     Acked, Acknowledgement, CongestionAlgorithm, CongestionControl, ControlDescription, NoParams, Window,
 };
 use super::external::{self, DynControl, ExternalAlgorithm, ExternalControl, Typed};
-use super::{Bbr, Bbr3, Cubic, Dctcp, LostSegment, NewReno, Params, Prague, RateSample, RttSampling};
+use super::{Bbr, Bbr3, Cubic, Dctcp, Ledbat, LostSegment, NewReno, Params, Prague, RateSample, RttSampling};
 use cutline_params::{
     Configured, Parameter, ParameterError, ParameterKind, ParameterType, ParameterValue, Parameters as _,
     Registered, Registry, RegistryError,
@@ -320,4 +320,6 @@ controls! {
     /// draft-briscoe-iccrg-prague-congestion-control: as `Dctcp`, paced, and less dependent on the round trip. Needs ECN, and turns
     /// on `sack` and `rack`.
     Prague(Box<Prague>),
+    /// RFC 6817: background traffic, which keeps the delay that it adds at `ledbat-target`.
+    Ledbat(Box<Ledbat>),
 }

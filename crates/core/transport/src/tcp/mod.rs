@@ -14,6 +14,7 @@
 //! | `rtt` | smoothed round-trip time and timeout | RFC 6298 |
 //! | `newreno`, `cubic`, `dctcp` | how the window grows and shrinks | RFC 5681, RFC 9438, RFC 8257 |
 //! | `prague` | the same, paced, and less dependent on the round trip | draft-briscoe-iccrg-prague-congestion-control |
+//! | `ledbat` | the same for background traffic, by the delay that it adds | RFC 6817 |
 //! | `bbr`, `bbr::v3` | a model of the path sets window and rate | Cardwell et al. 2016, draft-ietf-ccwg-bbr |
 //! | `congestion`, `control`, `external` | their interface, their list, those of other crates | |
 //! | `receiver` | reassembly, acknowledgements, ECN echo | RFC 5681 section 4.2, RFC 2018, RFC 3168, RFC 7323 |
@@ -30,6 +31,7 @@ mod dctcp;
 mod delivery;
 mod external;
 mod hystart;
+mod ledbat;
 mod newreno;
 mod output;
 mod params;
@@ -54,6 +56,7 @@ pub use cubic::Cubic;
 pub use dctcp::Dctcp;
 pub use delivery::{LossState, LostSegment, RateSample};
 pub use external::{DynControl, ExternalAlgorithm};
+pub use ledbat::{Ledbat, LedbatParams};
 pub use newreno::NewReno;
 pub use params::{InitialWindow, Params};
 pub use prague::Prague;

@@ -1,6 +1,6 @@
 //! The parameters of a TCP connection, with the defaults of the RFCs. [`Params::ns2`] has those of ns-2.35.
 
-use super::{Algorithm, RttSampling, Segment, Variant};
+use super::{Algorithm, LedbatParams, RttSampling, Segment, Variant};
 use cutline_params::{ParameterError, ParameterKind, ParameterType, ParameterValue, Parameters};
 use cutline_units::{Bytes, Duration, Ecn};
 
@@ -113,6 +113,9 @@ pub struct Params {
     /// of a constant-rate source over a slow path stays bounded.
     #[param(default = None, range = SEGMENTS, unit = "packets", source = "ours")]
     pub send_buffer: Option<u32>,
+    /// LEDBAT's target and gain.
+    #[group]
+    pub ledbat: LedbatParams,
     /// The points at which ns-2 differs from the RFCs.
     #[group]
     pub variant: Variant,

@@ -1,4 +1,4 @@
-//! Flows with a paced congestion control over a bottleneck: the figures of the papers and drafts.
+//! Flows with a paced congestion control, and LEDBAT, over a bottleneck: the figures of the papers and drafts.
 
 use cutline_params::Parameters as _;
 use cutline_transport::tcp::{self, Algorithm, Params, Receiver, Sender};
@@ -523,6 +523,43 @@ fn two_flows_of_prague_converge() {
     let shares = shared.shares(40.0);
     println!("{shares:.3?}");
     assert!(shares.iter().all(|share| (0.4..0.6).contains(share)), "{shares:?}");
+}
+
+/// LEDBAT with this target.
+fn background(target: Duration) -> Params {
+    let ledbat = tcp::LedbatParams { target, ..tcp::LedbatParams::default() };
+    Params { ledbat, ..params(Algorithm::Ledbat) }
+}
+
+#[test]
+fn ledbat_alone_fills_the_link_and_holds_its_target() {
+    for ms in [100, 25] {
+        let (link, target) = (Link::new(10, 40, 4.0), Duration::from_millis(ms));
+        let mut shared = Shared::new(link, [background(target)], Duration::ZERO);
+        shared.run(60.0);
+        let ratio = shared.mean_queue(90.0) / link.rate.bytes_in(target).get() as f64;
+        let share = shared.shares(120.0)[0];
+        println!("{ms} ms: a queue of {ratio:.3} targets, {share:.3} of the link");
+        // RFC 6817 section 2.4.2: the window stands still where the queuing delay is the target.
+        assert!((0.95..1.05).contains(&ratio), "{ms} ms: {ratio}");
+        assert!(share > 0.99, "{ms} ms: {share}");
+    }
+}
+
+#[test]
+fn ledbat_yields_to_cubic_where_newreno_does_not() {
+    // The buffer is 240 ms. CUBIC leaves 0.7 of its window at a loss, so it fills more than the target of 100 ms at any time.
+    let beside_cubic = |first: Params| {
+        let all = [first, params(Algorithm::Cubic)];
+        let mut shared = Shared::new(Link::new(10, 40, 6.0), all, Duration::from_secs(10));
+        shared.run(30.0);
+        shared.shares(90.0)
+    };
+    let ledbat = beside_cubic(background(Duration::from_millis(100)));
+    let newreno = beside_cubic(params(Algorithm::NewReno));
+    println!("beside CUBIC: LEDBAT {ledbat:.3?}, NewReno {newreno:.3?}");
+    assert!(ledbat[0] < 0.05 && ledbat[1] > 0.9, "{ledbat:?}");
+    assert!(newreno[0] > 3.0 * ledbat[0], "{newreno:?}");
 }
 
 #[test]

@@ -56,13 +56,14 @@ fn impairments() -> impl Strategy<Value = Impairments> {
 
 fn params() -> impl Strategy<Value = Params> {
     let switches = proptest::array::uniform9(any::<bool>());
-    (switches, 0..4usize, 1..20u32, prop::option::of(1..30u32), 1..3u32).prop_map(
-        |(on, paced, window, limit, abc)| Params {
+    (switches, 0..5usize, 1..20u32, prop::option::of(1..30u32), 1..3u32).prop_map(
+        |(on, control, window, limit, abc)| Params {
             // Paced controls need RACK-TLP.
-            algorithm: match paced {
+            algorithm: match control {
                 1 if on[1] && on[8] => Algorithm::Bbr,
                 2 if on[1] && on[8] => Algorithm::Bbr3,
                 3 if on[1] && on[8] => Algorithm::Prague,
+                4 => Algorithm::Ledbat,
                 _ if on[0] => Algorithm::Cubic,
                 _ => Algorithm::NewReno,
             },
