@@ -533,7 +533,7 @@ fn background(target: Duration) -> Params {
 
 #[test]
 fn ledbat_alone_fills_the_link_and_holds_its_target() {
-    for ms in [100, 25] {
+    for ms in [100, 50] {
         let (link, target) = (Link::new(10, 40, 4.0), Duration::from_millis(ms));
         let mut shared = Shared::new(link, [background(target)], Duration::ZERO);
         shared.run(60.0);
