@@ -2,7 +2,7 @@
 //!
 //! Source: R. Pan, L. Breslau, B. Prabhakar, S. Shenker, "Approximate fairness through differential dropping", ACM CCR 33(2), 2003.
 //! **The full text was not available. This follows its abstract and three public implementations, which agree on the
-//! formulas, the gains and the frequency.**
+//! formulas and the gains; two of them state the frequency.**
 //!
 //! ```text
 //! arrival:     one of s packets, by chance, is put into the shadow buffer of b samples, in the place of a random one
@@ -28,6 +28,7 @@
 //! distinguished from slow ones, and in the end the limit of the queue drops packets.
 //!
 //! Ours, because the implementations differ or are silent:
+//! - The sample that is replaced is a random one. Others replace the oldest.
 //! - Samples and queue are in bytes. Where all packets have one size, this is the same as in packets.
 //! - `q_ref` is a time at the rate of the link, and two packets of `mean-packet` at least. The paper has packets.
 //! - `m_fair` is from one packet of `mean-packet`, so that a flow of one sample is not hit, to a buffer full of them, where no flow is hit.

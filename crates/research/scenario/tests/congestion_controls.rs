@@ -12,7 +12,7 @@ const PAGE: &str = "<!-- Written by crates/research/scenario/tests/congestion_co
 # Congestion controls
 
 `transport = { protocol = \"tcp\", congestion-control = \"bbr\" }` chooses one of these, and those that are registered by programs
-([extensions](extend.md)). None has parameters of its own. The other keys of TCP are in [transports.md](transports.md), and
+([extensions](extend.md)). Only `ledbat` has parameters, `ledbat-target` and `ledbat-gain`. The other keys of TCP are in [transports.md](transports.md), and
 `cutline transport show tcp` prints them.
 
 CONTROLS
@@ -75,8 +75,20 @@ Beside a transfer in the same queue, a sender that answers delay gets little: NA
 still gets a fifth of the transfer's rate. Queues that serve flows in turn give it a share. With Sieve it loses less than with FQ-CoDel,
 and waits longer.
 
+## Background transfers
+
+`ledbat` (RFC 6817) is for transfers that give way to others. It adds a queuing delay of `ledbat-target`, 100 ms by default, to the least round
+trip of the last ten minutes. Below it the window grows as NewReno's does, and above it the window falls. Beside flows that fill a
+buffer of more than the target, two segments are left.
+
+An AQM, or a queue for each flow, that keeps the delay below the target hides the other flows: the window then grows until there is a loss, and
+`ledbat` gets a share. RFC 7928 section 5.4 tests queues for this, with `ledbat-target = \"5 ms\"` and `ledbat-gain = 10`. The
+[suites](../studies/suites.md#background-transfers) have these cells.
+
 ## Not implemented
 
+- *One-way delays.* RFC 6817 measures the delay of one way. Acknowledgements have no time of the receiver here, so `ledbat` measures round trips,
+  which include a queue of acknowledgements.
 - *Quanta.* Linux sends several segments together, up to 1 ms of its rate. Here each segment leaves by itself. The windows still have room
   for three quanta.
 - *The handshake.* The first window leaves before the first round-trip time is known, at ten segments per millisecond times the gain.
@@ -90,7 +102,7 @@ and waits longer.
 
 - *The variation of a real encoder* (RFC 8593): each frame of `nada` has the size of the target rate.
 
-The laboratory requests the control of the same name from the kernel. Most kernels have `bbr` as a module (`modprobe tcp_bbr`). `bbr3` and `prague` need the kernels of their developers.
+The laboratory requests the control of the same name from the kernel. Most kernels have `bbr` as a module (`modprobe tcp_bbr`). `bbr3` and `prague` need the kernels of their developers, and Linux has no `ledbat`.
 ";
 
 const CONTROLS: [&str; 3] = ["cubic", "bbr", "bbr3"];

@@ -198,7 +198,7 @@ mod tests {
         Window { cwnd: segments * MSS, ssthresh: segments * MSS }
     }
 
-    /// Acknowledges a segment of a full window that left this long ago, both in milliseconds. Returns what may grow the window.
+    /// Acknowledges a segment of a full window, with this delay, at a time in milliseconds. Returns the input of `avoid`.
     fn acknowledge(ledbat: &mut Ledbat, window: &Window, ms: u64, delay: u64) -> Acked {
         let (now, next) = (at(ms), MSS + window.cwnd);
         let echo = at(ms - delay);
