@@ -312,6 +312,14 @@ mod tests {
                 "least-variation",
                 Params { variant: Variant { least_variation: HOUR, ..base().variant }, ..base() },
             ),
+            (
+                "ledbat-target",
+                Params {
+                    ledbat: LedbatParams { target: Duration::from_millis(101), ..base().ledbat },
+                    ..base()
+                },
+            ),
+            ("ledbat-gain", Params { ledbat: LedbatParams { gain: 0.0, ..base().ledbat }, ..base() }),
             ("min-rto", Params { min_rto: Duration::ZERO, ..base() }),
             ("max-rto", Params { max_rto: Duration::from_millis(999), ..base() }),
             ("initial-rto", Params { initial_rto: Duration::from_secs(61), ..base() }),
