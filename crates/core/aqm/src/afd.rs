@@ -328,7 +328,7 @@ mod tests {
         let mut afd = afd(false);
         // 20 ms at 8 Mbit/s; an update every 6.25 ms.
         assert_eq!(afd.q_ref, 20_000.0);
-        let at = |updates| Instant::ZERO + Duration::from_micros(6250) * updates;
+        let at = |updates: u64| Instant::ZERO + Duration::from_micros(6250) * updates;
         (afd.m_fair, afd.q_old) = (500_000.0, 20_000.0);
         afd.core.backlog = Backlog { packets: 30, bytes: 30_000 };
         for (update, expected) in [(1, 482_000.0), (2, 481_000.0), (3, 480_000.0)] {
