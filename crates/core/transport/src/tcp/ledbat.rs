@@ -15,8 +15,8 @@
 //! Below the target the window grows by at most GAIN segments in a round trip, as `NewReno`'s does; at the target it stands still. Traffic that
 //! fills a buffer of more than the target drives the window down to two segments.
 //!
-//! Worked: with a base delay of 40 ms, a delay of 90 ms is half of the target of 100 ms, so a window of acknowledgements adds half
-//! a segment; a delay of 240 ms is twice the target, and takes a whole one
+//! Worked: with a base delay of 40 ms, a delay of 90 ms is a queuing delay of half the target of 100 ms, so a window of
+//! acknowledgements adds half a segment. A delay of 240 ms is a queuing delay of twice the target, and takes a whole segment
 //! (`the_window_follows_the_distance_from_the_target`).
 //!
 //! Departures from the RFC:
