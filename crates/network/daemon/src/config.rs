@@ -167,6 +167,15 @@ impl DaemonConfig {
         warnings
     }
 
+    /// Returns the names of the interfaces at which an agent with this file sets traffic control: for reservations, or for the classes of the
+    /// resource manager. One with both versions of IP is there twice.
+    pub fn shaped_interfaces(&self) -> impl Iterator<Item = &String> {
+        let controlled =
+            self.interfaces.iter().filter(|spec| matches!(spec.control, InstallerKind::Tc { .. }));
+        let classed = self.manager.iter().flat_map(ManagerSpec::classed_interfaces);
+        controlled.map(|spec| &spec.name).chain(classed)
+    }
+
     /// Checks the files of keys, and rates against the packets of interfaces that exist, as the start does.
     ///
     /// # Errors

@@ -23,6 +23,7 @@
 //! interfaces the interfaces of the file, which come and go
 //! installer  installers of reservations: the kernel's traffic control, a userspace router, or elsewhere
 //! installers the installer of each interface
+//! record     interfaces at which a killed process may have left traffic control
 //! clients    connected applications: their state, requests and replies
 //! convert    values of the engine and of clients
 //! cache      a value that takes long to compute
@@ -44,6 +45,7 @@ mod machine;
 mod manager;
 mod monitor;
 mod network;
+mod record;
 mod requests;
 mod routes;
 

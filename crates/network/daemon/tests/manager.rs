@@ -344,3 +344,73 @@ fn the_agent_leaves_the_classes_of_the_manager_at_its_interface() {
     assert_eq!(ended.code(), Some(0), "{said}");
     assert!(!said.contains("another program"), "{said}");
 }
+
+/// The record of the killed process names its interfaces: the next file names neither of them. A discipline elsewhere is that of another process.
+#[test]
+fn what_a_killed_cutlined_has_left_is_removed_by_a_start_without_its_interfaces() {
+    if !cutline_testbed::may_make_namespaces(COMMAND) {
+        return;
+    }
+    let namespace = Namespace::create("mgk").unwrap();
+    for (one, other) in [("east", "west"), ("north", "south"), ("up", "down")] {
+        namespace
+            .ip_batch(&format!("link add {one} type veth peer name {other}\nlink set {one} up"))
+            .unwrap();
+    }
+    namespace.ip(&["address", "add", "10.7.0.1/24", "dev", "north"]).unwrap();
+    let mut host = Host::new();
+    let path = |host: &Host, name: &str| host.path(name).display().to_string();
+    let socket = format!("socket = '{}'\n", path(&host, "c.sock"));
+    let full = format!(
+        "{socket}[[interface]]\nname = 'north'\nrate = '10 Mbit/s'\n[manager]\nsocket = '{}'\nstate = '{}'\n\
+         [[manager.interface]]\nname = 'east'\nrate = '10 Mbit/s'\nclasses = true\n",
+        path(&host, "m.sock"),
+        path(&host, "m.state")
+    );
+    let bare = format!(
+        "{socket}[monitor]\nlisten = 'off'\nsocket = '{}'\npublish-socket = '{}'\n",
+        path(&host, "monitor.sock"),
+        path(&host, "publish.sock")
+    );
+    let start = |host: &mut Host, text: &str, log: &str| {
+        std::fs::write(host.path("c.toml"), text).unwrap();
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", namespace.name(), env!("CARGO_BIN_EXE_cutlined"), "--config"]);
+        command.arg(host.path("c.toml")).stdin(Stdio::null());
+        command.stderr(std::fs::File::create(host.path(log)).unwrap());
+        host.agent = Some(command.spawn().unwrap());
+    };
+    let tc = |interface: &str| {
+        let command = ["-n", namespace.name(), "qdisc", "show", "dev", interface];
+        let output = Command::new("tc").args(command).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let is_shaped = |interface: &str| tc(interface).contains("qdisc htb c071:");
+    let record = host.path("c.sock.interfaces");
+    let install = || {
+        let up = Interface::named("up").unwrap();
+        HtbShaper::install(&up, Rate::from_mbps(10), ShaperOptions::default()).unwrap()
+    };
+    let theirs = namespace.within(install).unwrap();
+    start(&mut host, &full, "log.1");
+    eventually("both disciplines are there", || is_shaped("east") && is_shaped("north") && record.exists());
+    assert_eq!(std::fs::read_to_string(&record).unwrap(), "east\nnorth\n");
+    let agent = host.agent.as_mut().unwrap();
+    agent.kill().unwrap();
+    agent.wait().unwrap();
+    assert!(is_shaped("east") && is_shaped("north"));
+    start(&mut host, &bare, "log.2");
+    eventually("nothing is left", || !is_shaped("east") && !is_shaped("north"));
+    assert!(is_shaped("up"), "it is that of another process");
+    let said = || std::fs::read_to_string(host.path("log.2")).unwrap();
+    for name in ["east", "north"] {
+        let line =
+            format!("interface `{name}`: the traffic control that an earlier cutlined had left is removed");
+        eventually("it is reported", || said().contains(&line));
+    }
+    let said = said();
+    let ended = terminated(host.agent.as_mut().unwrap()).expect("SIGTERM ends it");
+    assert_eq!(ended.code(), Some(0), "{said}");
+    assert!(!record.exists());
+    drop(theirs);
+}

@@ -212,6 +212,11 @@ impl ManagerSpec {
         Some(this)
     }
 
+    /// Returns the names of the interfaces that have classes of the kernel.
+    pub fn classed_interfaces(&self) -> impl Iterator<Item = &String> {
+        self.interfaces.iter().filter(|its| its.has_classes).map(|its| &its.name)
+    }
+
     /// Returns the settings that cannot change while the manager runs and differ in `other`.
     pub fn fixed_differences(&self, other: &Self) -> Vec<&'static str> {
         let differ = [

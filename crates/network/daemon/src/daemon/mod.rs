@@ -13,11 +13,12 @@ mod statuses;
 mod topology;
 
 use crate::clients::MOST_REQUESTS;
-use crate::config::{DaemonConfig, InstallerKind};
+use crate::config::DaemonConfig;
 use crate::error::DaemonError;
 use crate::installers::CustomInstallers;
+use crate::record::InterfaceRecord;
 use applications::Applications;
-use cutline_manager_service::ManagerService;
+use cutline_manager_service::{ManagerService, ManagerSpec};
 use cutline_monitor::MonitoredHost;
 use cutline_netlink::{Interface, sweep};
 use cutline_provision::protocol::Request;
@@ -46,6 +47,9 @@ const MONITORED_EVERY: Duration = Duration::from_secs(1);
 const TURN: Duration = Duration::from_millis(20);
 
 /// A daemon that is ready to run. All that it has installed is removed when it is dropped.
+///
+/// Its fields are dropped in their order: those that install traffic control, the record of its interfaces, and the socket, whose next owner
+/// reads the record.
 #[derive(Debug)]
 pub struct Daemon {
     node: Node,
@@ -53,7 +57,6 @@ pub struct Daemon {
     /// State that depends on routes which may have changed.
     stale: VecDeque<Stale>,
     file: Option<PathBuf>,
-    socket: SocketFile,
     started: Instant,
     /// Destination of the log.
     log: Option<OutputSender<String>>,
@@ -61,6 +64,8 @@ pub struct Daemon {
     monitor: Option<(Arc<MonitoredHost>, Instant)>,
     /// The resource manager, and the reserved rates that it knows, with the number of their version.
     manager: Option<(ManagerService, BTreeMap<String, Rate>, u64)>,
+    record: InterfaceRecord,
+    socket: SocketFile,
 }
 
 impl Daemon {
@@ -86,16 +91,23 @@ impl Daemon {
             .listener()
             .set_nonblocking(true)
             .map_err(|error| SysError::new("the socket cannot be set not to wait", error))?;
+        let shaped = config.shaped_interfaces().filter(|name| !custom.contains_key(*name)).cloned().collect();
+        let mut notices = Vec::new();
+        let mut record = InterfaceRecord::open(&config.socket, shaped, &mut notices);
+        let mut node = Node::open(config, custom)?;
+        record.note_start();
+        node.notices.append(&mut notices);
         Ok(Self {
-            node: Node::open(config, custom)?,
+            node,
             applications: Applications::new(CLIENTS),
             stale: VecDeque::new(),
             file: None,
-            socket,
             started: now(),
             log: None,
             monitor: None,
             manager: None,
+            record,
+            socket,
         })
     }
 
@@ -278,7 +290,10 @@ impl Daemon {
         });
         let outcome = outcome.and_then(|new| {
             let manager = new.manager.clone();
+            // Only the manager's interfaces can change.
+            let classed = manager.iter().flat_map(ManagerSpec::classed_interfaces).cloned().collect();
             self.node.take_over(new).map_err(|error| error.to_string())?;
+            self.record.add(classed, &mut self.node.notices);
             if let (Some((running, ..)), Some(spec)) = (&self.manager, manager) {
                 running.reconfigure(spec);
             }
@@ -301,10 +316,7 @@ impl Daemon {
 /// Removes the installations of an agent with this file, also of a killed one. Returns those that cannot be removed, a line
 /// each.
 pub fn remove_installed(config: &DaemonConfig) -> Vec<String> {
-    let controlled = config.interfaces.iter().filter(|spec| matches!(spec.control, InstallerKind::Tc { .. }));
-    let managed = config.manager.iter().flat_map(|manager| &manager.interfaces);
-    let classed = managed.filter(|spec| spec.has_classes);
-    let names = controlled.map(|spec| &spec.name).chain(classed.map(|spec| &spec.name));
+    let names = config.shaped_interfaces();
     let remove = |name: &String| Interface::named(name).and_then(|interface| sweep(&interface));
     names.filter_map(|name| Some(format!("interface {name}: {}", remove(name).err()?))).collect()
 }

@@ -10,7 +10,7 @@ use crate::interfaces::Interfaces;
 use crate::network::Network;
 use crate::routes::Routes;
 use cutline_flow::FlowSelector;
-use cutline_manager_service::ReservedRates;
+use cutline_manager_service::{ManagerSpec, ReservedRates};
 use cutline_netlink::{NetworkChanges, Touched, TrafficMonitor};
 use cutline_provision::status::{InterfaceStatus, MessageCount, ProtocolCounters};
 use cutline_provision::{Refusal, RefusalReason};
@@ -59,8 +59,7 @@ impl Node {
         let kinds: Vec<_> = config.interfaces.iter().map(|spec| (spec.version, spec.encapsulation)).collect();
         let network = Network::open(&kinds)?;
         let notices = network.small_buffers().collect();
-        let managed = config.manager.iter().flat_map(|manager| &manager.interfaces);
-        let classed = managed.filter(|its| its.has_classes).map(|its| its.name.clone()).collect();
+        let classed = config.manager.iter().flat_map(ManagerSpec::classed_interfaces).cloned().collect();
         let mut this = Self {
             engine: engine(&config)?,
             network,
