@@ -28,7 +28,7 @@ pub struct FlowArgs {
     bidirectional: bool,
     /// Transport of the flows; direct: in Ethernet frames below IP, to a receiver on the same link
     #[arg(long, default_value = Tcp::NAME, value_name = "NAME", conflicts_with = "plan",
-          value_parser = PossibleValuesParser::new(TransportParams::NAMES.iter().copied().chain([DIRECT])))]
+          value_parser = PossibleValuesParser::new(transports()))]
     transport: String,
     /// Application: bulk, cbr, poisson, on-off, talk-spurt, files or trace [default: trace with --trace, files with
     /// --think, cbr with --rate or over UDP, otherwise bulk]
@@ -95,6 +95,11 @@ enum App {
     TalkSpurt,
     Files,
     Trace,
+}
+
+/// Returns the names of the transports that a real network carries.
+fn transports() -> impl Iterator<Item = &'static str> {
+    [Tcp::NAME].into_iter().chain(TransportParams::DATAGRAM_NAMES.iter().copied()).chain([DIRECT])
 }
 
 /// The least length of the longest message in frames: the middle block of QUANTA's tables.

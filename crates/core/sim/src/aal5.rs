@@ -16,8 +16,9 @@
 //! 64 KB, eight CSPDUs with 1,369 cells, with 12.8 %.
 //!
 //! A connection with a constant bit rate (CBR) is a link of the requested rate in front of the shared one: its queue is Q1 of the paper. A
-//! connection with an available bit rate (ABR) has no such link, as the hosts of 1995 did not adapt to feedback. Not here: ABR's rate
-//! feedback by resource management cells, and queues that drop single cells; a full queue drops packets, as with early packet discard.
+//! connection with an available bit rate (ABR) has no such link. Hosts of 1995 did not adapt to feedback; one that does is a flow of the
+//! transport `abr` (`cutline_transport::abr`), and `efci` is the threshold of the switch. Not here: explicit rates, and queues that drop
+//! single cells; a full queue drops packets, as with early packet discard.
 
 use cutline_params::Parameters;
 use cutline_units::{Bytes, Rate};
@@ -37,6 +38,10 @@ pub struct Aal5Params {
     /// The header that identifies the protocol in each CSPDU.
     #[param(default = Bytes::new(8), range = (0, 40), unit = "B", source = "RFC 2684 section 5: LLC and SNAP")]
     pub encapsulation: Bytes,
+    /// Backlog, in cells of payload, above which arriving cells get the indication of congestion (EFCI), to which `abr` and all transports with
+    /// ECN respond; off is never.
+    #[param(default = None, range = (0, 1_000_000), unit = "cells", source = "off: CBR does not respond")]
+    pub efci: Option<u32>,
 }
 
 impl Aal5Params {
@@ -52,6 +57,11 @@ impl Aal5Params {
     /// Returns the bytes that a packet of `size` bytes occupies on the link.
     pub const fn on_link(&self, size: u32) -> u32 {
         self.cells(size) * CELL
+    }
+
+    /// Returns whether cells that find this backlog get the indication of congestion.
+    pub fn indicates_congestion(&self, backlog: Bytes) -> bool {
+        self.efci.is_some_and(|cells| backlog.get() > u64::from(cells) * u64::from(CELL_PAYLOAD))
     }
 
     /// Returns the payload of cells per second of a link of this rate: the largest service rate of a queue.
@@ -80,6 +90,14 @@ mod tests {
         assert_eq!(direct().cells(65_536), 7 * 191 + 32);
         assert_eq!(direct().cells(9149), 191 + 1);
         assert_eq!(Aal5Params::payload_rate(Rate::from_mbps(53)), Rate::from_mbps(48));
+    }
+
+    #[test]
+    fn a_backlog_above_the_threshold_indicates_congestion() {
+        let params = Aal5Params { efci: Some(100), ..direct() };
+        let indicates = |bytes| params.indicates_congestion(Bytes::new(bytes));
+        assert_eq!([0, 4800, 4801].map(indicates), [false, false, true]);
+        assert!(!direct().indicates_congestion(Bytes::new(1_000_000)));
     }
 
     #[test]

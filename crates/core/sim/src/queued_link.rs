@@ -106,7 +106,11 @@ impl QueuedLink {
     /// Offers a packet to the queue, which keeps its handle unless the verdict is to drop it.
     #[inline]
     pub(crate) fn arrive(&mut self, now: Instant, arrival: Arrival, handle: EventHandle) -> Verdict {
-        let verdict = self.queue.enqueue(now, arrival, handle, &mut self.random);
+        let is_congested = arrival.ecn_capable && self.indicates_congestion();
+        let verdict = match self.queue.enqueue(now, arrival, handle, &mut self.random) {
+            Verdict::Pass if is_congested => Verdict::Mark,
+            verdict => verdict,
+        };
         self.open.arrived += 1;
         let (dropped, marked) = match verdict {
             Verdict::Pass => (0, 0),
@@ -129,6 +133,13 @@ impl QueuedLink {
             self.note_backlog(now);
         }
         verdict
+    }
+
+    /// Returns whether a link of cells indicates congestion to a packet that arrives now.
+    #[inline]
+    fn indicates_congestion(&self) -> bool {
+        let backlog = || Bytes::new(self.queue.backlog().bytes);
+        self.cells.as_ref().is_some_and(|cells| cells.indicates_congestion(backlog()))
     }
 
     /// Returns the time at which the next packet's transmission can start; `None` if no packet waits. Only for a link with a record of

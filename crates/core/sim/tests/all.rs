@@ -3,6 +3,7 @@
 mod common;
 
 mod aal5;
+mod abr;
 mod adaptive;
 mod agents;
 mod external;

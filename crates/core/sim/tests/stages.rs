@@ -9,7 +9,7 @@ use cutline_sim::{
 };
 use cutline_transport::endpoint::TransportParams;
 use cutline_transport::tcp::Algorithm;
-use cutline_transport::{app, nada, tcp, tfrc, udp};
+use cutline_transport::{abr, app, nada, tcp, tfrc, udp};
 use cutline_units::{Bytes, Distribution, Duration, Ecn, Hint, HintBits, HintBudget, Instant, Rate};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ fn middle() -> impl Strategy<Value = Middle> {
 fn pair(routers: usize) -> impl Strategy<Value = Pair> {
     let access = (1u64..40_000, 500u64..60_000, 2u32..100);
     let ends = (0..routers, 0..routers);
-    (ends, 0usize..13, 0usize..8, 1u16..17, access, any::<(bool, bool, bool)>()).prop_map(
+    (ends, 0usize..14, 0usize..8, 1u16..17, access, any::<(bool, bool, bool)>()).prop_map(
         move |((from, to), protocol, app, level, access, flags)| Pair {
             from,
             to: if from == to { (to + 1) % routers } else { to },
@@ -112,6 +112,10 @@ fn transport(number: usize) -> TransportParams {
         10 => paced(Algorithm::Bbr3, Ecn::Ect0),
         11 => paced(Algorithm::Prague, Ecn::Ect1),
         12 => TransportParams::Nada(Arc::new(nada::Params { ecn: true, ..nada::Params::default() })),
+        13 => {
+            let pcr = Rate::from_mbps(2);
+            TransportParams::Abr(Arc::new(abr::Params { packet_size: 1000, pcr, ..abr::Params::default() }))
+        }
         _ => TransportParams::Udp(Arc::new(udp::Params::default())),
     }
 }
@@ -214,7 +218,7 @@ fn network((middles, pairs, access_in_step): &(Vec<Middle>, Vec<Pair>, bool)) ->
         for (middle, [from, to]) in two.iter().zip([ends, [ends[1], ends[0]]]) {
             let link = network.add_link(middle.link(from, to));
             if middle.has_cells() {
-                network.set_cells(link, Aal5Params::default());
+                network.set_cells(link, Aal5Params { efci: Some(40), ..Aal5Params::default() });
             }
         }
     }

@@ -15,6 +15,7 @@
 //! | [`tfrc`] | TCP-friendly rate control for media | RFC 5348 |
 //! | [`nada`] | congestion control for interactive media, with a video encoder | RFC 8698 |
 //! | [`udp`] | datagrams that leave when they are written | RFC 768 |
+//! | [`abr`] | a source of ATM whose cell rate follows the indications of switches | ATM Forum af-tm-0056 |
 //! | [`endpoint`] | one interface to all of them | |
 //! | [`wire`] | the headers of those that a real network carries as datagrams | |
 //! | [`LazyTimer`] | one pending timer event for a deadline that moves | |
@@ -27,6 +28,7 @@
 #[macro_use]
 mod list;
 
+pub mod abr;
 #[cfg(feature = "applications")]
 pub mod app;
 #[cfg(feature = "applications")]

@@ -1,7 +1,7 @@
 //! The list of all transports, for the macros that write their enums.
 
-/// Calls a macro with all transports. The first ones, in braces, have no wire format here. The others are sent over a real
-/// network as datagrams and implement [`crate::wire::DatagramTransport`]. The order is that of
+/// Calls a macro with all transports, in three groups. Those of the second group are sent over a real network as datagrams and implement
+/// [`crate::wire::DatagramTransport`]. The others have no wire format here; those of the last group are only simulated. The order is that of
 /// [`crate::endpoint::TransportParams::NAMES`].
 macro_rules! with_transports {
     ($macro:ident) => {
@@ -17,6 +17,10 @@ macro_rules! with_transports {
                 Udp(crate::udp::Udp),
                 /// Interactive media whose encoder follows the network.
                 Nada(crate::nada::Nada),
+            }
+            {
+                /// A source of ATM whose cell rate follows the indications of switches.
+                Abr(crate::abr::Abr),
             }
         }
     };

@@ -102,6 +102,13 @@ fn transport(spec: &FlowGroupSpec) -> Result<FlowTransport, UnsupportedKey> {
     }
     Ok(match spec.transport() {
         TransportParams::Tcp(params) => FlowTransport::Tcp(tcp_options(spec, &params)?),
+        other if other.datagram_format().is_none() => {
+            return Err(refuse(
+                spec,
+                "transport",
+                "it is only available in simulations: use another protocol",
+            ));
+        }
         datagrams => FlowTransport::Datagrams(datagrams),
     })
 }
@@ -182,6 +189,15 @@ mod tests {
         assert_eq!(options(""), (Some(1012), false));
         assert_eq!(options(", nagle = false"), (Some(1012), true));
         assert_eq!(options(", nagle = true"), (Some(1012), false));
+    }
+
+    #[test]
+    fn a_transport_of_simulations_is_refused() {
+        let error = of("transport = { protocol = 'abr' }\napp = { kind = 'bulk' }\n").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "flow \"f\": key \"transport\": it is only available in simulations: use another protocol"
+        );
     }
 
     #[test]

@@ -18,7 +18,7 @@ use cutline_sys::namespace::{self, sweep};
 use cutline_sys::thread::{SetOnPanic, joined};
 use cutline_sys::{SysError, now};
 use cutline_traffic::{Generator, Meter, MeterParams, SenderReport, TrafficError, Window};
-use cutline_transport::endpoint::TransportCounts;
+use cutline_transport::endpoint::{TransportCounts, TransportParams};
 use cutline_units::{Duration, Hint, HintBits, Histogram, Instant, Streams};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -303,6 +303,24 @@ pub(crate) fn check_counts(scenario: &Scenario) -> Result<(), LabError> {
     })
 }
 
+/// Checks that a real network can carry the transports of all groups.
+///
+/// # Errors
+/// The first group whose transport is only simulated.
+pub(crate) fn check_transports(scenario: &Scenario) -> Result<(), LabError> {
+    let is_simulated = |params: &TransportParams| {
+        !matches!(params, TransportParams::Tcp(_)) && params.datagram_format().is_none()
+    };
+    let group = scenario.nonempty_groups().find(|group| is_simulated(&group.transport.params));
+    group.map_or(Ok(()), |group| {
+        Err(LabError::OnlySimulated {
+            flow: group.name.clone(),
+            what: "a connection of ATM (protocol = \"abr\")",
+            instead: "use `cutline run`, or another protocol",
+        })
+    })
+}
+
 fn check_all(scenario: &Scenario, connections: &Connections) -> Result<(), LabError> {
     scenario.check_without_routers()?;
     if let Some(group) = scenario.nonempty_groups().find(|group| group.adaptive.is_some()) {
@@ -313,6 +331,7 @@ fn check_all(scenario: &Scenario, connections: &Connections) -> Result<(), LabEr
         });
     }
     check_counts(scenario)?;
+    check_transports(scenario)?;
     let count = scenario.flow_count();
     if count > MAX_FLOWS as u64 {
         return Err(LabError::TooMany { count, max: MAX_FLOWS });
@@ -328,4 +347,24 @@ fn check_all(scenario: &Scenario, connections: &Connections) -> Result<(), LabEr
         plan.validate().map_err(TrafficError::from)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cutline_scenario::ScenarioFile;
+
+    #[test]
+    fn a_transport_of_simulations_is_refused() {
+        let text = "name = 'atm'\nduration = '10 s'\n[dumbbell]\nrate = '1 Mbit/s'\ndelay = '10 ms'\n\
+                    access-rate = '10 Mbit/s'\naccess-delay = '1 ms'\n\
+                    queue = { aqm = 'drop-tail', limit = '10 packets' }\n\
+                    [[flow]]\nname = 'blocks'\napp = { kind = 'bulk' }\ntransport = { protocol = 'abr' }\n";
+        let scenario = ScenarioFile::parse(text, "atm.toml").unwrap().scenario().unwrap();
+        assert_eq!(
+            check(&scenario).unwrap_err().to_string(),
+            "flow `blocks`: a connection of ATM (protocol = \"abr\") is not available in the laboratory; use `cutline run`, \
+             or another protocol"
+        );
+    }
 }

@@ -81,8 +81,14 @@ padding for each CSPDU. The link's `rate` is that of cells, and its queue counts
 \"cell\" }` each cell is lost independently, and with it the CSPDU and the packet; with `to-bad` cells are lost in bursts. A packet of n
 cells is lost with the probability 1 - (1 - `loss`)^n: one of 9148 B has 191 cells.
 
-A connection with a constant bit rate (CBR) is a link of that rate in front of the shared one: its queue drops the packets that exceed the rate. A connection with an available bit rate (ABR) has no such link. A \"direct\" connection (QUANTA section 2) is UDP with `header = \"0 B\"` over links
-with `aal5 = { encapsulation = \"0 B\" }`.
+A connection with a constant bit rate (CBR) is a link of that rate in front of the shared one: its queue drops the packets that exceed
+the rate. A \"direct\" connection (QUANTA section 2) is UDP with `header = \"0 B\"` over links with `aal5 = { encapsulation = \"0 B\" }`.
+
+A connection with an available bit rate (ABR) is a flow with `transport = { protocol = \"abr\", pcr = \"50 Mbit/s\" }`
+([its keys](transports.md)). A link with `aal5 = { encapsulation = \"0 B\", efci = 100 }` marks the cells that find more than 100 cells of
+payload in its queue. RM cells carry the marks back to the source, and raise its rate up to `pcr`, or lower it down to `mcr`. If they do
+not come back, the rate falls after `crm` of them. All ECN-capable traffic is marked, and no other. Beside traffic that fills the queue
+and does not respond, such as TCP without ECN, a connection therefore falls to `mcr`. Explicit rates of switches are not modelled.
 
 KEYS
 ## Beside netem

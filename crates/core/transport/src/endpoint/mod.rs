@@ -264,7 +264,9 @@ impl TransportDescription {
 
 /// Writes the enums of all transports and their matches.
 macro_rules! transports {
-    ({ $($others:tt)* } { $($datagrams:tt)* }) => { transports! { $($others)* $($datagrams)* } };
+    ({ $($first:tt)* } { $($datagrams:tt)* } { $($simulated:tt)* }) => {
+        transports! { $($first)* $($datagrams)* $($simulated)* }
+    };
     ($($(#[$doc:meta])* $name:ident($transport:ty),)+) => {
         /// A transport and its parameters.
         #[derive(Clone, Debug, PartialEq)]

@@ -223,7 +223,7 @@ const fn longest(lengths: &[usize]) -> usize {
 
 /// Writes the enums of all datagram transports and their matches.
 macro_rules! datagram_transports {
-    ({ $($others:tt)* } { $($(#[$doc:meta])* $name:ident($transport:ty),)+ }) => {
+    ({ $($first:tt)* } { $($(#[$doc:meta])* $name:ident($transport:ty),)+ } { $($simulated:tt)* }) => {
         /// The longest data header, bytes.
         pub const LONGEST_DATA_HEADER: usize = DATA_HEADER + longest(&[$(<$transport>::EXTENSION_BYTES),+]);
         /// The longest reply, bytes.
@@ -296,6 +296,9 @@ macro_rules! datagram_transports {
         }
 
         impl TransportParams {
+            /// The names of the transports that have a wire format here, in their order.
+            pub const DATAGRAM_NAMES: &'static [&'static str] = &[$(<$transport>::NAME),+];
+
             /// Returns the transport's use of datagrams; `None` if it has no wire format here.
             pub fn datagram_format(&self) -> Option<DatagramFormat> {
                 match self {

@@ -91,6 +91,7 @@ impl<'s> Flows<'s> {
         seed: u64,
     ) -> Result<Self, LabError> {
         crate::run::check_counts(scenario)?;
+        crate::run::check_transports(scenario)?;
         let count = scenario.flow_count();
         if count > MOST_FLOWS {
             return Err(LabError::TooMany { count, max: MOST_FLOWS as usize });

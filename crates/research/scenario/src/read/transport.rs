@@ -1,4 +1,4 @@
-//! Reads transports: `transport = { protocol = "tcp" | "tfrc" | "udp" | "nada", ... }`. The other keys are the transport's parameters.
+//! Reads transports: `transport = { protocol = "tcp" | "tfrc" | "udp" | "nada" | "abr", ... }`. The other keys are the transport's parameters.
 
 use crate::spec::TransportSpec;
 use cutline_config::{TableReader, kind, parameter};
