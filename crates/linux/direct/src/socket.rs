@@ -30,8 +30,8 @@ pub(crate) const MOST_EXCLUDED: usize = 400;
 
 /// A socket for messages in frames below IP, on one interface.
 ///
-/// It receives messages with a [`DirectInbox`](crate::DirectInbox). A call that sends does not wait for room for the first frame of a
-/// message.
+/// It receives messages with a [`DirectInbox`](crate::DirectInbox). A call that sends does not wait for room for a message, unless its frames
+/// take more than half of the send buffer.
 #[derive(Debug)]
 pub struct DirectSocket {
     fd: OwnedFd,
@@ -207,8 +207,9 @@ impl DirectSocket {
     /// Sends a message in parts to the peer. Returns its length.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] when the socket has no room for its first frame; `ENOBUFS` when the interface's queue has no room for
-    /// one of its frames, which loses the message; [`io::ErrorKind::InvalidInput`] when it is too long.
+    /// [`io::ErrorKind::WouldBlock`] when the socket has no room for a message of one frame, or half of the send buffer is taken and it has
+    /// several; then the descriptor is not ready for writing either. `ENOBUFS` when the interface's queue has no room for one of its frames,
+    /// which loses the message; [`io::ErrorKind::InvalidInput`] when it is too long.
     pub fn send(&self, parts: &[&[u8]]) -> io::Result<usize> {
         self.send_to(parts, self.peer.ok_or(io::ErrorKind::NotConnected)?)
     }
@@ -242,6 +243,10 @@ impl DirectSocket {
         let mtu = self.mtu.load(Ordering::Relaxed) as usize;
         let segments = Segments::new(flow, *number, self.hint_level(), length, mtu)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        // Once it has begun, a message has to wait for room for all of its frames.
+        if segments.count() > 1 && !self.has_room(Duration::ZERO)? {
+            return Err(Errno::AGAIN.into());
+        }
         FRAMES.with_borrow_mut(|bytes| {
             bytes.clear();
             let mut ranges = segments.write(parts, bytes);
@@ -269,7 +274,9 @@ impl DirectSocket {
                             }
                         }
                         Err(error) if is_begun && error.kind() == io::ErrorKind::WouldBlock => {
-                            self.wait_for_room()?;
+                            if !self.has_room(LONGEST_WAIT)? {
+                                return Err(Errno::NOBUFS.into());
+                            }
                         }
                         Err(error) => return Err(error),
                     }
@@ -278,10 +285,9 @@ impl DirectSocket {
         })
     }
 
-    /// Waits until there is room for more frames.
-    fn wait_for_room(&self) -> io::Result<()> {
-        let has_room = wait(&mut [PollFd::new(&self.fd, PollFlags::OUT)], LONGEST_WAIT)?;
-        if has_room { Ok(()) } else { Err(Errno::NOBUFS.into()) }
+    /// Returns whether less than half of the send buffer is taken, for which it waits so long.
+    fn has_room(&self, patience: Duration) -> io::Result<bool> {
+        wait(&mut [PollFd::new(&self.fd, PollFlags::OUT)], patience)
     }
 }
 

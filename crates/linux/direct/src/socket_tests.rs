@@ -1,8 +1,11 @@
 use super::*;
 use crate::inbox::{DirectInbox, PeekedFrame};
 use cutline_sys::datagrams::Wait;
+use cutline_sys::namespace::Namespace;
+use cutline_testbed::may_make_namespaces;
 use cutline_wire::direct::{DirectHeader, HEADER, LONGEST_MESSAGE};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+use std::process::Command;
 
 /// Returns the loopback, whose frames have the link address 0; `None` if this process may not open packet sockets.
 fn loopback() -> Option<u32> {
@@ -203,4 +206,36 @@ fn a_hint_is_in_frames_and_the_priority_follows() {
         rustix::net::recv(&listener, &mut frame[..], rustix::net::RecvFlags::empty()).unwrap();
         assert_eq!(DirectHeader::read(&frame).unwrap().0.hint.map(u16::from), Some(level));
     }
+}
+
+/// Frames wait at an interface of 8 kbit/s. A message of eleven frames is refused before its first one when there is no room for all.
+#[test]
+fn a_message_of_several_frames_begins_only_when_there_is_room_for_them() {
+    if !may_make_namespaces("sudo -E cargo test -p cutline-direct socket::") {
+        return;
+    }
+    let namespace = Namespace::create("dr").unwrap();
+    namespace.ip_batch("link add east type veth peer name west\nlink set east up\nlink set west up").unwrap();
+    let arguments = "qdisc add dev east root tbf rate 8kbit burst 2000 limit 10000000";
+    let output =
+        Command::new("tc").args(["-n", namespace.name()]).args(arguments.split(' ')).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    namespace
+        .within(|| {
+            let interface = interface::index("east").unwrap();
+            let peer = DirectAddress { interface, link: [2, 0, 0, 0, 0, 1], port: 7000 };
+            let socket = DirectSocket::connect(peer).unwrap();
+            let block = [0; 15_000];
+            let mut sent = 0;
+            let refused = loop {
+                match socket.send(&[&block]) {
+                    Ok(_) => sent += 1,
+                    Err(error) => break error,
+                }
+            };
+            assert_eq!(refused.kind(), io::ErrorKind::WouldBlock, "{refused}");
+            assert!(sent > 0 && !socket.has_room(Duration::ZERO).unwrap(), "{sent}");
+            socket.send(&[b"short"]).unwrap();
+        })
+        .unwrap();
 }
