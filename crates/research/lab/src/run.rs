@@ -315,7 +315,7 @@ pub(crate) fn check_transports(scenario: &Scenario) -> Result<(), LabError> {
     group.map_or(Ok(()), |group| {
         Err(LabError::OnlySimulated {
             flow: group.name.clone(),
-            what: "a connection of ATM (protocol = \"abr\")",
+            what: "its transport",
             instead: "use `cutline run`, or another protocol",
         })
     })
@@ -363,8 +363,7 @@ mod tests {
         let scenario = ScenarioFile::parse(text, "atm.toml").unwrap().scenario().unwrap();
         assert_eq!(
             check(&scenario).unwrap_err().to_string(),
-            "flow `blocks`: a connection of ATM (protocol = \"abr\") is not available in the laboratory; use `cutline run`, \
-             or another protocol"
+            "flow `blocks`: its transport is not available in the laboratory; use `cutline run`, or another protocol"
         );
     }
 }
