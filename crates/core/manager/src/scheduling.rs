@@ -201,6 +201,28 @@ impl ClassScheduler {
         Some(ticket)
     }
 
+    /// Adds a withdrawn message of a flow again, in its former place among the messages that wait now. Returns false, and adds nothing, if there
+    /// is no such flow, or the ticket is not that of a withdrawn message.
+    pub fn offer_again(
+        &mut self,
+        ticket: MessageTicket,
+        flow: FlowId,
+        bytes: Bytes,
+        deadline: Instant,
+    ) -> bool {
+        if ticket.0 >= self.next || self.tickets.contains_key(&ticket) || !self.flows.contains_key(&flow) {
+            return false;
+        }
+        self.unlist(flow);
+        if let Some(found) = self.flows.get_mut(&flow) {
+            let place = found.waiting.partition_point(|waiting| waiting.ticket < ticket);
+            found.waiting.insert(place, Waiting { ticket, bytes: bytes.get(), deadline });
+            self.tickets.insert(ticket, flow);
+        }
+        self.list(flow);
+        true
+    }
+
     /// Takes a message back that was not sent. Returns whether it waited.
     pub fn withdraw(&mut self, ticket: MessageTicket) -> bool {
         let Some(flow) = self.tickets.remove(&ticket) else { return false };
@@ -429,6 +451,34 @@ mod tests {
         assert!(matches!(scheduler.next(ms(400)), SendTurn::Send { .. }));
         let error = scheduler.set_flow(FlowId(3), RT, 0, Rate::ZERO).unwrap_err();
         assert_eq!(error.to_string(), "weight = 0: allowed is 1 to 1000");
+    }
+
+    /// A sender that looks for signals withdraws its message for a moment.
+    #[test]
+    fn a_withdrawn_message_returns_to_its_place() {
+        for class in [RT, TS] {
+            let mut scheduler = scheduler(&[(class, 1, 8), (class, 1, 8)]);
+            let mut offer = |flow| scheduler.offer(FlowId(flow), MESSAGE, ms(200)).unwrap();
+            let tickets = [offer(0), offer(1), offer(0)];
+            for (ticket, flow) in [(tickets[0], 0), (tickets[2], 0), (tickets[1], 1)] {
+                assert!(!scheduler.offer_again(ticket, FlowId(flow), MESSAGE, ms(200)), "it waits already");
+                assert!(scheduler.withdraw(ticket));
+                assert!(!scheduler.offer_again(ticket, FlowId(7), MESSAGE, ms(200)), "there is no such flow");
+                assert!(scheduler.offer_again(ticket, FlowId(flow), MESSAGE, ms(200)));
+            }
+            let unknown = MessageTicket(3);
+            assert!(!scheduler.offer_again(unknown, FlowId(0), MESSAGE, ms(200)), "it was never offered");
+            // While one is away, those behind it go on.
+            assert!(scheduler.withdraw(tickets[0]));
+            let first = |scheduler: &mut ClassScheduler| match scheduler.next(ms(100)) {
+                SendTurn::Send { ticket, .. } => ticket,
+                turn => panic!("{turn:?}"),
+            };
+            assert_eq!(first(&mut scheduler), tickets[1]);
+            assert!(scheduler.offer_again(tickets[0], FlowId(0), MESSAGE, ms(200)));
+            assert_eq!([first(&mut scheduler), first(&mut scheduler)], [tickets[0], tickets[2]]);
+            assert_eq!((scheduler.waiting(), scheduler.class_stats(class).sent), (0, 3));
+        }
     }
 
     proptest! {

@@ -4,7 +4,11 @@
 //!
 //! A message arrives at the gate when the pacing of its own connection permits it. While several threads wait at the same time,
 //! the scheduler selects the next message. A single thread never waits here for others.
+//!
+//! A call that looks for signals ([`crate::Interruptible`]) leaves the gate after 50 ms, so that a handler that takes long holds no other message
+//! up. When the call is repeated, its message has its deadline and its place as before.
 
+use crate::signals::{self, GatePlace};
 use cutline_manager::resources::{FlowId, SchedulingClass};
 use cutline_manager::scheduling::{
     ClassScheduler, MessageTicket, SchedulingParams, SchedulingStats, SendTurn,
@@ -12,6 +16,7 @@ use cutline_manager::scheduling::{
 use cutline_sys::process::PerProcess;
 use cutline_sys::{lock, now};
 use cutline_units::{Bytes, Duration, Instant, Rate};
+use std::io;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// The longest time between checks of a waiting thread, such as for the end of its connection.
@@ -79,10 +84,21 @@ impl GatedFlow {
     }
 
     /// Waits for the turn of a message, if the call waits at all and `is_up` holds.
-    pub fn pass(&self, bytes: Bytes, deadline: Instant, waits: bool, is_up: impl Fn() -> bool) -> Passage {
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::Interrupted`] when the call looks for signals, and its time is over. It keeps the place of the message.
+    pub fn pass(
+        &self,
+        bytes: Bytes,
+        deadline: Instant,
+        waits: bool,
+        is_up: impl Fn() -> bool,
+    ) -> io::Result<Passage> {
         let gate = gate();
         let mut state = lock(&gate.state);
-        let Some(ticket) = state.scheduler.offer(self.flow, bytes, deadline) else { return Passage::Now };
+        let Some(ticket) = self.offer(&mut state.scheduler, bytes, deadline) else {
+            return Ok(Passage::Now);
+        };
         loop {
             match state.scheduler.peek(now()) {
                 SendTurn::Send { ticket: first, .. } if first == ticket => {
@@ -92,26 +108,60 @@ impl GatedFlow {
                     if others > 0 {
                         gate.changed.notify_all();
                     }
-                    return Passage::Now;
+                    return Ok(Passage::Now);
                 }
-                turn if waits && is_up() => state = wait(gate, state, turn),
+                turn if waits && is_up() => {
+                    let longest = signals::longest_look(LONGEST_WAIT);
+                    if longest.is_zero()
+                        && let Err(error) = signals::look()
+                    {
+                        self.leave(gate, state, ticket);
+                        return Err(error);
+                    }
+                    state = wait(gate, state, turn, longest);
+                }
                 _ => {
-                    state.scheduler.withdraw(ticket);
-                    drop(state);
-                    gate.changed.notify_all();
+                    self.leave(gate, state, ticket);
                     // The caller detects a connection that was lost meanwhile.
-                    return if waits { Passage::Now } else { Passage::Later };
+                    return Ok(if waits { Passage::Now } else { Passage::Later });
                 }
             }
         }
     }
+
+    /// Adds the message of the current call, in the place that it had if the call was interrupted. Returns its ticket; `None` if the flow is gone.
+    fn offer(
+        &self,
+        scheduler: &mut ClassScheduler,
+        bytes: Bytes,
+        deadline: Instant,
+    ) -> Option<MessageTicket> {
+        let before = signals::take_place().filter(|place| place.flow == self.flow);
+        before
+            .map(|place| place.ticket)
+            .filter(|ticket| scheduler.offer_again(*ticket, self.flow, bytes, deadline))
+            .or_else(|| scheduler.offer(self.flow, bytes, deadline))
+    }
+
+    /// Withdraws a message. It has its place again when the current call continues with it.
+    fn leave(&self, gate: &Gate, mut state: MutexGuard<'_, State>, ticket: MessageTicket) {
+        state.scheduler.withdraw(ticket);
+        drop(state);
+        gate.changed.notify_all();
+        signals::keep_place(GatePlace { flow: self.flow, ticket });
+    }
 }
 
-fn wait<'g>(gate: &'g Gate, state: MutexGuard<'g, State>, turn: SendTurn) -> MutexGuard<'g, State> {
+fn wait<'g>(
+    gate: &'g Gate,
+    state: MutexGuard<'g, State>,
+    turn: SendTurn,
+    longest: Duration,
+) -> MutexGuard<'g, State> {
     let until = match turn {
-        SendTurn::Wait(until) => until.saturating_since(now()).min(LONGEST_WAIT),
+        SendTurn::Wait(until) => until.saturating_since(now()).min(longest),
         // The message of another thread is due, and that thread is awake.
-        SendTurn::Send { .. } | SendTurn::Idle => LONGEST_WAIT,
+        SendTurn::Send { .. } | SendTurn::Idle => longest,
     };
     let until = std::time::Duration::from_nanos(until.as_nanos());
     gate.changed.wait_timeout(state, until).unwrap_or_else(PoisonError::into_inner).0
@@ -131,6 +181,7 @@ impl Drop for GatedFlow {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::signals::Interruptible;
     use std::sync::{Arc, Barrier};
     use std::thread;
 
@@ -149,7 +200,10 @@ mod tests {
                     start.wait();
                     for _ in 0..25 {
                         let deadline = now() + Duration::from_secs(1);
-                        assert_eq!(flow.pass(Bytes::new(1000), deadline, true, || true), Passage::Now);
+                        assert_eq!(
+                            flow.pass(Bytes::new(1000), deadline, true, || true).unwrap(),
+                            Passage::Now
+                        );
                     }
                 })
             })
@@ -166,13 +220,50 @@ mod tests {
         assert_eq!(sent, 200);
     }
 
+    /// Only one test at a time has time-shared connections: all of a process share the gate.
+    static TIME_SHARED: Mutex<()> = Mutex::new(());
+
     #[test]
     fn a_call_that_does_not_wait_is_sent_back() {
+        let _alone = lock(&TIME_SHARED);
         let flow = GatedFlow::new(SchedulingClass::TimeShared, 1, Rate::from_bps(8000));
-        let pass = || flow.pass(Bytes::new(1000), Instant::FAR_FUTURE, false, || true);
+        let pass = || flow.pass(Bytes::new(1000), Instant::FAR_FUTURE, false, || true).unwrap();
         assert_eq!([pass(), pass()], [Passage::Now, Passage::Later]);
         assert_eq!(flow.stats().sent, 1);
         // A connection that is lost does not wait.
-        assert_eq!(flow.pass(Bytes::new(1000), Instant::FAR_FUTURE, true, || false), Passage::Now);
+        let lost = flow.pass(Bytes::new(1000), Instant::FAR_FUTURE, true, || false);
+        assert_eq!(lost.unwrap(), Passage::Now);
+    }
+
+    /// Ctrl-C in Python: the call returns to the language now and then, and is repeated.
+    #[test]
+    fn a_call_that_looks_for_signals_leaves_the_gate_and_returns_to_its_place() {
+        let _alone = lock(&TIME_SHARED);
+        // Without a rate no message has its turn.
+        let flow = GatedFlow::new(SchedulingClass::TimeShared, 1, Rate::ZERO);
+        let call = Interruptible::new();
+        let deadline = Instant::FAR_FUTURE;
+        let pass = || call.run(|| flow.pass(Bytes::new(1000), deadline, true, || true));
+        let mut places = Vec::new();
+        for _ in 0..2 {
+            let begin = now();
+            assert_eq!(pass().unwrap_err().kind(), io::ErrorKind::Interrupted);
+            let took = now().saturating_since(begin);
+            assert!(took >= LONGEST_WAIT, "{took}");
+            let place = call.run(signals::take_place).expect("it has waited");
+            // A handler that takes long holds no message of others up.
+            assert!(!lock(&gate().state).scheduler.withdraw(place.ticket));
+            call.run(|| signals::keep_place(place));
+            places.push(place);
+        }
+        assert_eq!(places[0], places[1]);
+        // Another thread's message of the same connection, which came later and never leaves.
+        let later = lock(&gate().state).scheduler.offer(flow.flow, Bytes::new(1000), deadline).unwrap();
+        flow.set_rate(SchedulingClass::TimeShared, 1, Rate::from_bps(8000));
+        // Real-time messages of another test may be first for a moment.
+        let passage = (0..1200).find_map(|_| pass().ok());
+        assert_eq!(passage, Some(Passage::Now), "it is before the later one");
+        assert!(lock(&gate().state).scheduler.withdraw(later));
+        assert_eq!(flow.stats().sent, 1);
     }
 }

@@ -3,13 +3,14 @@
 //! A call that waits continues waiting when a signal handler has run, as calls of the standard library do. A language with handlers of its
 //! own, which run between its calls, needs it to return: [`Interruptible`].
 
-use cutline_sys::now;
+use cutline_manager::resources::FlowId;
+use cutline_manager::scheduling::MessageTicket;
 use cutline_sys::reactor::{PollFd, wait_once};
+use cutline_sys::{lock, now};
 use cutline_units::{Duration, Instant};
 use std::cell::Cell;
 use std::io;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::Mutex;
 
 /// The longest time from the first wait of a call that looks for signals until it returns.
 const LOOK: Duration = Duration::from_millis(50);
@@ -43,15 +44,32 @@ const LONGEST_WAIT: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub struct Interruptible {
     looks: bool,
-    /// The [`CountedWait`]s of the call so far.
-    counted: AtomicU8,
-    /// The end of the call, once its first try has set one.
-    until: OnceLock<End>,
+    kept: Mutex<Kept>,
+}
+
+/// Place of a message that a call has taken back from [`crate::gate`] when it was interrupted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GatePlace {
+    pub flow: FlowId,
+    pub ticket: MessageTicket,
 }
 
 /// The end of a call; `None` if it has none.
 #[derive(Clone, Copy, Debug)]
 struct End(Option<Instant>);
+
+/// State of a call that its repetitions after an interruption continue with.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    /// The [`CountedWait`]s of the call so far.
+    counted: u8,
+    /// The end of the call, once its first try has set one.
+    until: Option<End>,
+    /// Time at which the call began to send its message, once it has.
+    begun: Option<Instant>,
+    /// Place of its message among those of other sockets, if it was interrupted there.
+    place: Option<GatePlace>,
+}
 
 /// The call that a thread makes.
 #[derive(Clone, Copy, Debug)]
@@ -59,11 +77,9 @@ struct Call {
     /// True if the call also returns now and then without a signal: one that came before the wait began is
     /// not missed.
     looks: bool,
-    /// The [`CountedWait`]s of the call so far, also before it was interrupted.
-    counted: u8,
     /// Time at which a call that looks returns, once it has waited.
     look_at: Option<Instant>,
-    until: Option<End>,
+    kept: Kept,
 }
 
 /// A wait that feedback counts once in a call, however often the call is interrupted and repeated.
@@ -90,12 +106,12 @@ impl Default for Interruptible {
 impl Interruptible {
     /// A call that is repeated until it is done, or a handler ends it.
     pub const fn new() -> Self {
-        Self { looks: true, counted: AtomicU8::new(0), until: OnceLock::new() }
+        Self { looks: true, kept: Mutex::new(Kept::NOTHING) }
     }
 
     /// A call that is not repeated: it returns for a signal alone.
     pub const fn once() -> Self {
-        Self { looks: false, counted: AtomicU8::new(0), until: OnceLock::new() }
+        Self { looks: false, kept: Mutex::new(Kept::NOTHING) }
     }
 
     /// Makes the call, for the first time or again.
@@ -106,26 +122,52 @@ impl Interruptible {
                 CALL.set(self.0);
             }
         }
-        let counted = self.counted.load(Ordering::Relaxed);
-        let call = Call { looks: self.looks, counted, look_at: None, until: self.until.get().copied() };
+        let kept = *lock(&self.kept);
+        let call = Call { looks: self.looks, look_at: None, kept };
         let _before = Before(CALL.replace(Some(call)));
         let outcome = act();
-        if let Some(Call { counted, until, .. }) = CALL.get() {
-            self.counted.store(counted, Ordering::Relaxed);
-            if let Some(until) = until {
-                let _kept = self.until.set(until);
-            }
+        if let Some(Call { kept, .. }) = CALL.get() {
+            *lock(&self.kept) = kept;
         }
         outcome
     }
 }
 
+impl Kept {
+    const NOTHING: Self = Self { counted: 0, until: None, begun: None, place: None };
+}
+
+/// Changes the kept state of the current call, and returns the result; `None` if the current call does not return for signals.
+fn with_kept<T>(act: impl FnOnce(&mut Kept) -> T) -> Option<T> {
+    let mut call = CALL.get()?;
+    let result = act(&mut call.kept);
+    CALL.set(Some(call));
+    Some(result)
+}
+
 /// The end of the call that is being made, which is `until` if it begins now.
 pub fn keep_until(until: Option<Instant>) -> Option<Instant> {
-    let Some(call) = CALL.get() else { return until };
-    let End(kept) = call.until.unwrap_or(End(until));
-    CALL.set(Some(Call { until: Some(End(kept)), ..call }));
-    kept
+    with_kept(|kept| kept.until.get_or_insert(End(until)).0).unwrap_or(until)
+}
+
+/// The time at which the call that is being made began to send its message, which is `now` if it begins now.
+pub fn keep_begin(now: Instant) -> Instant {
+    with_kept(|kept| *kept.begun.get_or_insert(now)).unwrap_or(now)
+}
+
+/// The message of the current call has been sent: the next one of the call begins later.
+pub fn end_message() {
+    with_kept(|kept| (kept.begun, kept.place) = (None, None));
+}
+
+/// Takes the place that the message of the current call had when the call was interrupted.
+pub fn take_place() -> Option<GatePlace> {
+    with_kept(|kept| kept.place.take()).flatten()
+}
+
+/// Keeps the place of the message of the current call, which is being interrupted.
+pub fn keep_place(place: GatePlace) {
+    with_kept(|kept| kept.place = Some(place));
 }
 
 /// Returns whether the current call also returns now and then without a signal. Such a call waits outside of the system calls that receive and
@@ -136,9 +178,12 @@ pub fn looks() -> bool {
 
 /// Returns whether a wait of the current call is to be counted: it has not been, before an interruption or since.
 pub fn counts(wait: CountedWait) -> bool {
-    let Some(call) = CALL.get() else { return true };
-    CALL.set(Some(Call { counted: call.counted | wait as u8, ..call }));
-    call.counted & wait as u8 == 0
+    let is_new = with_kept(|kept| {
+        let before = kept.counted;
+        kept.counted |= wait as u8;
+        before & wait as u8 == 0
+    });
+    is_new.unwrap_or(true)
 }
 
 /// Returns whether the current call returns for signals.
@@ -218,5 +263,22 @@ pub fn sleep(time: Duration) -> io::Result<()> {
             return Ok(());
         }
         wait(&mut [], left)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repeated_call_has_begun_once_until_its_message_is_sent() {
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        let call = Interruptible::new();
+        assert_eq!(call.run(|| keep_begin(at(5))), at(5));
+        assert_eq!(call.run(|| keep_begin(at(70))), at(5));
+        call.run(end_message);
+        assert_eq!(call.run(|| keep_begin(at(90))), at(90), "another message");
+        // Outside of such a call nothing is kept.
+        assert_eq!([keep_begin(at(1)), keep_begin(at(2))], [at(1), at(2)]);
     }
 }

@@ -33,12 +33,14 @@ impl Inner {
         self.over_any(Direction::Send, None, || {
             self.check_place()?;
             self.take_fault()?;
-            let begun = now();
+            let begun = signals::keep_begin(now());
             let out = self.may_send(message)?;
             let (out, now) = self.pace(out)?;
             let (out, now) = self.take_turn(out, now, message.len(), (begun, true))?;
             let waits = !self.nonblocking.load(Ordering::Relaxed);
-            self.transmit(out, now, message, waits)
+            let sent = self.transmit(out, now, message, waits)?;
+            signals::end_message();
+            Ok(sent)
         })
     }
 
@@ -123,9 +125,24 @@ impl Inner {
         let deadline = out.max_delay().map_or(Instant::FAR_FUTURE, |delay| begun.saturating_add(delay));
         let waits = may_wait && self.pacing == Pacing::Block && !self.nonblocking.load(Ordering::Relaxed);
         drop(out);
-        let passage = gate.pass(allocator.on_wire(length as u64), deadline, waits, || self.is_up());
-        let mut out = self.connection.outbound();
-        let now = cutline_sys::now();
+        let bytes = allocator.on_wire(length as u64);
+        let pass = |waits| gate.pass(bytes, deadline, waits, || self.is_up());
+        let mut passage = pass(false)?;
+        let (mut out, mut now) = (self.connection.outbound(), cutline_sys::now());
+        if passage == Passage::Later && waits {
+            // The application is held back, also in a call that is interrupted.
+            out.hold(now);
+            drop(out);
+            let since = now;
+            let passed = pass(true);
+            (out, now) = (self.connection.outbound(), cutline_sys::now());
+            out.release(now);
+            self.connection.feed_back(|feedback| {
+                feedback.pacing_waits += u64::from(signals::counts(CountedWait::Pacing));
+                feedback.waited += now.saturating_since(since);
+            });
+            passage = passed?;
+        }
         if passage == Passage::Later {
             out.on_refused(now);
             drop(out);
