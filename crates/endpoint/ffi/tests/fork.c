@@ -98,6 +98,8 @@ static void child(cutline_socket **inherited)
     /* A stream listener may be inherited, one of datagrams may not. */
     accept_own(0);
     CHECK(!cutline_accept(listeners[1], NULL, NULL) && errno == ENOTCONN && strstr(cutline_error(), "fork"));
+    /* It would change the parent's listener. */
+    CHECK(cutline_set_nonblocking(listeners[1], 1) == -1 && errno == ENOTCONN);
     cutline_close(listeners[0]);
     cutline_close(listeners[1]);
     exit(0);

@@ -121,7 +121,7 @@ impl QosTcpListener {
         Ok((stream, peer))
     }
 
-    /// Sets whether [`QosTcpListener::accept`] waits.
+    /// Sets whether [`QosTcpListener::accept`] waits. Copies of the process by fork(2) share the mode, as that of a plain listener.
     ///
     /// # Errors
     /// As [`TcpListener::set_nonblocking`].

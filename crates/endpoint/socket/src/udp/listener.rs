@@ -155,9 +155,7 @@ impl QosUdpListener {
     /// waits for the next call, as one of TCP does. [`io::ErrorKind::WouldBlock`] when the listener does not wait
     /// ([`QosUdpListener::set_nonblocking`]) and there is none.
     pub fn accept(&self) -> io::Result<(QosUdpSocket, SocketAddr)> {
-        if self.generation != generation() {
-            return Err(QosError::Inherited.into());
-        }
+        self.check_process()?;
         let ListenerState { socket, options, arrivals } = &*self.state;
         loop {
             let mut arrivals = lock(arrivals);
@@ -178,8 +176,9 @@ impl QosUdpListener {
     /// now and then besides: it also repeats lost messages.
     ///
     /// # Errors
-    /// As [`UdpSocket::set_nonblocking`].
+    /// As [`UdpSocket::set_nonblocking`]; [`QosError::Inherited`] in a child by fork(2), which would change its parent's socket.
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
+        self.check_process()?;
         self.nonblocking.store(nonblocking, Ordering::Relaxed);
         self.state.socket.set_nonblocking(nonblocking)
     }
@@ -190,6 +189,12 @@ impl QosUdpListener {
     /// As [`UdpSocket::local_addr`].
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.state.socket.local_addr()
+    }
+
+    /// # Errors
+    /// [`QosError::Inherited`] in a copy of the process.
+    fn check_process(&self) -> Result<(), QosError> {
+        if self.generation == generation() { Ok(()) } else { Err(QosError::Inherited) }
     }
 
     /// Makes the socket of a connection that is ready.
