@@ -12,6 +12,7 @@ use cutline_manager::resources::AllocationCause;
 use cutline_service::JsonLineError;
 use cutline_sys::process::{PerProcess, generation};
 use cutline_sys::reactor::{PollFd, PollFlags, wait_once};
+use cutline_sys::thread::start_named;
 use cutline_sys::{lock, now};
 use cutline_units::{Duration, Instant, Rate};
 use std::collections::{BTreeMap, VecDeque};
@@ -133,17 +134,7 @@ const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_s
 /// # Errors
 /// When the thread cannot be started.
 pub fn allocate(path: &Path, need: FlowNeed, handler: Weak<dyn FlowHandler>) -> io::Result<AllocatedFlow> {
-    static THREADS: PerProcess<Mutex<BTreeMap<PathBuf, Arc<Shared>>>> = PerProcess::new();
-    let shared = {
-        let mut threads = lock(THREADS.get());
-        if let Some(shared) = threads.get(path) {
-            Arc::clone(shared)
-        } else {
-            let shared = start(path)?;
-            threads.insert(path.to_owned(), Arc::clone(&shared));
-            shared
-        }
-    };
+    let shared = thread_of(path)?;
     let id = {
         let mut state = lock(&shared.state);
         let id = state.next;
@@ -166,6 +157,27 @@ pub fn allocate(path: &Path, need: FlowNeed, handler: Weak<dyn FlowHandler>) -> 
     Ok(AllocatedFlow { id, shared, generation: generation() })
 }
 
+/// Starts the thread that keeps the shares of the manager whose socket is at `path`, unless it runs: before a connection is made, which
+/// could not have a share otherwise. It is started with the first share otherwise.
+///
+/// # Errors
+/// When the thread cannot be started.
+pub fn start_allocation_thread(path: &Path) -> io::Result<()> {
+    thread_of(path).map(drop)
+}
+
+/// Returns the state that is shared with the thread of a manager's socket, which is started if it does not run.
+fn thread_of(path: &Path) -> io::Result<Arc<Shared>> {
+    static THREADS: PerProcess<Mutex<BTreeMap<PathBuf, Arc<Shared>>>> = PerProcess::new();
+    let mut threads = lock(THREADS.get());
+    if let Some(shared) = threads.get(path) {
+        return Ok(Arc::clone(shared));
+    }
+    let shared = start(path)?;
+    threads.insert(path.to_owned(), Arc::clone(&shared));
+    Ok(shared)
+}
+
 fn start(path: &Path) -> io::Result<Arc<Shared>> {
     let (wake, woken) = UnixStream::pair()?;
     wake.set_nonblocking(true)?;
@@ -180,7 +192,7 @@ fn start(path: &Path) -> io::Result<Arc<Shared>> {
         renewal: Instant::FAR_FUTURE,
         interval: INTERVAL,
     };
-    std::thread::Builder::new().name("cutline-share".to_owned()).spawn(move || thread.run())?;
+    start_named("cutline-share", move || thread.run())?;
     Ok(shared)
 }
 

@@ -15,6 +15,8 @@ mod connection;
 pub mod protocol;
 pub mod status;
 
-pub use allocation_thread::{AllocatedFlow, AllocationState, FlowHandler, FlowNotice, allocate};
+pub use allocation_thread::{
+    AllocatedFlow, AllocationState, FlowHandler, FlowNotice, allocate, start_allocation_thread,
+};
 pub use connection::ManagerConnection;
 pub use protocol::DEFAULT_SOCKET;

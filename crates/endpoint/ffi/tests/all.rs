@@ -10,4 +10,5 @@ mod header;
 mod programs;
 mod protection;
 mod reservations;
+mod threads;
 mod zone;

@@ -7,8 +7,8 @@ use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::thread;
 
-#[test]
-fn children_of_a_process_with_connections_make_their_own() {
+/// Starts listeners that send each 100 bytes back: of streams and of datagrams. Returns their addresses.
+pub fn echoes() -> [String; 2] {
     let mut options = cutline_bindings::Options::default();
     options.set("monitor.interval", "20 ms").unwrap();
     let options = options.qos_options().unwrap();
@@ -31,6 +31,12 @@ fn children_of_a_process_with_connections_make_their_own() {
             });
         }
     });
+    places
+}
+
+#[test]
+fn children_of_a_process_with_connections_make_their_own() {
+    let places = echoes();
     let folder = tempfile::tempdir().unwrap();
     let program = c::build(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fork.c"), folder.path());
     assert_eq!(c::run(&program, &[&places[0], &places[1], "60"]), "all is well\n");

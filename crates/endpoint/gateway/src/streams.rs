@@ -35,8 +35,12 @@ pub fn near(shared: &Arc<Shared>, route: usize, listener: &TcpListener) {
                 return reset(&client);
             }
         };
-        let work = move |shared: &Arc<Shared>| carry_near(shared, route, &client, ticket);
+        let client = Arc::new(client);
+        let carried = Arc::clone(&client);
+        let work = move |shared: &Arc<Shared>| carry_near(shared, route, &carried, ticket);
         if let Err(error) = shared.spawn(work) {
+            // The program sees a refusal, not the end of a stream.
+            reset(&client);
             shared.tell(format_args!("{}: no thread for a connection: {error}", shared.book.route(route)));
         }
     });
@@ -56,8 +60,10 @@ pub fn far(shared: &Arc<Shared>, route: usize, listener: &QosTcpListener) {
                     continue;
                 }
             };
-            let work = move |shared: &Arc<Shared>| carry_far(shared, route, &stream, ticket);
+            let carried = stream.clone();
+            let work = move |shared: &Arc<Shared>| carry_far(shared, route, &carried, ticket);
             if let Err(error) = shared.spawn(work) {
+                reset(&stream);
                 shared
                     .tell(format_args!("{}: no thread for a connection: {error}", shared.book.route(route)));
             }

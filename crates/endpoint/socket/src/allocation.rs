@@ -5,11 +5,14 @@
 //! messages: each has this library's header, and those of UDP or TCP and IP for each packet.
 
 use crate::connection::Connection;
-use crate::error::QosError;
+use crate::error::{NO_THREAD, QosError};
 use crate::gate::GatedFlow;
 use crate::reservation::IfRefused;
 use cutline_allocation::protocol::FlowNeed;
-use cutline_allocation::{AllocatedFlow, AllocationState, DEFAULT_SOCKET, FlowHandler, FlowNotice, allocate};
+use cutline_allocation::{
+    AllocatedFlow, AllocationState, DEFAULT_SOCKET, FlowHandler, FlowNotice, allocate,
+    start_allocation_thread,
+};
 use cutline_manager::feedback::{FlowEdges, FlowReport};
 use cutline_manager::resources::{CarrierKind, HIGHEST_PRIORITY, MOST_WEIGHT, SchedulingClass};
 use cutline_params::ParameterError;
@@ -89,6 +92,14 @@ impl AllocationOptions {
     #[must_use]
     pub fn patience(self, time: std::time::Duration) -> Self {
         Self { patience: crate::time::duration(time), ..self }
+    }
+
+    /// Starts the thread that requests shares, unless it runs.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub(crate) fn start_thread(&self) -> Result<(), QosError> {
+        start_allocation_thread(&self.socket).map_err(QosError::system(NO_THREAD))
     }
 
     /// Checks ranges.
@@ -180,7 +191,7 @@ impl Allocator {
             return Ok(());
         }
         let started = allocate(&self.options.socket, need, Weak::clone(handler));
-        state.flow = Some(started.map_err(QosError::system("cannot start a thread"))?);
+        state.flow = Some(started.map_err(QosError::system(NO_THREAD))?);
         state.asked = Some(now());
         Ok(())
     }

@@ -125,6 +125,9 @@ impl<S: Connect> Connecting<S> {
 
     /// Takes the next steps, without waiting. Returns the socket, or the reason of a failure; `None` while that is unknown.
     pub fn advance(&mut self) -> Option<Result<S, QosError>> {
+        if let Err(error) = self.options.start_threads() {
+            return Some(Err(error));
+        }
         loop {
             let now = now();
             if now >= self.deadline {

@@ -1,7 +1,7 @@
 //! State of every kind of QoS socket: the session, its two directions, its events.
 
 use crate::allocation::Allocator;
-use crate::error::QosError;
+use crate::error::{NO_THREAD, QosError};
 use crate::handler::{Handler, Handling};
 use crate::mib::Mib;
 use crate::options::QosOptions;
@@ -195,7 +195,7 @@ impl Connection {
         if self.agenda_entry.get().is_some() {
             return Ok(());
         }
-        let agenda_entry = keep(service, now()).map_err(QosError::system("cannot start a thread"))?;
+        let agenda_entry = keep(service, now()).map_err(QosError::system(NO_THREAD))?;
         // There was none yet.
         let _none = self.agenda_entry.set(agenda_entry);
         Ok(())

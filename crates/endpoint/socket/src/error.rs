@@ -7,6 +7,10 @@ use cutline_signal::session::Cause;
 use cutline_units::Duration;
 use std::io;
 
+/// Failed action without a thread for connections.
+pub const NO_THREAD: &str = "cannot start a thread that serves connections: there is no memory, or a limit of threads is reached \
+                             (ulimit -u, pids.max)";
+
 /// Reason of a call's failure: no connection was made, or it is lost.
 #[derive(Debug, thiserror::Error)]
 pub enum QosError {

@@ -1,7 +1,9 @@
 //! Options of a QoS socket.
 
 use crate::allocation::{AllocationOptions, Allocator, PacketKind};
+use crate::error::{NO_THREAD, QosError};
 use crate::reservation::{IfRefused, ReservationOptions, Reserver};
+use crate::service_thread;
 use cutline_params::ParameterError;
 use cutline_provision::{Access, TransportProtocol, UnknownService, open};
 use cutline_quality::spec::{ConnectionSpecification, Specification};
@@ -363,6 +365,16 @@ impl QosOptions {
     #[must_use]
     pub fn allocation(self, allocation: AllocationOptions) -> Self {
         Self { allocation: Some(allocation), ..self }
+    }
+
+    /// Starts the threads that serve connections with these options, unless they run. It is called before anything is sent or accepted: later, a
+    /// limit of threads would end a connection on which both ends have agreed.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
+    pub(crate) fn start_threads(&self) -> Result<(), QosError> {
+        service_thread::start().map_err(QosError::system(NO_THREAD))?;
+        self.allocation.as_ref().map_or(Ok(()), AllocationOptions::start_thread)
     }
 
     /// The share of a connection between these addresses, that of this end first; `None` if the options request none.

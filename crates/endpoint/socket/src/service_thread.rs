@@ -10,6 +10,7 @@ use cutline_publish::{ManagerRequest, SocketRow};
 use cutline_sys::lock;
 use cutline_sys::now;
 use cutline_sys::process::PerProcess;
+use cutline_sys::thread::start_named;
 use cutline_units::{Duration, Instant};
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
@@ -197,7 +198,7 @@ fn started() -> std::io::Result<&'static ServiceThread> {
     let service_thread = service_thread();
     let mut started = lock(&service_thread.started);
     if !*started {
-        std::thread::Builder::new().name("cutline-qos".to_owned()).spawn(|| service_thread.run())?;
+        start_named("cutline-qos", || service_thread.run())?;
         *started = true;
     }
     drop(started);

@@ -1,15 +1,32 @@
-//! Scheduling of the calling thread, its run time, and threads that wait for each other.
+//! Starting threads, scheduling of the calling thread, its run time, and threads that wait for each other.
 #![expect(unsafe_code, reason = "sched_setscheduler, which no safe crate wraps")]
 
 use crate::process::generation;
 use cutline_units::Duration;
+use rustix::io::Errno;
 use rustix::process::{getpriority_process, setpriority_process};
 use rustix::time::{ClockId, clock_gettime};
 use std::io;
 use std::marker::PhantomData;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::ScopedJoinHandle;
+use std::thread::{JoinHandle, ScopedJoinHandle};
+
+/// Starts a thread with a name.
+///
+/// # Errors
+/// [`io::ErrorKind::OutOfMemory`] when there is no memory for another thread, or a limit of threads is reached (`RLIMIT_NPROC`, `pids.max`). The
+/// kernel's number for the limit, `EAGAIN`, is that of a call that does not wait: a caller would wait for the descriptor.
+pub fn start_named<T: Send + 'static>(
+    name: &str,
+    run: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(run).map_err(without_waiting)
+}
+
+fn without_waiting(error: io::Error) -> io::Error {
+    if error.kind() == io::ErrorKind::WouldBlock { Errno::NOMEM.into() } else { error }
+}
 
 /// Returns the result of a thread. A panic of it continues here with its message.
 pub fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
@@ -148,6 +165,15 @@ pub fn cpu_time() -> Duration {
 mod tests {
     use super::*;
     use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    #[test]
+    fn a_thread_has_its_name_and_a_refused_one_is_no_call_that_would_wait() {
+        let name = || std::thread::current().name().map(str::to_owned);
+        assert_eq!(start_named("of-a-test", name).unwrap().join().unwrap().as_deref(), Some("of-a-test"));
+        let kind = |errno: Errno| without_waiting(errno.into()).kind();
+        assert_eq!(kind(Errno::AGAIN), io::ErrorKind::OutOfMemory);
+        assert_eq!(kind(Errno::PERM), io::ErrorKind::PermissionDenied);
+    }
 
     fn scheduling() -> (libc::c_int, i32) {
         // SAFETY: it has no pointers; 0 is the calling thread.

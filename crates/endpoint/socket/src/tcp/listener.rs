@@ -3,7 +3,7 @@
 use super::QosTcpStream;
 use super::probe::{Callers, Responder};
 use crate::connecting::{first_of, resolve};
-use crate::error::QosError;
+use crate::error::{NO_THREAD, QosError};
 use crate::options::{Peer, QosOptions};
 use crate::session::{Role, begin};
 use crate::settings::Settings;
@@ -72,7 +72,7 @@ impl QosTcpListener {
                 Ok(datagrams) => {
                     settings.mark_listener(&datagrams, place)?;
                     let responder = Responder::start(datagrams, Arc::clone(&callers), options.key)
-                        .map_err(QosError::system("cannot start a thread"))?;
+                        .map_err(QosError::system(NO_THREAD))?;
                     break (socket, Some(responder));
                 }
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse && tries > 0 => {}
@@ -94,8 +94,10 @@ impl QosTcpListener {
     /// Waits for the next stream. The first call that reads or writes finds out if its peer is a QoS socket.
     ///
     /// # Errors
-    /// As [`TcpListener::accept`].
+    /// As [`TcpListener::accept`]; [`io::ErrorKind::OutOfMemory`] when the thread that serves connections cannot be started. The stream waits for
+    /// the next call then.
     pub fn accept(&self) -> io::Result<(QosTcpStream, SocketAddr)> {
+        self.options.start_threads()?;
         let (socket, peer) = loop {
             // A call that looks for signals does not wait in the system call.
             if signals::looks() && !fcntl_getfl(&self.socket)?.contains(OFlags::NONBLOCK) {

@@ -13,6 +13,7 @@ use cutline_sys::lock;
 use cutline_sys::now;
 use cutline_sys::process::generation;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
+use cutline_sys::thread::start_named;
 use cutline_units::{Duration, Instant};
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
@@ -20,7 +21,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 /// Number of times that a question is sent.
 const TRIES: u64 = 3;
@@ -151,9 +152,7 @@ impl Responder {
         // An asker accepts an answer only from the address that it has asked.
         local_address::ask(&socket)?;
         let (wake, woken) = UnixStream::pair()?;
-        let thread = thread::Builder::new()
-            .name("cutline-presence".to_owned())
-            .spawn(move || run(&socket, &woken, &callers, key.as_ref()))?;
+        let thread = start_named("cutline-presence", move || run(&socket, &woken, &callers, key.as_ref()))?;
         Ok(Self { wake, thread: Some(thread), generation: generation() })
     }
 }

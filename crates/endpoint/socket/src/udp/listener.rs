@@ -151,12 +151,13 @@ impl QosUdpListener {
     /// Waits for the next connection.
     ///
     /// # Errors
-    /// When the system refuses another socket, or the listener's socket has an error. Without a free descriptor or memory, the connection
-    /// waits for the next call, as one of TCP does. [`io::ErrorKind::WouldBlock`] when the listener does not wait
+    /// When the system refuses another socket, or the listener's socket has an error. Without a free descriptor, memory or the
+    /// thread that serves connections ([`io::ErrorKind::OutOfMemory`]), the connection waits for the next call, as one of TCP does. [`io::ErrorKind::WouldBlock`] when the listener does not wait
     /// ([`QosUdpListener::set_nonblocking`]) and there is none.
     pub fn accept(&self) -> io::Result<(QosUdpSocket, SocketAddr)> {
         self.check_process()?;
         let ListenerState { socket, options, arrivals } = &*self.state;
+        options.start_threads()?;
         loop {
             let mut arrivals = lock(arrivals);
             arrivals.receive(socket, socket, options, None)?;
