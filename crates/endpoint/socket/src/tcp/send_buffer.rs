@@ -68,6 +68,41 @@ impl SendBuffer {
             connection.outbound().begin(now, length as u64);
         }
         let bytes = &bytes[..bytes.len().min(self.owed)];
+        let (written, failure) = self.push(socket, bytes, connection, until, |this, payload| {
+            if let Some(at) = begins.take_if(|_| this.pending.len() < STREAM_HEADER) {
+                connection.outbound().on_send(at, this.owed as u64);
+            }
+            this.owed -= payload;
+        });
+        if begins.is_some() {
+            self.retract(connection);
+        }
+        self.outcome(written, failure)
+    }
+
+    /// Writes bytes of the application as they are, to an end that takes no part. Returns the number that the kernel has accepted, as
+    /// [`SendBuffer::write`] does.
+    pub fn write_plain(
+        &mut self,
+        socket: &TcpStream,
+        bytes: &[u8],
+        connection: &Connection,
+        until: Option<&Until>,
+    ) -> io::Result<usize> {
+        let (written, failure) = self.push(socket, bytes, connection, until, |_, _| {});
+        self.outcome(written, failure)
+    }
+
+    /// Gives bytes to the kernel, pending ones before them, and waits for room as long as the call may. `on_taken` gets the number of
+    /// the application's bytes in each part that the kernel has accepted. Returns the number of all, and the error that has ended the call before the last one.
+    fn push(
+        &mut self,
+        socket: &TcpStream,
+        bytes: &[u8],
+        connection: &Connection,
+        until: Option<&Until>,
+        mut on_taken: impl FnMut(&mut Self, usize),
+    ) -> (usize, Option<Errno>) {
         // The flags of the next try: a call that looks for signals waits before it, any other one in the kernel.
         let next_try = |until: &Until| {
             if !signals::looks() {
@@ -85,11 +120,8 @@ impl SendBuffer {
             match kernel::send(socket, [&self.pending, &bytes[written..]], flags) {
                 Ok(taken) => {
                     let payload = self.took(taken);
-                    if let Some(at) = begins.take_if(|_| self.pending.len() < STREAM_HEADER) {
-                        connection.outbound().on_send(at, self.owed as u64);
-                    }
+                    on_taken(self, payload);
                     written += payload;
-                    self.owed -= payload;
                     if written == bytes.len() {
                         self.release(connection);
                         break None;
@@ -130,9 +162,11 @@ impl SendBuffer {
                 connection.feed_back(|feedback| feedback.waited += waited);
             }
         }
-        if begins.is_some() {
-            self.retract(connection);
-        }
+        (written, failure)
+    }
+
+    /// Returns the result of a call. An error after a part of its bytes is kept.
+    fn outcome(&mut self, written: usize, failure: Option<Errno>) -> io::Result<usize> {
         match failure {
             Some(errno) if written == 0 => Err(errno.into()),
             Some(errno) if ![Errno::AGAIN, Errno::INTR].contains(&errno) => {

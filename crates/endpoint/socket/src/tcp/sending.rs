@@ -1,15 +1,12 @@
 //! Calls that write to a stream.
 
+use super::Inner;
 use super::redial::Met;
 use super::send_buffer::SendBuffer;
-use super::{Inner, kernel};
 use crate::recovery::Admission;
 use cutline_signal::session::{Direction, Participation};
-use cutline_sys::reactor::PollFlags;
 use cutline_sys::{lock, now};
-use rustix::io::Errno;
-use rustix::net::SendFlags;
-use std::io::{self, Write as _};
+use std::io;
 use std::sync::atomic::Ordering;
 
 impl Inner {
@@ -48,31 +45,23 @@ impl Inner {
         self.write_to(&mut lock(&self.send_buffer), bytes)
     }
 
-    /// Writes to a stream without messages.
-    fn write_plain(&self, bytes: &[u8]) -> io::Result<usize> {
-        if !self.waits_in_slices() {
-            return (&*self.socket).write(bytes);
-        }
-        let until = self.write_patience.until();
-        loop {
-            match kernel::send(&self.socket, [bytes, &[]], SendFlags::DONTWAIT) {
-                Err(Errno::AGAIN) => until.wait_until_ready(&self.socket, PollFlags::OUT)?,
-                outcome => return Ok(outcome?),
-            }
-        }
-    }
-
     fn write_to(&self, send_buffer: &mut SendBuffer, bytes: &[u8]) -> io::Result<usize> {
-        let Participation::Joined(token) = self.connection.participation() else {
-            let written = self.write_plain(bytes)?;
-            self.connection.outbound().on_send(now(), written as u64);
-            return Ok(written);
-        };
         let until = (!self.nonblocking.load(Ordering::Relaxed)).then(|| self.write_patience.until());
-        let written = send_buffer.write(&self.socket, bytes, (&self.connection, token), until.as_ref());
+        let (until, participation) = (until.as_ref(), self.connection.participation());
+        let written = match participation {
+            Participation::Joined(token) => {
+                send_buffer.write(&self.socket, bytes, (&self.connection, token), until)
+            }
+            Participation::Joining | Participation::Alone => {
+                send_buffer.write_plain(&self.socket, bytes, &self.connection, until)
+            }
+        };
         // A call that reads at the same time would take it for the end of the stream.
         let failure = send_buffer.take_failure().map(io::Error::from);
         self.notice(failure.as_ref(), Met::ByControl);
+        if !matches!(participation, Participation::Joined(_)) {
+            return written.inspect(|written| self.connection.outbound().on_send(now(), *written as u64));
+        }
         // The message may have kept control messages back.
         let later = send_buffer.send_control(&self.socket, &self.connection);
         if written.is_ok() {

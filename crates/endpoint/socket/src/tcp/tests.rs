@@ -376,38 +376,46 @@ fn reports_do_not_make_a_timeout_longer() {
 
 #[test]
 fn what_nobody_reads_is_in_the_send_queue() {
-    let (mut ours, _theirs) = pair(LOOPBACK[0], &QosOptions::default(), &QosOptions::default());
-    ours.set_nonblocking(true).unwrap();
-    while ours.write(&[0; 10_000]).is_ok() {}
-    let feedback = ours.mib().feedback;
-    let (queued, room) = (feedback.send_queue.unwrap(), feedback.send_buffer.unwrap());
-    assert!(Bytes::new(10_000) < queued && queued <= room, "{feedback:?}");
-    assert!(feedback.queue_full >= 1);
+    for peer in [Peer::Detect, Peer::Plain] {
+        let options = QosOptions::default().peer(peer);
+        let (mut ours, _theirs) = pair(LOOPBACK[0], &options, &options);
+        ours.set_nonblocking(true).unwrap();
+        while ours.write(&[0; 10_000]).is_ok() {}
+        let feedback = ours.mib().feedback;
+        let (queued, room) = (feedback.send_queue.unwrap(), feedback.send_buffer.unwrap());
+        assert!(Bytes::new(10_000) < queued && queued <= room, "{feedback:?}");
+        assert!(feedback.queue_full >= 1, "{peer:?}: {feedback:?}");
+    }
 }
 
-/// A call waits for room also where the kernel takes a part of its message at once.
+/// A call waits for room also where the kernel takes a part of its message at once, and where the peer takes no part.
 #[test]
 fn the_time_for_which_a_call_waits_for_room_is_counted() {
     // More than the kernel queues at both ends.
     const LENGTH: usize = 64_000_000;
-    let (ours, mut theirs) = pair(LOOPBACK[0], &QosOptions::default(), &QosOptions::default());
-    thread::scope(|scope| {
-        let mut sending = &ours;
-        scope.spawn(move || sending.write_all(&vec![7; LENGTH]).unwrap());
-        let begun = now();
-        while ours.mib().feedback.queue_full == 0 {
-            assert!(now() - begun < Duration::from_secs(60), "the queue is never full");
-            thread::sleep(time::Duration::from_millis(1));
-        }
-        // The call waits for at least this time.
-        thread::sleep(time::Duration::from_millis(100));
-        let (mut buffer, mut received) = (vec![0; 1 << 16], 0);
-        while received < LENGTH {
-            received += theirs.read(&mut buffer).unwrap();
-        }
-    });
-    let feedback = ours.mib().feedback;
-    assert!(feedback.waited >= Duration::from_millis(100), "{feedback:?}");
+    for peer in [Peer::Detect, Peer::Plain] {
+        let options = QosOptions::default().peer(peer);
+        let (ours, mut theirs) = pair(LOOPBACK[0], &options, &options);
+        thread::scope(|scope| {
+            let mut sending = &ours;
+            scope.spawn(move || sending.write_all(&vec![7; LENGTH]).unwrap());
+            let begun = now();
+            while ours.mib().feedback.queue_full == 0 {
+                assert!(now() - begun < Duration::from_secs(60), "the queue is never full");
+                thread::sleep(time::Duration::from_millis(1));
+            }
+            // The call waits for at least this time.
+            thread::sleep(time::Duration::from_millis(100));
+            let (mut buffer, mut received) = (vec![0; 1 << 16], 0);
+            while received < LENGTH {
+                received += theirs.read(&mut buffer).unwrap();
+            }
+        });
+        let mib = ours.mib();
+        assert!(mib.feedback.waited >= Duration::from_millis(100), "{peer:?}: {:?}", mib.feedback);
+        // The application would have offered more.
+        assert!(mib.send.sent.held >= Duration::from_millis(100), "{peer:?}: {:?}", mib.send.sent);
+    }
 }
 
 #[test]
