@@ -69,14 +69,19 @@ fn at(ip: IpAddr, listener: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, listener.port())
 }
 
-/// Waits until both ends have received reports of the other one.
-fn wait_for_reports(both: &Barrier, received: impl Fn() -> u64) {
+/// Waits until a condition holds.
+fn wait_until(what: &str, holds: impl Fn() -> bool) {
     let end = time::Instant::now() + time::Duration::from_secs(60);
-    while received() < 2 {
-        assert!(time::Instant::now() < end, "no reports come");
+    while !holds() {
+        assert!(time::Instant::now() < end, "{what}");
         // A report comes every 10 ms, later on a busy machine.
         thread::sleep(time::Duration::from_millis(5));
     }
+}
+
+/// Waits until both ends have received reports of the other one.
+fn wait_for_reports(both: &Barrier, received: impl Fn() -> u64) {
+    wait_until("reports come", || received() >= 2);
     // An end that is gone reports no more.
     both.wait();
 }
@@ -321,6 +326,16 @@ fn a_reset_of_the_kernel_has_the_mark_of_what_it_answers() {
     has_all_kinds(&theirs, [("SYN-ACK", 2), ("data", 2)]);
 }
 
+/// Waits until a connection is known to be lost.
+fn lost(event: impl Fn(time::Duration) -> Option<SessionEvent>) {
+    loop {
+        let event = event(time::Duration::from_secs(60)).expect("it is lost in time");
+        if matches!(event, SessionEvent::Lost { .. }) {
+            return;
+        }
+    }
+}
+
 /// Waits until a connection that was lost is there again.
 fn made_again(event: impl Fn(time::Duration) -> Option<SessionEvent>) {
     loop {
@@ -371,7 +386,7 @@ fn every_packet_of_a_connection_that_was_made_again_has_the_hint_of_its_end() {
             ours.push(socket.local_addr().unwrap().port());
             drop((theirs, listener));
             // There is no listener meanwhile.
-            thread::sleep(time::Duration::from_millis(100));
+            lost(|time| socket.wait_for_event(time));
             let listener = QosUdpListener::bind(to, &asked).unwrap();
             let (next, _) = listener.accept().unwrap();
             made_again(|time| socket.wait_for_event(time));
@@ -379,8 +394,8 @@ fn every_packet_of_a_connection_that_was_made_again_has_the_hint_of_its_end() {
             socket.send(b"lost").unwrap_err();
             socket.send(b"again").unwrap();
             next.recv(&mut [0; 9]).unwrap();
-            // The last reports are captured.
-            thread::sleep(time::Duration::from_millis(100));
+            // Reports of both ends are captured.
+            wait_until("reports come", || next.mib().reports.used >= 8 && socket.mib().reports.used >= 8);
         }
     });
     let Some(packets) = packets else { return };
