@@ -100,7 +100,7 @@ impl Inner {
             return self.recv_until(&mut lock(&self.reader), buffer, &until);
         }
         // Messages received before the loss come first.
-        if let Some(message) = lock(&self.reader).take(buffer) {
+        if let Some(message) = self.take(&mut lock(&self.reader), buffer) {
             return Ok(message);
         }
         self.over_any(Direction::Receive, until.time(), || {
@@ -112,6 +112,20 @@ impl Inner {
         })
     }
 
+    /// Takes the next message, and notes that the application has read everything, if it has. Only where the service thread has seen a message wait,
+    /// the kernel is asked.
+    fn take(&self, reader: &mut DatagramReader, buffer: &mut [u8]) -> Option<(usize, Instant)> {
+        let message = reader.take(buffer)?;
+        let is_waiting = |length| length > 0;
+        if reader.is_empty()
+            && self.connection.is_unread()
+            && !ioctl_fionread(&self.socket).is_ok_and(is_waiting)
+        {
+            self.connection.note_read();
+        }
+        Some(message)
+    }
+
     fn recv_until(
         &self,
         reader: &mut DatagramReader,
@@ -120,7 +134,7 @@ impl Inner {
     ) -> io::Result<(usize, Instant)> {
         loop {
             self.take_early(reader);
-            if let Some(message) = reader.take(buffer) {
+            if let Some(message) = self.take(reader, buffer) {
                 return Ok(message);
             }
             self.check_place()?;

@@ -2,6 +2,26 @@
 
 use super::*;
 
+/// Not with the next call: the application may work for a while before it, or the kernel waits in it.
+#[test]
+fn a_message_is_unread_until_the_call_that_receives_it() {
+    let plain = UdpSocket::bind(LOOPBACK[0]).unwrap();
+    let options = QosOptions::default().peer(Peer::Plain);
+    let socket = QosUdpSocket::connect(plain.local_addr().unwrap(), &options).unwrap();
+    plain.connect(socket.local_addr().unwrap()).unwrap();
+    for _ in 0..3 {
+        plain.send(b"message").unwrap();
+        soon("the message is seen", || socket.0.connection.is_unread());
+        assert_eq!(socket.recv(&mut [0; 9]).unwrap(), 7);
+        assert!(!socket.0.connection.is_unread());
+    }
+    plain.send(b"one").unwrap();
+    plain.send(b"two").unwrap();
+    soon("a message is seen", || socket.0.connection.is_unread());
+    assert_eq!(socket.recv(&mut [0; 9]).unwrap(), 3);
+    assert!(socket.0.connection.is_unread(), "the other one waits");
+}
+
 #[test]
 fn every_datagram_has_the_code_point() {
     for address in LOOPBACK {
