@@ -23,6 +23,45 @@ fn a_message_is_unread_until_the_call_that_receives_it() {
 }
 
 #[test]
+fn the_longest_datagram_crosses_and_a_longer_one_is_refused() {
+    let header = cutline_signal::frame::DATAGRAM_HEADER;
+    let (ours, theirs) = pair("127.0.0.1:0", &QosOptions::default(), &QosOptions::default());
+    patient(&theirs);
+    // 65,535 B with the headers of IPv4 and UDP.
+    let (mut message, mut buffer) = (vec![7; 65_507 - header], vec![0; 1 << 16]);
+    assert_eq!(ours.send(&message).unwrap(), message.len());
+    assert_eq!(theirs.recv(&mut buffer).unwrap(), message.len());
+    assert!(buffer[..message.len()] == message);
+    message.push(7);
+    let error = ours.send(&message).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::MSGSIZE.raw_os_error()), "{error}");
+    // It has no number, so it is not missing.
+    ours.send(b"next").unwrap();
+    assert_eq!(theirs.recv(&mut buffer).unwrap(), 4);
+    assert_eq!((ours.mib().send.sent.messages, theirs.mib().receive.received.lost()), (2, 0));
+}
+
+#[test]
+fn empty_datagrams_of_a_plain_peer_are_messages() {
+    let plain = UdpSocket::bind(LOOPBACK[0]).unwrap();
+    let options = QosOptions::default().peer(Peer::Plain);
+    let socket = QosUdpSocket::connect(plain.local_addr().unwrap(), &options).unwrap();
+    plain.connect(socket.local_addr().unwrap()).unwrap();
+    plain.set_read_timeout(Some(time::Duration::from_secs(60))).unwrap();
+    patient(&socket);
+    for nonblocking in [false, true] {
+        plain.send(b"").unwrap();
+        // On the loopback, sent datagrams have arrived.
+        socket.set_nonblocking(nonblocking).unwrap();
+        assert_eq!(socket.recv(&mut [0; 9]).unwrap(), 0);
+        assert_eq!(socket.send(b"").unwrap(), 0);
+        assert_eq!(plain.recv(&mut [0; 9]).unwrap(), 0);
+    }
+    let mib = socket.mib();
+    assert_eq!((mib.receive.received.messages, mib.send.sent.messages), (2, 2));
+}
+
+#[test]
 fn every_datagram_has_the_code_point() {
     for address in LOOPBACK {
         let server = UdpSocket::bind(address).unwrap();
