@@ -6,6 +6,8 @@ import threading
 from collections import deque
 from socket import SOCK_DGRAM, SOCK_STREAM
 
+from .errors import OptionError
+
 HIGH_WATER = 65536
 ACCEPTED_AT_ONCE = 100
 """Number of connections that are accepted before the loop does other work."""
@@ -69,7 +71,14 @@ class Transport(asyncio.Transport):
         self._descriptor = connection.fileno()
         if server is not None:
             server._attach(self)
-        protocol.connection_made(self)
+        try:
+            protocol.connection_made(self)
+        except BaseException:
+            # The caller closes the connection.
+            self._is_closing, self._descriptor = True, -1
+            if server is not None:
+                server._detach(self)
+            raise
         if self._descriptor >= 0 and not (self._is_paused or self._is_closing):
             loop.add_reader(self._descriptor, self._read)
             # The descriptor does not report earlier data again.
@@ -94,15 +103,18 @@ class Transport(asyncio.Transport):
                 return
 
     def write(self, data):
-        """Sends at once, or when there is room."""
+        """Sends at once, or when there is room. A datagram that is longer than agreed raises OptionError, or is one for `error_received` if
+        it has waited."""
         data = bytes(memoryview(data))
+        if self._ends:
+            raise RuntimeError("Cannot call write() after write_eof()")
         if self._is_closing or (self._is_stream and not data):
             return
         self._waiting.append(data)
         self._size += len(data)
         if len(self._waiting) == 1:
             self._loop.add_writer(self._descriptor, self._write)
-            self._write()
+            self._write(is_call=True)
         if self._size > self._high and not self._has_paused:
             self._has_paused = True
             self._protocol.pause_writing()
@@ -113,7 +125,8 @@ class Transport(asyncio.Transport):
             raise ValueError(f"addr = {addr!r}: must be None or {self.get_extra_info('peername')!r}")
         self.write(data)
 
-    def _write(self):
+    def _write(self, is_call=False):
+        refused = None
         while self._waiting:
             data = self._waiting.popleft()
             try:
@@ -127,10 +140,16 @@ class Transport(asyncio.Transport):
                 else:
                     self._loop.add_writer(self._descriptor, self._write)
                 break
+            except OptionError as error:
+                # The call that sends it has it alone.
+                if is_call:
+                    refused = error
+                else:
+                    self._protocol.error_received(error)
             except OSError as error:
-                if self._is_stream or error.errno != errno.ENOBUFS:
+                if self._is_stream or error.errno not in (errno.ENOBUFS, errno.EMSGSIZE):
                     return self._end(error)
-                # The interface's queue has no room for this datagram. It is lost, as it would be with a plain socket.
+                # The interface's queue has no room for this datagram, or it is too long. It is lost, as it would be with a plain socket.
                 self._protocol.error_received(error)
             self._size -= sent if self._is_stream else len(data)
             if self._is_stream and sent < len(data):
@@ -144,6 +163,8 @@ class Transport(asyncio.Transport):
                 self._end(None)
             elif self._ends:
                 self._connection.shutdown(1)
+        if refused is not None:
+            raise refused
 
     def can_write_eof(self):
         """True for a stream, which can end one direction."""
@@ -379,7 +400,10 @@ class _DatagramStream(asyncio.DatagramProtocol):
         self.reader._feed(data)
 
     def error_received(self, exc):
-        """Ignores the loss of one datagram."""
+        """Reports a datagram that is too long to be sent. One without room in the interface's queue is lost, as in the network."""
+        if getattr(exc, "errno", None) != errno.ENOBUFS:
+            self._loop.call_exception_handler({"message": "a datagram is not sent", "exception": exc,
+                                               "transport": self.reader._transport})
 
     def pause_writing(self):
         self._drained = self._loop.create_future()

@@ -396,6 +396,67 @@ class Servers(unittest.IsolatedAsyncioTestCase):
         server.abort_clients()
         await asyncio.wait_for(server.wait_closed(), 60)
 
+    async def test_a_datagram_that_is_too_long_ends_nothing(self):
+        async def echo(reader, writer):
+            async for datagram in reader:
+                writer.write(datagram)
+
+        reports = []
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: reports.append(context))
+        async with await socket.start_server(echo, LOOPBACK, type=SOCK_DGRAM, options=QUICK) as server:
+            for spec, length in ((None, 65_507), ({"send": {"size": "1000 B", "coerce": True}}, 1001)):
+                with self.subTest(spec=spec):
+                    reader, writer = await socket.open_connection(
+                        server.getsockname(), spec, type=SOCK_DGRAM, options=QUICK)
+                    if spec is None:
+                        # With the header of a message the kernel refuses it.
+                        writer.write(bytes(length))
+                        self.assertEqual([report["exception"].errno for report in reports], [errno.EMSGSIZE])
+                    else:
+                        with self.assertRaisesRegex(socket.OptionError, "a message of 1001 B"):
+                            writer.write(bytes(length))
+                    self.assertEqual(writer.transport.get_write_buffer_size(), 0)
+                    writer.write(b"next")
+                    self.assertEqual(await asyncio.wait_for(reader.read(), 60), b"next")
+                    writer.close()
+                    await asyncio.wait_for(writer.wait_closed(), 60)
+            server.close()
+            server.abort_clients()
+        self.assertEqual(len(reports), 1)
+
+    async def test_nothing_is_written_after_the_end(self):
+        async def echo(reader, writer):
+            writer.write(await reader.read())
+            writer.close()
+
+        async with await socket.start_server(echo, LOOPBACK, options=QUICK) as server:
+            reader, writer = await socket.open_connection(server.getsockname(), options=QUICK)
+            writer.write(b"all")
+            writer.write_eof()
+            writer.write_eof()
+            with self.assertRaisesRegex(RuntimeError, "after write_eof"):
+                writer.write(b"more")
+            self.assertEqual(await asyncio.wait_for(reader.read(), 60), b"all")
+            writer.close()
+            writer.close()
+            await asyncio.wait_for(writer.wait_closed(), 60)
+            server.close()
+
+    async def test_a_protocol_that_refuses_its_connection_leaves_nothing_behind(self):
+        class Refusing(asyncio.Protocol):
+            def connection_made(self, transport):
+                raise ValueError("no")
+
+        reports = []
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: reports.append(context))
+        server = await socket.create_server_endpoint(Refusing, LOOPBACK, options=QUICK)
+        with plain.create_connection(server.getsockname()) as client:
+            client.settimeout(60)
+            self.assertEqual(await asyncio.to_thread(client.recv, 1), b"")
+        self.assertEqual([str(report["exception"]) for report in reports], ["no"])
+        server.close()
+        await asyncio.wait_for(server.wait_closed(), 60)
+
     async def test_a_reader_that_does_not_read_holds_few_datagrams(self):
         readers = asyncio.Queue()
         async with await socket.start_server(
