@@ -75,7 +75,12 @@ class Transport(asyncio.Transport):
             protocol.connection_made(self)
         except BaseException:
             # The caller closes the connection.
-            self._is_closing, self._descriptor = True, -1
+            self._is_closing = True
+            self._waiting.clear()
+            if self._descriptor >= 0:
+                loop.remove_reader(self._descriptor)
+                loop.remove_writer(self._descriptor)
+                self._descriptor = -1
             if server is not None:
                 server._detach(self)
             raise

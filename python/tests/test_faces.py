@@ -445,6 +445,8 @@ class Servers(unittest.IsolatedAsyncioTestCase):
     async def test_a_protocol_that_refuses_its_connection_leaves_nothing_behind(self):
         class Refusing(asyncio.Protocol):
             def connection_made(self, transport):
+                # Of a peer that has not begun, it waits.
+                transport.write(b"220 hello")
                 raise ValueError("no")
 
         reports = []

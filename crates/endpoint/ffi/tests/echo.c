@@ -128,6 +128,12 @@ static int talk(int type, cutline_options *options)
     }
     errno = 0;
     CHECK(cutline_shutdown(socket, SHUT_WR) == 0 || (type == SOCK_DGRAM && errno == EOPNOTSUPP));
+    if (type == SOCK_STREAM) {
+        /* No signal ends the program. */
+        errno = 0;
+        CHECK(cutline_send(socket, message, sizeof message, 0) == -1 && errno == EPIPE);
+        CHECK(cutline_send(socket, message, sizeof message, MSG_NOSIGNAL) == -1 && errno == EPIPE);
+    }
     CHECK(cutline_close(socket) == 0);
     void *failed;
     CHECK(pthread_join(thread, &failed) == 0 && !failed);
