@@ -16,6 +16,7 @@ use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::ToSocketAddrs;
+use tokio::task::coop::poll_proceed;
 use tokio::time::{Sleep, sleep};
 
 /// A stream with quality of service. It is read and written as a [`tokio::net::TcpStream`], and can be split.
@@ -53,6 +54,8 @@ fn poll_read(
     if buffer.remaining() == 0 {
         return Poll::Ready(Ok(()));
     }
+    // A task whose calls never wait lets others run now and then, as with the sockets of tokio.
+    let budget = ready!(poll_proceed(cx));
     let read = |buffer: &mut ReadBuf<'_>| -> io::Result<()> {
         let length = stream.socket().read(buffer.initialize_unfilled())?;
         buffer.advance(length);
@@ -65,6 +68,7 @@ fn poll_read(
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             outcome => {
                 pause.0 = None;
+                budget.made_progress();
                 return Poll::Ready(outcome);
             }
         }
@@ -75,6 +79,7 @@ fn poll_read(
         let io = stream.io()?;
         let mut guard = ready!(io.poll_read_ready(cx))?;
         if let Ok(outcome) = guard.try_io(|_| read(buffer)) {
+            budget.made_progress();
             return Poll::Ready(outcome);
         }
     }
@@ -86,12 +91,15 @@ fn poll_write(
     cx: &mut Context<'_>,
     bytes: &[u8],
 ) -> Poll<io::Result<usize>> {
+    // As in `poll_read`.
+    let budget = ready!(poll_proceed(cx));
     loop {
         match stream.socket().write(bytes) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             outcome => {
                 pause.0 = None;
+                budget.made_progress();
                 return Poll::Ready(outcome);
             }
         }
@@ -102,6 +110,7 @@ fn poll_write(
         let io = stream.io()?;
         let mut guard = ready!(io.poll_write_ready(cx))?;
         if let Ok(outcome) = guard.try_io(|_| stream.socket().write(bytes)) {
+            budget.made_progress();
             return Poll::Ready(outcome);
         }
     }

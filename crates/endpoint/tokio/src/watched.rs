@@ -17,6 +17,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::net::{ToSocketAddrs, lookup_host};
 use tokio::sync::Notify;
+use tokio::task::coop::consume_budget;
 use tokio::time::timeout;
 
 /// A socket by its descriptor.
@@ -222,6 +223,8 @@ impl<T: Connected> Watched<T> {
         interest: Interest,
         mut call: impl FnMut(&T) -> io::Result<R>,
     ) -> io::Result<R> {
+        // A task whose calls never wait lets others run now and then, as with the sockets of tokio.
+        consume_budget().await;
         loop {
             // Before the call, so that no change is missed.
             let mut changed = pin!(self.signs.changed.notified());

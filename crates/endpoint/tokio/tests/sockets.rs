@@ -168,6 +168,51 @@ async fn streams_echo_split_or_whole() {
     }
 }
 
+/// As with the sockets of tokio, a task whose calls never wait does not keep the runtime's thread to itself.
+#[tokio::test]
+async fn calls_that_never_wait_let_other_tasks_run() {
+    const CALLS: usize = 1000;
+    let (mut stream, mut peer) = streams(LOOPBACK[0], &QosOptions::default()).await;
+    let (socket, _peer) = datagrams(&QosOptions::default(), &QosOptions::default()).await;
+    let calls = Arc::new(AtomicUsize::new(0));
+    // What is read has come, and there is room for what is written.
+    stream.write_all(&[7; 2 * CALLS]).await.unwrap();
+    peer.read_exact(&mut [0; CALLS]).await.unwrap();
+    let counted = Arc::clone(&calls);
+    let reading = tokio::spawn(async move {
+        for _ in 0..CALLS {
+            peer.read_exact(&mut [0]).await.unwrap();
+            counted.fetch_add(1, Ordering::Relaxed);
+        }
+        peer
+    });
+    tokio::task::yield_now().await;
+    assert!(calls.load(Ordering::Relaxed) < CALLS, "of reads");
+    let _peer_of_stream = reading.await.unwrap();
+    calls.store(0, Ordering::Relaxed);
+    let counted = Arc::clone(&calls);
+    let writing = tokio::spawn(async move {
+        for _ in 0..CALLS {
+            stream.write_all(b"x").await.unwrap();
+            counted.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    tokio::task::yield_now().await;
+    assert!(calls.load(Ordering::Relaxed) < CALLS, "of writes");
+    writing.await.unwrap();
+    calls.store(0, Ordering::Relaxed);
+    let counted = Arc::clone(&calls);
+    let sending = tokio::spawn(async move {
+        for _ in 0..CALLS {
+            socket.send(b"x").await.unwrap();
+            counted.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    tokio::task::yield_now().await;
+    assert!(calls.load(Ordering::Relaxed) < CALLS, "of datagrams");
+    sending.await.unwrap();
+}
+
 #[tokio::test]
 async fn a_server_may_speak_first_to_any_client() {
     for is_plain in [false, true] {
