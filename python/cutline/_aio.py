@@ -11,6 +11,8 @@ from .errors import OptionError
 HIGH_WATER = 65536
 ACCEPTED_AT_ONCE = 100
 """Number of connections that are accepted before the loop does other work."""
+RECEIVED_AT_ONCE = 32
+"""Number of messages, or pieces of a stream, that are received before the loop does other work."""
 LINGER = 60.0
 """Time after which a loop that ends gives up a peer that does not read, s: the default of the option `linger`."""
 ACCEPT_RETRY_DELAY = 1.0
@@ -65,7 +67,7 @@ class Transport(asyncio.Transport):
         self._server = server
         self._waiting, self._size = deque(), 0
         self._high, self._low = HIGH_WATER, HIGH_WATER // 4
-        self._is_closing = self._is_paused = self._has_paused = self._ends = False
+        self._is_closing = self._is_paused = self._has_paused = self._ends = self._is_at_end = False
         self._ended = self._rest = None
         connection.setblocking(False)
         self._descriptor = connection.fileno()
@@ -90,7 +92,9 @@ class Transport(asyncio.Transport):
             loop.call_soon(self._read)
 
     def _read(self):
-        while not (self._is_closing or self._is_paused):
+        for _ in range(RECEIVED_AT_ONCE):
+            if self._is_closing or self._is_paused or self._is_at_end:
+                return
             try:
                 data = self._connection.recv(LONGEST_PIECE)
             except (BlockingIOError, InterruptedError):
@@ -102,10 +106,13 @@ class Transport(asyncio.Transport):
             elif data:
                 self._protocol.data_received(data)
             else:
+                self._is_at_end = True
                 self._loop.remove_reader(self._descriptor)
                 if not self._protocol.eof_received():
                     self.close()
                 return
+        # The descriptor does not report data that has been received.
+        self._loop.call_soon(self._read)
 
     def write(self, data):
         """Sends at once, or when there is room. A datagram that is longer than agreed raises OptionError, or is one for `error_received` if
@@ -221,8 +228,9 @@ class Transport(asyncio.Transport):
         """Resumes receiving."""
         if self._is_paused and not self._is_closing:
             self._is_paused = False
-            self._loop.add_reader(self._descriptor, self._read)
-            self._loop.call_soon(self._read)
+            if not self._is_at_end:
+                self._loop.add_reader(self._descriptor, self._read)
+                self._loop.call_soon(self._read)
 
     def is_reading(self):
         """True if the transport is receiving."""

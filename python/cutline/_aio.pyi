@@ -11,6 +11,7 @@ _STREAM = Literal[SocketKind.SOCK_STREAM]
 
 HIGH_WATER: int
 ACCEPTED_AT_ONCE: int
+RECEIVED_AT_ONCE: int
 LINGER: float
 ACCEPT_RETRY_DELAY: float
 CALL_EVERY: float

@@ -20,6 +20,7 @@ import time
 import types
 import unittest
 import weakref
+from unittest import mock
 
 from cutline import socket
 from cutline.socket import SOCK_DGRAM, SOCK_STREAM
@@ -441,6 +442,30 @@ class Servers(unittest.IsolatedAsyncioTestCase):
             writer.close()
             await asyncio.wait_for(writer.wait_closed(), 60)
             server.close()
+
+    async def test_a_connection_that_always_has_data_lets_others_run(self):
+        class Count(asyncio.Protocol):
+            pieces = 0
+
+            def data_received(self, data):
+                self.pieces += 1
+
+        def always(size):
+            if protocol.pieces == 10_000:
+                raise BlockingIOError
+            return b"x"
+
+        async with await socket.start_server(lambda reader, writer: None, LOOPBACK, options=QUICK) as server:
+            transport, protocol = await socket.create_endpoint(Count, server.getsockname(), options=QUICK)
+            with mock.patch.object(transport._connection, "recv", side_effect=always):
+                transport._read()
+                self.assertLess(protocol.pieces, 10_000)
+                # It goes on by itself.
+                while protocol.pieces < 10_000:
+                    await asyncio.sleep(0)
+            transport.close()
+            server.close()
+            server.abort_clients()
 
     async def test_a_protocol_that_refuses_its_connection_leaves_nothing_behind(self):
         class Refusing(asyncio.Protocol):
