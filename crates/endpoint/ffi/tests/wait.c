@@ -88,6 +88,29 @@ int main(void)
     signals(0);
     cutline_close(ours);
     cutline_close(other);
+    /* Waiting for a connection that is made again, to a server that is gone. */
+    cutline_options *again = cutline_options_new(NULL);
+    CHECK(again && cutline_options_set(again, "peer", "plain") == 0);
+    CHECK(cutline_options_set(again, "receive.recovery", "60 s") == 0);
+    CHECK(cutline_options_set(again, "reconnect", "true") == 0);
+    int server = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in there = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof there;
+    CHECK(server >= 0 && bind(server, (struct sockaddr *)&there, size) == 0 && listen(server, 1) == 0);
+    CHECK(getsockname(server, (struct sockaddr *)&there, &size) == 0);
+    ours = cutline_connect(SOCK_STREAM, (struct sockaddr *)&there, size, again);
+    CHECK(ours);
+    int peer = accept(server, NULL, NULL);
+    struct linger reset = {.l_onoff = 1};
+    CHECK(peer >= 0 && setsockopt(peer, SOL_SOCKET, SO_LINGER, &reset, sizeof reset) == 0);
+    CHECK(close(server) == 0 && close(peer) == 0);
+    char lost[10];
+    CHECK(cutline_recv(ours, lost, sizeof lost, 0) == -1 && errno == ECONNABORTED);
+    signals(1);
+    CHECK(cutline_recv(ours, lost, sizeof lost, 0) == -1 && errno == EINTR);
+    signals(0);
+    cutline_close(ours);
+    cutline_options_free(again);
     /* Nobody answers. */
     int silent = socket_of_nobody();
     struct sockaddr_in address;

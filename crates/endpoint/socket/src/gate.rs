@@ -13,11 +13,12 @@ use cutline_manager::resources::{FlowId, SchedulingClass};
 use cutline_manager::scheduling::{
     ClassScheduler, MessageTicket, SchedulingParams, SchedulingStats, SendTurn,
 };
+use cutline_sys::condition::{InterruptibleCondvar, WaitEnd};
 use cutline_sys::process::PerProcess;
 use cutline_sys::{lock, now};
 use cutline_units::{Bytes, Duration, Instant, Rate};
 use std::io;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// The longest time between checks of a waiting thread, such as for the end of its connection.
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
@@ -25,7 +26,7 @@ const LONGEST_WAIT: Duration = Duration::from_millis(50);
 struct Gate {
     state: Mutex<State>,
     /// Signalled when a message has left, or the rates have changed.
-    changed: Condvar,
+    changed: InterruptibleCondvar,
 }
 
 struct State {
@@ -36,7 +37,7 @@ struct State {
 impl Default for Gate {
     fn default() -> Self {
         let scheduler = ClassScheduler::new(SchedulingParams::default()).expect("the defaults are allowed");
-        Self { state: Mutex::new(State { scheduler, next: 0 }), changed: Condvar::new() }
+        Self { state: Mutex::new(State { scheduler, next: 0 }), changed: InterruptibleCondvar::new() }
     }
 }
 
@@ -86,7 +87,8 @@ impl GatedFlow {
     /// Waits for the turn of a message, if the call waits at all and `is_up` holds.
     ///
     /// # Errors
-    /// [`io::ErrorKind::Interrupted`] when the call looks for signals, and its time is over. It keeps the place of the message.
+    /// [`io::ErrorKind::Interrupted`] when the call returns for signals, and one has come, or the call looks for them. It keeps the place of the
+    /// message.
     pub fn pass(
         &self,
         bytes: Bytes,
@@ -112,13 +114,17 @@ impl GatedFlow {
                 }
                 turn if waits && is_up() => {
                     let longest = signals::longest_look(LONGEST_WAIT);
-                    if longest.is_zero()
-                        && let Err(error) = signals::look()
-                    {
+                    let ended = if longest.is_zero() {
+                        signals::look()
+                    } else {
+                        let end;
+                        (state, end) = wait(gate, state, turn, longest);
+                        if end == WaitEnd::Interrupted { signals::on_signal() } else { Ok(()) }
+                    };
+                    if let Err(error) = ended {
                         self.leave(gate, state, ticket);
                         return Err(error);
                     }
-                    state = wait(gate, state, turn, longest);
                 }
                 _ => {
                     self.leave(gate, state, ticket);
@@ -157,14 +163,13 @@ fn wait<'g>(
     state: MutexGuard<'g, State>,
     turn: SendTurn,
     longest: Duration,
-) -> MutexGuard<'g, State> {
-    let until = match turn {
+) -> (MutexGuard<'g, State>, WaitEnd) {
+    let time = match turn {
         SendTurn::Wait(until) => until.saturating_since(now()).min(longest),
         // The message of another thread is due, and that thread is awake.
         SendTurn::Send { .. } | SendTurn::Idle => longest,
     };
-    let until = std::time::Duration::from_nanos(until.as_nanos());
-    gate.changed.wait_timeout(state, until).unwrap_or_else(PoisonError::into_inner).0
+    gate.changed.wait(&gate.state, state, time)
 }
 
 impl Drop for GatedFlow {

@@ -17,12 +17,13 @@ use crate::signals;
 use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::negotiation::Carrier;
 use cutline_signal::session::{Cause, Direction, Inbound, Outbound, Session, SessionEvent};
+use cutline_sys::condition::{InterruptibleCondvar, WaitEnd};
 use cutline_sys::lock;
 use cutline_sys::now;
 use cutline_units::{Duration, Instant};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// The first pause between two attempts; each later one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -74,7 +75,7 @@ pub struct Recovery<A> {
     /// Cause of a break, until the connection is taken down. Nothing is locked while this is.
     broken: Mutex<Option<Cause>>,
     state: Mutex<State<A>>,
-    changed: Condvar,
+    changed: InterruptibleCondvar,
 }
 
 struct State<A> {
@@ -165,7 +166,7 @@ impl<A> Recovery<A> {
             is_ended: AtomicBool::new(false),
             broken: Mutex::new(None),
             state: Mutex::new(state),
-            changed: Condvar::new(),
+            changed: InterruptibleCondvar::new(),
         }))
     }
 
@@ -235,8 +236,8 @@ impl<A> Recovery<A> {
     /// Waits until a call of a direction need not wait any longer.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] when that has not been so at `until`, or the call does not wait. The thread that serves connections
-    /// never waits.
+    /// [`io::ErrorKind::WouldBlock`] when that has not been so at `until`, or the call does not wait; [`io::ErrorKind::Interrupted`] when the call
+    /// returns for signals. The thread that serves connections never waits.
     pub fn wait(&self, direction: Direction, until: Option<Instant>, waits: bool) -> io::Result<()> {
         let mut state = self.lock();
         loop {
@@ -252,12 +253,13 @@ impl<A> Recovery<A> {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
             let left = until.map_or(Duration::MAX, |until| until.saturating_since(now()));
-            let left =
-                std::time::Duration::from_nanos(signals::longest_look(LONGEST_WAIT).min(left).as_nanos());
-            let woken;
-            (state, woken) = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner);
-            if woken.timed_out() {
-                signals::look()?;
+            let end;
+            (state, end) =
+                self.changed.wait(&self.state, state, signals::longest_look(LONGEST_WAIT).min(left));
+            match end {
+                WaitEnd::TimedOut => signals::look()?,
+                WaitEnd::Interrupted => signals::on_signal()?,
+                WaitEnd::Notified => {}
             }
         }
     }

@@ -6,6 +6,7 @@
 //! ```text
 //! address     hosts as people write them: names, zones of link-local addresses, ports
 //! clock       the monotonic clock, and the kernel's wall-clock time stamps on its scale
+//! condition   a condition that threads wait for, in waits that signals end
 //! error       why a system call has failed
 //! reactor     waiting for file descriptors and a deadline
 //! resources   limits of this process, and memory that it returns
@@ -38,13 +39,14 @@
 //! process     the end of the process, and its copies by fork
 //! random      random bytes of the kernel
 //! signal      signals as flags, and passed on to a child
-//! thread      scheduling and running time of the calling thread; the end of threads that wait for each other
+//! thread      starting threads; scheduling and running time of the calling thread; the end of threads that wait for each other
 //! plain       types that may be shared with the kernel
 //! ```
 
 pub mod address;
 pub mod bpf;
 pub mod clock;
+pub mod condition;
 pub mod datagram_server;
 pub mod datagrams;
 mod error;
