@@ -24,7 +24,7 @@ pub unsafe extern "C" fn cutline_next_event(
         // SAFETY: as above.
         unsafe { room(event, "event") }?;
         let time = u64::try_from(timeout_ms).map_or(Duration::MAX, Duration::from_millis);
-        match socket.connection("events")?.wait_for_event(time) {
+        match socket.connection("events")?.next_event(time)? {
             Some(found) => {
                 // SAFETY: as above.
                 unsafe { fill(&SessionEvent::from(&found), event, "event") }?;

@@ -61,7 +61,13 @@ int main(void)
         char data[100] = {0};
         signals(1);
         CHECK(cutline_recv(ours, data, sizeof data, 0) == -1 && errno == EINTR);
+        cutline_event event = {.size = sizeof event};
+        int found;
+        while ((found = cutline_next_event(ours, &event, -1)) == 1)
+            ;
+        CHECK(found == -1 && errno == EINTR);
         signals(0);
+        CHECK(cutline_next_event(ours, &event, 1) == 0);
         cutline_close(ours);
         cutline_close(listener);
     }

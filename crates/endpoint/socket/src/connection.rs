@@ -8,6 +8,7 @@ use crate::options::QosOptions;
 use crate::recovery::Candidate;
 use crate::reservation::{ConnectionReservation, Reserver};
 use crate::service_thread::{AgendaEntry, ServedConnection, keep};
+use crate::signals;
 use cutline_allocation::FlowHandler;
 use cutline_manager::feedback::FlowReport;
 use cutline_manager::scheduling::SchedulingStats;
@@ -18,6 +19,7 @@ use cutline_signal::monitor::Delivery;
 use cutline_signal::negotiation::{Agreed, OneSidedReason};
 use cutline_signal::session::{Activity, Inbound, Outbound, Participation, Session, SessionEvent};
 use cutline_sys::clock::unix_time;
+use cutline_sys::condition::{InterruptibleCondvar, WaitEnd};
 use cutline_sys::lock;
 use cutline_sys::process::generation;
 use cutline_sys::{now, send_queue};
@@ -25,9 +27,10 @@ use cutline_units::{Bytes, Duration, Hint, Instant};
 use rustix::fd::AsFd;
 use rustix::net::sockopt::socket_send_buffer_size;
 use std::collections::VecDeque;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Mutex, MutexGuard, OnceLock, Weak};
 
 /// A session whose parts are locked separately, so that sending and receiving never wait for each other.
 ///
@@ -41,7 +44,7 @@ pub struct Connection {
     events: Mutex<VecDeque<SessionEvent>>,
     handling: Handling,
     /// Signalled when an event is queued.
-    events_ready: Condvar,
+    events_ready: InterruptibleCondvar,
     /// Number of events that a published row shows.
     changes: AtomicU64,
     feedback: Mutex<LocalFeedback>,
@@ -97,7 +100,7 @@ impl Connection {
             inbound: Mutex::new(inbound),
             events: Mutex::default(),
             handling: Handling::default(),
-            events_ready: Condvar::new(),
+            events_ready: InterruptibleCondvar::new(),
             changes: AtomicU64::new(0),
             feedback: Mutex::default(),
             control: Mutex::default(),
@@ -440,22 +443,43 @@ impl Connection {
 
     /// The next event, for which it waits at most so long.
     pub fn wait_for_event(&self, time: Duration) -> Option<SessionEvent> {
-        if self.is_inherited() {
-            return None;
-        }
+        // Without signals it does not fail.
+        self.event_until(now().saturating_add(time), false).unwrap_or_default()
+    }
+
+    /// As [`Connection::wait_for_event`].
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::Interrupted`] when the call returns for signals.
+    pub fn next_event(&self, time: Duration) -> io::Result<Option<SessionEvent>> {
         let until = now().saturating_add(time);
+        self.event_until(signals::keep_until(Some(until)).unwrap_or(until), true)
+    }
+
+    /// Waits for an event until a time, or until a signal comes if that ends the call.
+    fn event_until(&self, until: Instant, ends_for_signals: bool) -> io::Result<Option<SessionEvent>> {
+        if self.is_inherited() {
+            return Ok(None);
+        }
         let mut events = lock(&self.events);
         loop {
             let left = until.saturating_since(now());
             if let Some(event) = events.pop_front() {
-                return Some(event);
+                return Ok(Some(event));
             }
             if left.is_zero() {
-                return None;
+                return Ok(None);
             }
-            let left = std::time::Duration::from_nanos(left.as_nanos());
-            (events, _) =
-                self.events_ready.wait_timeout(events, left).unwrap_or_else(PoisonError::into_inner);
+            let longest = if ends_for_signals { signals::longest_look(left) } else { left };
+            let end;
+            (events, end) = self.events_ready.wait(&self.events, events, longest);
+            match end {
+                WaitEnd::Interrupted if ends_for_signals => signals::on_signal()?,
+                WaitEnd::TimedOut if ends_for_signals && events.is_empty() && now() < until => {
+                    signals::look()?;
+                }
+                WaitEnd::Interrupted | WaitEnd::TimedOut | WaitEnd::Notified => {}
+            }
         }
     }
 

@@ -90,6 +90,14 @@ impl ConnectionHandle {
         self.0.connection().wait_for_event(duration(time))
     }
 
+    /// As [`wait_for_event`](Self::wait_for_event), in a call that may return for signals ([`Interruptible`](crate::Interruptible)).
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::Interrupted`] when it does. No event was taken then.
+    pub fn next_event(&self, time: time::Duration) -> io::Result<Option<SessionEvent>> {
+        self.0.connection().next_event(duration(time))
+    }
+
     /// Sets a handler that is called with each event from now on, and first with the events that were not taken yet. Events can be taken as before,
     /// too. An earlier handler is replaced.
     ///
