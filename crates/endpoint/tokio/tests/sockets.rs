@@ -175,7 +175,7 @@ async fn calls_that_never_wait_let_other_tasks_run() {
     let (mut stream, mut peer) = streams(LOOPBACK[0], &QosOptions::default()).await;
     let (socket, _peer) = datagrams(&QosOptions::default(), &QosOptions::default()).await;
     let calls = Arc::new(AtomicUsize::new(0));
-    // What is read has come, and there is room for what is written.
+    // All that is read has come, and there is room for all that is written.
     stream.write_all(&[7; 2 * CALLS]).await.unwrap();
     peer.read_exact(&mut [0; CALLS]).await.unwrap();
     let counted = Arc::clone(&calls);

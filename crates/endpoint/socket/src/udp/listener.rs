@@ -151,9 +151,9 @@ impl QosUdpListener {
     /// Waits for the next connection.
     ///
     /// # Errors
-    /// When the system refuses another socket, or the listener's socket has an error. Without a free descriptor, memory or the
-    /// thread that serves connections ([`io::ErrorKind::OutOfMemory`]), the connection waits for the next call, as one of TCP does. [`io::ErrorKind::WouldBlock`] when the listener does not wait
-    /// ([`QosUdpListener::set_nonblocking`]) and there is none.
+    /// When the system refuses another socket, or the listener's socket has an error. Without a free descriptor, memory or the thread that serves
+    /// connections ([`io::ErrorKind::OutOfMemory`]), the connection waits for the next call, as one of TCP does.
+    /// [`io::ErrorKind::WouldBlock`] when the listener does not wait ([`QosUdpListener::set_nonblocking`]) and there is none.
     pub fn accept(&self) -> io::Result<(QosUdpSocket, SocketAddr)> {
         self.check_process()?;
         let ListenerState { socket, options, arrivals } = &*self.state;
