@@ -42,7 +42,7 @@ pub struct InterruptibleCondvar {
 /// Reason of the end of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitEnd {
-    /// There was a notification, or the wait has ended without a reason.
+    /// A notification, or none: a wait may end without a reason.
     Notified,
     /// The time is over.
     TimedOut,
