@@ -418,6 +418,24 @@ fn the_time_for_which_a_call_waits_for_room_is_counted() {
     }
 }
 
+/// Not from the time at which there was nothing before them: a gap between messages is none of the application's.
+#[test]
+fn data_are_unread_from_their_first_sighting() {
+    let (mut ours, mut theirs) = pair(LOOPBACK[0], &QosOptions::default(), &QosOptions::default());
+    // A gap that is longer than all that follows, unless the machine is busy.
+    thread::sleep(time::Duration::from_millis(200));
+    let begun = now();
+    ours.write_all(b"message").unwrap();
+    while !theirs.0.connection.is_unread() {
+        assert!(now() - begun < Duration::from_secs(60), "the data are never seen");
+        theirs.0.serve(now());
+    }
+    theirs.read_exact(&mut [0; 7]).unwrap();
+    let unread = theirs.mib().receive.received.unread;
+    let took = now() - begun;
+    assert!(unread <= took, "{unread} in {took}");
+}
+
 #[test]
 fn a_direction_that_was_shut_down_keeps_no_reports_and_the_other_one_goes_on() {
     let (ours, mut theirs) = pair(

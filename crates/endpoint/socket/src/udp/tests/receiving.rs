@@ -22,6 +22,25 @@ fn a_message_is_unread_until_the_call_that_receives_it() {
     assert!(socket.0.connection.is_unread(), "the other one waits");
 }
 
+/// As with a stream: a gap before a message that the application leaves in the kernel is none of the application's.
+#[test]
+fn a_message_in_the_kernel_is_unread_from_its_first_sighting() {
+    let (ours, theirs) = pair(LOOPBACK[0], &QosOptions::default(), &QosOptions::default());
+    theirs.set_nonblocking(true).unwrap();
+    // A gap that is longer than all that follows, unless the machine is busy.
+    thread::sleep(time::Duration::from_millis(200));
+    let begun = now();
+    ours.send(b"message").unwrap();
+    while !theirs.0.connection.is_unread() {
+        assert!(now() - begun < Duration::from_secs(60), "the message is never seen");
+        theirs.0.serve(now());
+    }
+    assert_eq!(theirs.recv(&mut [0; 9]).unwrap(), 7);
+    let unread = theirs.mib().receive.received.unread;
+    let took = now() - begun;
+    assert!(unread <= took, "{unread} in {took}");
+}
+
 #[test]
 fn the_longest_datagram_crosses_and_a_longer_one_is_refused() {
     let header = cutline_signal::frame::DATAGRAM_HEADER;
