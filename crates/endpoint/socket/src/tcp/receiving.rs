@@ -17,6 +17,10 @@ use std::sync::atomic::Ordering;
 impl Inner {
     pub(super) fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         self.connection.check_process()?;
+        if buffer.is_empty() {
+            // As of a plain socket, it waits for nothing, not even for the peer to begin.
+            return Ok(0);
+        }
         let until = self.read_patience.until();
         let Some(recovery) = &self.recovery else {
             self.join(&until)?;
@@ -33,7 +37,7 @@ impl Inner {
                 }
                 if recovery.admit(Direction::Receive)? == Admission::Up {
                     let read = self.read_from(&mut receive_buffer, buffer, &until);
-                    let is_end = matches!(read, Ok(0)) && !buffer.is_empty();
+                    let is_end = matches!(read, Ok(0));
                     let is_lost = self.notice(read.as_ref().err(), Met::ByCall) || is_end && self.is_lost();
                     if !is_lost {
                         return read;
@@ -51,7 +55,7 @@ impl Inner {
         buffer: &mut [u8],
         until: &Until,
     ) -> io::Result<usize> {
-        if buffer.is_empty() || self.is_reading_over() {
+        if self.is_reading_over() {
             return Ok(0);
         }
         let in_slices = self.waits_in_slices();

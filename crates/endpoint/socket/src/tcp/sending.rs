@@ -33,6 +33,10 @@ impl Inner {
     /// Writes to a stream of which it may be unknown whether the peer takes part.
     fn write_first(&self, bytes: &[u8]) -> io::Result<usize> {
         if self.connection.participation() == Participation::Joining {
+            if bytes.is_empty() {
+                // As of a plain socket, it waits for nothing.
+                return Ok(0);
+            }
             // Who reads at the same time waits for the first bytes.
             let has_begun =
                 self.receive_buffer.try_lock().is_ok_and(|receive_buffer| !receive_buffer.is_empty());

@@ -364,6 +364,28 @@ fn the_descriptor_of_a_stream_shows_a_plain_clients_first_words() {
 }
 
 #[test]
+fn calls_without_bytes_wait_for_nothing() {
+    let key = |options: QosOptions| options.key(&[b'k'; 32]).unwrap();
+    let listener = QosTcpListener::bind(LOOPBACK[0], &key(QosOptions::default())).unwrap();
+    // A client that does not begin, although it must.
+    let _client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (mut stream, _) = listener.accept().unwrap();
+    stream.set_read_timeout(Some(time::Duration::from_secs(60))).unwrap();
+    stream.set_write_timeout(Some(time::Duration::from_secs(60))).unwrap();
+    assert_eq!((stream.read(&mut []).unwrap(), stream.write(b"").unwrap()), (0, 0));
+    assert!(stream.is_joining());
+    // Of a peer that has begun, neither.
+    let (mut ours, mut theirs) = pair(LOOPBACK[0], &QosOptions::default(), &QosOptions::default());
+    for _ in 0..2 {
+        assert_eq!((ours.read(&mut []).unwrap(), ours.write(b"").unwrap()), (0, 0));
+        theirs.write_all(b"message").unwrap();
+    }
+    let mut buffer = [0; 14];
+    ours.read_exact(&mut buffer).unwrap();
+    assert_eq!((&buffer, ours.mib().send.sent.messages), (b"messagemessage", 0));
+}
+
+#[test]
 fn reports_do_not_make_a_timeout_longer() {
     let (mut ours, theirs) = pair(LOOPBACK[0], &quick(QosOptions::default()), &quick(QosOptions::default()));
     ours.set_read_timeout(Some(time::Duration::from_millis(100))).unwrap();
