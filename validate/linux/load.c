@@ -2,9 +2,12 @@
  *
  *   load SEED SECONDS WARM_UP FLOWS...
  *
- * FLOWS are "tcp:COUNT:CONGESTION_CONTROL[:HOST]" and "udp:NAME:COUNT:BITS_PER_SECOND:cbr|poisson[:HOST[:CODE_POINT]]". Senders are in the
- * namespace `src`, with the address 10.0.1.HOST if there is one; receivers are in `dst`; the queue is at the device `bottleneck` of the
- * namespace `r`. One process does everything, so there is one clock. Prints a line "RESULT {...}" of JSON. */
+ * FLOWS are "tcp:COUNT:CONGESTION_CONTROL[:HOST[:CODE_POINT]]", "pages:COUNT:CONGESTION_CONTROL:HOST:CODE_POINT:MEDIAN:SIGMA:PAUSE" and
+ * "udp:NAME:COUNT:BITS_PER_SECOND:cbr|poisson[:HOST[:CODE_POINT]]". A flow of pages sends a page over its connection, waits from the arrival of
+ * the last byte for an exponential time with the mean PAUSE, in seconds, and sends the next one. Sizes are lognormal, with the median MEDIAN in
+ * bytes. Senders are in the namespace `src`, with the address 10.0.1.HOST if there is one; receivers are in `dst`; the queue is at the device
+ * `bottleneck` of the namespace `r`. One process does everything, so there is one clock. Prints a line "RESULT {...}" of JSON, with the
+ * goodputs of TCP in the order of FLOWS. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -26,15 +29,14 @@ enum { FRAME = 1000, OVERHEAD = 14 + 20 + 8, PAYLOAD = FRAME - OVERHEAD, MOST = 
 
 struct class { const char *name; int first, count, poisson, host, code_point; double gap; };
 struct udp { int class, socket; double next; unsigned sent; double *delays; size_t received, room; };
-struct tcp { int socket, host; const char *control; double start; unsigned retransmissions; };
+struct pages { double median, sigma, pause, next; size_t unsent, awaited; }; /* Without a median it is one long transfer. */
+struct tcp { int socket, accepted, host, code_point; const char *control; double start, bytes; unsigned retransmissions; struct sockaddr_in from; struct pages pages; };
 struct stamp { double sent; int flow, measured; };
 
 static struct class classes[8];
 static struct udp udps[MOST];
 static struct tcp tcps[MOST];
-static int class_count, udp_count, tcp_count, accepted_count, poll_fd;
-static int accepted_sockets[MOST];
-static double accepted_bytes[MOST];
+static int class_count, udp_count, tcp_count, poll_fd;
 static unsigned long long state;
 static char chunk[CHUNK];
 
@@ -51,6 +53,13 @@ static double uniform(void) { /* SplitMix64 (Steele, Lea and Flood 2014) */
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
     return ((z ^ (z >> 31)) >> 11) / 9007199254740992.0;
+}
+
+static double exponential(double mean) { return -log(1 - uniform()) * mean; }
+
+static double lognormal(double median, double sigma) { /* Box and Muller 1958 */
+    double radius = sqrt(-2 * log(1 - uniform()));
+    return median * exp(sigma * radius * cos(2 * M_PI * uniform()));
 }
 
 /* The machine has no source of entropy. Until the kernel has some, a random number costs it ten thousand instructions, and CAKE
@@ -99,11 +108,17 @@ static void watch(int fd, unsigned events, unsigned long long data) {
 
 static void parse(char *flows) {
     char *kind = strtok(flows, ":");
-    if (!strcmp(kind, "tcp")) {
+    if (strcmp(kind, "udp")) {
         int count = atoi(strtok(NULL, ":"));
-        char *control = strtok(NULL, ":");
-        int host = number_or(strtok(NULL, ":"), 0);
-        while (count--) tcps[tcp_count++] = (struct tcp){ .socket = -1, .host = host, .control = control };
+        struct tcp flow = { .socket = -1, .accepted = -1, .control = strtok(NULL, ":") };
+        flow.host = number_or(strtok(NULL, ":"), 0);
+        flow.code_point = number_or(strtok(NULL, ":"), 0);
+        if (!strcmp(kind, "pages")) {
+            flow.pages.median = atof(strtok(NULL, ":"));
+            flow.pages.sigma = atof(strtok(NULL, ":"));
+            flow.pages.pause = atof(strtok(NULL, ":"));
+        }
+        while (count--) tcps[tcp_count++] = flow;
         return;
     }
     struct class *class = &classes[class_count];
@@ -130,11 +145,16 @@ static double send_udp(double at, int measured, double end) {
             memcpy(packet, &stamp, sizeof stamp);
             send(flow->socket, packet, sizeof packet, 0);
             flow->sent += measured;
-            flow->next += class->poisson ? -log(1 - uniform()) * class->gap : class->gap;
+            flow->next += class->poisson ? exponential(class->gap) : class->gap;
         }
         if (flow->next < next) next = flow->next;
     }
     return next;
+}
+
+static void mark(int socket, int code_point) {
+    int octet = code_point << 2;
+    if (setsockopt(socket, IPPROTO_IP, IP_TOS, &octet, sizeof octet) < 0) fail("IP_TOS");
 }
 
 static double start_tcp(double at, double end) {
@@ -147,10 +167,62 @@ static double start_tcp(double at, double end) {
         flow->socket = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
         if (setsockopt(flow->socket, IPPROTO_TCP, TCP_CONGESTION, flow->control, strlen(flow->control)) < 0) fail(flow->control);
         from_host(flow->socket, flow->host);
+        mark(flow->socket, flow->code_point);
         if (connect(flow->socket, (void *)&to, sizeof to) < 0 && errno != EINPROGRESS) fail("connect");
-        watch(flow->socket, EPOLLOUT, 1ULL << 32 | (unsigned)i);
+        socklen_t size = sizeof flow->from;
+        if (getsockname(flow->socket, (void *)&flow->from, &size) < 0) fail("getsockname");
+        /* A flow of pages is idle at times, with room in its buffer. */
+        watch(flow->socket, EPOLLOUT | (flow->pages.median > 0 ? EPOLLET : 0), 1ULL << 32 | (unsigned)i);
     }
     return next;
+}
+
+static void send_tcp(struct tcp *flow) {
+    if (flow->pages.median <= 0) {
+        while (send(flow->socket, chunk, CHUNK, MSG_DONTWAIT | MSG_NOSIGNAL) > 0) { }
+        return;
+    }
+    while (flow->pages.unsent > 0) {
+        size_t part = flow->pages.unsent < CHUNK ? flow->pages.unsent : CHUNK;
+        ssize_t sent = send(flow->socket, chunk, part, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (sent <= 0) return;
+        flow->pages.unsent -= sent;
+    }
+}
+
+/* Sends the pages that are due and returns when the next one is. */
+static double send_pages(double at, double end) {
+    double next = end;
+    for (int i = 0; i < tcp_count; i++) {
+        struct pages *pages = &tcps[i].pages;
+        if (pages->median <= 0 || tcps[i].socket < 0 || pages->awaited > 0) continue;
+        if (pages->next > at) { if (pages->next < next) next = pages->next; continue; }
+        double size = round(lognormal(pages->median, pages->sigma));
+        pages->awaited = pages->unsent = size < 1 ? 1 : (size_t)size;
+        send_tcp(&tcps[i]);
+    }
+    return next;
+}
+
+static void receive_tcp(struct tcp *flow, int measured) {
+    ssize_t got;
+    while ((got = recv(flow->accepted, NULL, 1 << 20, MSG_DONTWAIT | MSG_TRUNC)) > 0) {
+        if (measured) flow->bytes += got;
+        if (flow->pages.median <= 0) continue;
+        flow->pages.awaited -= got;
+        if (!flow->pages.awaited) flow->pages.next = now() + exponential(flow->pages.pause);
+    }
+}
+
+/* The number of the flow from this address. */
+static int flow_from(const struct sockaddr_in *peer) {
+    for (int i = 0; i < tcp_count; i++) {
+        const struct sockaddr_in *from = &tcps[i].from;
+        if (tcps[i].socket >= 0 && from->sin_port == peer->sin_port && from->sin_addr.s_addr == peer->sin_addr.s_addr) return i;
+    }
+    errno = ENOENT;
+    fail("accept");
+    return -1;
 }
 
 static void receive_udp(int socket) {
@@ -172,20 +244,20 @@ static void handle(unsigned long long data, int measured) {
     unsigned index = (unsigned)data;
     switch (data >> 32) {
     case 0: receive_udp(index); return;
-    case 1: while (send(tcps[index].socket, chunk, CHUNK, MSG_DONTWAIT | MSG_NOSIGNAL) > 0) { } return;
+    case 1: send_tcp(&tcps[index]); return;
     case 2: {
         int fd;
-        while ((fd = accept4(index, NULL, NULL, SOCK_NONBLOCK)) >= 0) {
-            accepted_sockets[accepted_count] = fd;
-            watch(fd, EPOLLIN, 3ULL << 32 | (unsigned)accepted_count++);
+        struct sockaddr_in peer;
+        socklen_t size = sizeof peer;
+        while ((fd = accept4(index, (void *)&peer, &size, SOCK_NONBLOCK)) >= 0) {
+            int flow = flow_from(&peer);
+            tcps[flow].accepted = fd;
+            watch(fd, EPOLLIN, 3ULL << 32 | (unsigned)flow);
+            size = sizeof peer;
         }
         return;
     }
-    default: {
-        ssize_t got;
-        while ((got = recv(accepted_sockets[index], NULL, 1 << 20, MSG_DONTWAIT | MSG_TRUNC)) > 0)
-            if (measured) accepted_bytes[index] += got;
-    }
+    default: receive_tcp(&tcps[index], measured);
     }
 }
 
@@ -231,7 +303,7 @@ static void tell(double measured) {
     printf("}, \"goodputs\": [");
     for (int i = 0; i < tcp_count; i++) {
         retransmissions += tcps[i].retransmissions;
-        printf("%s%.0f", i ? ", " : "", (i < accepted_count ? accepted_bytes[i] : 0) * 8 / measured);
+        printf("%s%.0f", i ? ", " : "", tcps[i].bytes * 8 / measured);
     }
     printf("], \"retransmissions\": %.0f, \"seconds\": %.6f}\n", retransmissions, measured);
 }
@@ -259,14 +331,13 @@ int main(int count, char **arguments) {
     double begin = now() + .01, from = begin + warm_up, end = begin + seconds;
     for (int i = 0; i < udp_count; i++) {
         struct class *class = &classes[udps[i].class];
-        int octet = class->code_point << 2;
         udps[i].socket = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
-        if (setsockopt(udps[i].socket, IPPROTO_IP, IP_TOS, &octet, sizeof octet) < 0) fail("IP_TOS");
+        mark(udps[i].socket, class->code_point);
         from_host(udps[i].socket, class->host);
         if (connect(udps[i].socket, (void *)&here, sizeof here) < 0) fail("connect");
         udps[i].next = begin + uniform();
     }
-    for (int i = 0; i < tcp_count; i++) tcps[i].start = begin + uniform();
+    for (int i = 0; i < tcp_count; i++) tcps[i].start = tcps[i].pages.next = begin + uniform();
 
     int measuring = 0;
     for (double at = now(); at < end; at = now()) {
@@ -276,8 +347,9 @@ int main(int count, char **arguments) {
             tell_queue("begin");
             from = now();
         }
-        double next = send_udp(at, measuring, end), other = start_tcp(at, end);
-        if (other < next) next = other;
+        double next = send_udp(at, measuring, end), start = start_tcp(at, end), page = send_pages(at, end);
+        if (start < next) next = start;
+        if (page < next) next = page;
         if (!measuring && from < next) next = from;
         double wait = next - now();
         struct timespec timeout = { 0 };
