@@ -19,42 +19,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import linux_vm
-from linux_mixes import DELAY_MS, FRAME, MIXES, QUEUES, RATE_MBPS, Mix, Queue
+from linux_mixes import FRAME, MIXES, QUEUES, Mix, Queue
 from linux_page import page
-from peer import TOLERANCE, Run, chosen, compare, cutline_runs, of_bulk
-
-SECONDS_OF_HOST = 20
-"""The longest that a second of the virtual machine may take, s."""
-
-
-def kernel_run(found: dict) -> Run:
-    """The measures of one run of the virtual machine."""
-    sent = {name: found["end"][name] - found["begin"][name] for name in ("bytes", "packets", "drops")}
-    run = {
-        "utilisation": sent["bytes"] * 8 / (RATE_MBPS * 1e6 * found["seconds"]),
-        "drops": sent["drops"] / (sent["packets"] + sent["drops"]),
-    }
-    for name, flows in found["classes"].items():
-        run |= {f"{name}.loss": 1 - flows["received"] / flows["sent"]}
-        run |= {f"{name}.{quantile}": flows[quantile] for quantile in ("p50", "p99")}
-    if found["goodputs"]:
-        run |= of_bulk(found["goodputs"])
-    return run
+from linux_runs import kernel_run, machine_runs, plan
+from peer import TOLERANCE, Run, chosen, compare, cutline_runs
 
 
 def kernel_runs(folder: Path, version: str, mix: Mix, queue: Queue, seeds: range) -> list[Run]:
-    """All runs of the kernel of this version. What it has measured by the same plan is taken again."""
-    name = f"{mix.name}-{queue.name}"
-    names = [f"{name}-{seed}" for seed in seeds]
-    plan = [f"{line}|{DELAY_MS}ms|{queue.tc}|{mix.load(queue, seed)}" for line, seed in zip(names, seeds, strict=True)]
-    file = folder / f"{name}.json"
-    kept = json.loads(file.read_text()) if file.exists() else {}
-    if (kept.get("plan"), kept.get("kernel")) != (plan, version):
-        timeout = 120 + SECONDS_OF_HOST * mix.seconds * len(seeds)
-        booted, runs = linux_vm.measure(folder, name, plan, timeout)
-        kept = {"plan": plan, "kernel": booted, "runs": [runs[line] for line in names]}
-        file.write_text(json.dumps(kept) + "\n")
-    return [kernel_run(run) for run in kept["runs"]]
+    """All runs of the kernel of this version."""
+    found = machine_runs(folder, f"{mix.name}-{queue.name}", plan(mix, queue, seeds), mix.seconds * len(seeds), version, {})
+    return [kernel_run(run, mix) for run in found]
 
 
 class Other(Exception):

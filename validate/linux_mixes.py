@@ -40,6 +40,26 @@ class Udp:
 
 
 @dataclass(frozen=True)
+class Tcp:
+    """A class of TCP flows beside the bulk transfers, with the mark that it has where queues look at marks."""
+
+    name: str
+    count: int
+    mark: Mark
+    pages: bool = False
+    """True for pages with pauses between them; otherwise it is one long transfer."""
+
+
+PAGE_KB, PAGE_SIGMA, PAUSE_S = 12, 1.3, 2
+"""Of pages: the median of the lognormal size in 1000 B, the standard deviation of its logarithm, and the mean exponential pause."""
+
+PAGES = (
+    f'kind = "request-response", object = {{ distribution = "lognormal", median = "{PAGE_KB} KB", sigma = {PAGE_SIGMA} }}, '
+    f'think-time = {{ distribution = "exponential", mean = "{PAUSE_S} s" }}'
+)
+
+
+@dataclass(frozen=True)
 class Mix:
     """Flows that share the link."""
 
@@ -50,6 +70,9 @@ class Mix:
     control: str = "newreno"
     seconds: int = 45
     warm_up: int = 15
+    delay_ms: int = DELAY_MS
+    """The round trip without queues."""
+    tcp_classes: tuple[Tcp, ...] = ()
 
     def load(self, queue: "Queue", seed: int) -> str:
         """The arguments of `load`."""
@@ -61,6 +84,9 @@ class Mix:
             flows.append(f"udp:{udp.name}:{udp.count}:{udp.kbps * 1000}:{udp.kind}" + (f":{host}{mark}" if host or mark else ""))
         if self.bulk:
             flows.append(f"tcp:{self.bulk}:{control}" + (f":{HOSTS[-1]}" if queue.hosts is Hosts.CLASS else ""))
+        for tcp in self.tcp_classes:
+            kind, pages = ("pages", f":{PAGE_KB * 1000}:{PAGE_SIGMA}:{PAUSE_S}") if tcp.pages else ("tcp", "")
+            flows.append(f"{kind}:{tcp.count}:{control}:0:{tcp.mark.code_point if queue.marks else 0}{pages}")
         return f"{seed} {self.seconds} {self.warm_up} {' '.join(flows)}"
 
     def scenario(self, queue: "Queue", seeds: range) -> str:
@@ -76,7 +102,7 @@ seeds = {len(seeds)}
 rate = "{RATE_MBPS} Mbit/s"
 delay = "0 ms"
 access-rate = "10 Gbit/s"
-access-delay = "{DELAY_MS / 4:g} ms"
+access-delay = "{self.delay_ms / 4:g} ms"
 queue = {{ {queue.cutline} }}
 """
         for udp in self.udp:
@@ -85,6 +111,9 @@ queue = {{ {queue.cutline} }}
             text += self._group(udp.name, udp.count, 'protocol = "udp", header = "0 B"', app, keys)
         if self.bulk:
             text += self._group("bulk", self.bulk, self.tcp(), 'kind = "bulk"', queue.host("bulk"))
+        for tcp in self.tcp_classes:
+            keys = queue.host(tcp.name) + (f"hint = {tcp.mark.hint}\n" if queue.marks else "")
+            text += self._group(tcp.name, tcp.count, self.tcp(), PAGES if tcp.pages else 'kind = "bulk"', keys)
         return text
 
     def tcp(self) -> str:

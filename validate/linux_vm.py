@@ -10,11 +10,12 @@ import os
 import re
 import shutil
 import subprocess
+import threading
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 SUITES = ("trixie", "trixie-backports")
-MODULES = ("sch_htb", "sch_codel", "sch_pie", "sch_netem", "sch_fq_codel", "sch_dualpi2", "veth", "sch_fq_pie", "sch_cake")
+MODULES = ("sch_htb", "sch_codel", "sch_pie", "sch_netem", "sch_fq_codel", "sch_dualpi2", "veth", "sch_fq_pie", "sch_cake", "sch_red")
 """In the order of loading. Those that the kernel has built in are not in the package."""
 LINES_OF_APT = """Dir::State "{0}/apt";
 Dir::State::status "{0}/apt/status";
@@ -63,9 +64,9 @@ def apt(folder: Path) -> Path:
     return file.resolve()
 
 
-def image(folder: Path, plan: str, name: str) -> Path:
-    """The first file system: busybox, ip, tc, the modules, the load and what it has to do."""
-    files = {"init": HERE / "linux/init.sh"} | programs(folder)
+def image(folder: Path, plan: str, name: str, more: dict[str, Path]) -> Path:
+    """The first file system: busybox, ip, tc, the modules, the load, more files by their paths in it, and the plan."""
+    files = {"init": HERE / "linux/init.sh"} | programs(folder) | more
     contents = {name: (0o100755, file.read_bytes()) for name, file in files.items()} | modules(folder, MODULES)
     contents["plan"] = (0o100644, plan.encode())
     written = folder / f"{name}.cpio"
@@ -76,7 +77,10 @@ def image(folder: Path, plan: str, name: str) -> Path:
 def programs(folder: Path) -> dict[str, Path]:
     """Programs of the first file system by their paths in it: busybox, ip, tc and the load."""
     load = folder / "load"
-    subprocess.run(["gcc", "-O2", "-Wall", "-static", "-o", load, HERE / "linux/load.c", "-lm"], check=True)
+    # Images are made at the same time.
+    written = folder / f"load-{threading.get_ident()}"
+    subprocess.run(["gcc", "-O2", "-Wall", "-static", "-o", written, HERE / "linux/load.c", "-lm"], check=True)
+    written.replace(load)
     files = {"load": load, "bin/busybox": Path(shutil.which("busybox"))}
     for tool in ("ip", "tc"):
         program = Path(shutil.which(tool) or f"/usr/sbin/{tool}").resolve()
@@ -93,6 +97,14 @@ def modules(folder: Path, names: tuple[str, ...]) -> dict[str, tuple[int, bytes]
         for file in folder.glob(f"root/usr/lib/modules/*/kernel/**/{module}.ko.xz"):
             contents[f"modules/{number:02}-{module}.ko"] = (0o100644, lzma.decompress(file.read_bytes()))
     return contents
+
+
+def has_module(folder: Path, name: str) -> bool:
+    """True if the kernel has this module, or has it built in."""
+    place = kernel(folder).parent
+    built_in = place / "modules.builtin"
+    is_built_in = built_in.exists() and f"/{name}.ko" in built_in.read_text()
+    return is_built_in or any(place.glob(f"kernel/**/{name}.ko.xz"))
 
 
 def archive(contents: dict[str, tuple[int, bytes]]) -> bytes:
@@ -128,9 +140,9 @@ def boot(folder: Path, files: Path, timeout: float) -> subprocess.CompletedProce
     return done
 
 
-def measure(folder: Path, name: str, plan: list[str], timeout: float) -> tuple[str, dict[str, dict]]:
-    """Runs the lines of a plan; the kernel's version, and by the name of each line what was measured."""
-    done = boot(folder, image(folder, "".join(f"{line}\n" for line in plan), name), timeout)
+def measure(folder: Path, name: str, plan: list[str], timeout: float, more: dict[str, Path]) -> tuple[str, dict[str, dict]]:
+    """Runs the lines of a plan, with more files in the machine; the kernel's version, and the output by the name of each line."""
+    done = boot(folder, image(folder, "".join(f"{line}\n" for line in plan), name, more), timeout)
     version, runs, run = "", {}, {}
     for line in done.stdout.splitlines():
         word, _, rest = line.strip().rpartition("KERNEL ")[2].partition(" ") if "KERNEL " in line else line.partition(" ")
@@ -143,6 +155,8 @@ def measure(folder: Path, name: str, plan: list[str], timeout: float) -> tuple[s
             run[when] = json.loads(document)[-1]
         elif word == "RESULT":
             run |= json.loads(rest)
+        elif word == "LIST":
+            run["list"] = json.loads(rest)
         elif word == "FAILED":
             raise RuntimeError(f"{name}: {line}")
     incomplete = [line for line in plan if "classes" not in runs.get(line.split("|")[0], {})]

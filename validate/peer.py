@@ -11,7 +11,9 @@ from linux_mixes import Mix, Queue
 Run = dict[str, float]
 """The results of one run of one engine: measures by name."""
 
-TOLERANCE = {
+Tolerances = dict[str, tuple[float, float]]
+
+TOLERANCE: Tolerances = {
     "utilisation": (0.0, 0.01),
     "drops": (0.10, 0.002),
     "loss": (0.15, 0.005),
@@ -47,8 +49,10 @@ def cutline_run(run: dict, mix: Mix) -> Run:
         flows = [flow for flow in run["flows"] if flow["group"] == udp.name]
         dropped, received = (sum(flow[name] for flow in flows) for name in ("packets_dropped", "packets_received"))
         found[f"{udp.name}.loss"] = dropped / (dropped + received)
-        for quantile in ("p50", "p99"):
+        for quantile in ("mean", "p50", "p99"):
             found[f"{udp.name}.{quantile}"] = mean(flow[f"queuing_{quantile}_ms"] for flow in flows) / 1e3
+    for tcp in mix.tcp_classes:
+        found[f"{tcp.name}.goodput"] = mean(flow["goodput_bps"] for flow in run["flows"] if flow["group"] == tcp.name)
     bulk = [flow["goodput_bps"] for flow in run["flows"] if flow["group"] == "bulk"]
     return found | (of_bulk(bulk) if bulk else {})
 
@@ -59,19 +63,19 @@ def mean(values) -> float:
     return sum(values) / len(values)
 
 
-def compare(mix: Mix, queue: Queue, peer: str, ours: list[Run], theirs: list[Run]) -> dict:
-    """The rows of a mix at a queue: each measure of both engines with intervals, and the verdict on the difference.
+def compare(mix: Mix, queue: Queue, peer: str, ours: list[Run], theirs: list[Run], tolerances: Tolerances = TOLERANCE) -> dict:
+    """The rows of a mix at a queue: each measure of the other engine, for both with intervals, and the verdict on the difference.
 
     `peer` is the other engine's name.
     """
-    rows = [compare_measure(name, peer, [run[name] for run in ours], [run[name] for run in theirs]) for name in theirs[0]]
+    rows = [compare_measure(name, peer, [run[name] for run in ours], [run[name] for run in theirs], tolerances) for name in theirs[0]]
     return {"mix": mix.name, "queue": queue.name, "rows": rows}
 
 
-def compare_measure(name: str, peer: str, ours: list[float], theirs: list[float]) -> dict:
+def compare_measure(name: str, peer: str, ours: list[float], theirs: list[float], tolerances: Tolerances) -> dict:
     """One row."""
     left, right, gap = stats.estimate(ours), stats.estimate(theirs), stats.difference(ours, theirs)
-    share, least = TOLERANCE[name.rsplit(".", 1)[-1]]
+    share, least = tolerances[name.rsplit(".", 1)[-1]]
     tolerance = max(share * abs(right.mean), least)
     sides = {side: {"mean": e.mean, "low": e.low, "high": e.high, "n": e.n} for side, e in
              (("cutline", left), (peer, right), ("difference", gap))}  # fmt: skip

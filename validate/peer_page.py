@@ -11,6 +11,8 @@ UNITS = {
     "p99": ("delay, 99th percentile, ms", 1e3),
     "goodput": ("goodput per flow, kbit/s", 1e-3),
     "fairness": ("Jain's index", 1.0),
+    "share": ("goodput over that of a bulk transfer", 1.0),
+    "quality": ("quality", 1.0),
 }
 
 VERDICTS = {"agrees": "agrees", "noise": "no difference seen", "small": "small", "differs": "**differs**"}

@@ -9,7 +9,6 @@ The command `cutline qdisc` loads them and is used as an operator uses it; `bpf/
 
 import argparse
 import json
-import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import bpf_build
 import linux_vm
+from qdisc_common import Fault, NotRun, building, installed, require, unaccounted
 
 MODULES = ("veth", "sch_netem", "sch_fq_codel", "sch_cake")
 LINK_MBPS = 10.0
@@ -58,13 +58,7 @@ def image(work: Path, tools: bpf_build.Tools, objects: list[Path], command: Path
         files[name] = tools.work / name
         subprocess.run(["gcc", "-O2", "-Wall", "-static", "-o", files[name], bpf_build.ROOT / f"bpf/tests/{name}.c"], check=True)
     files |= {f"peer/{name}": (tools.libraries / name).resolve() for name in bpf_build.LIBRARIES}
-    files |= {f"usr/lib/cutline/bpf/{path.name}": path for path in objects}
-    for program, place in ((command, "usr/bin"), (command.with_name("cutline-qdisc"), "usr/lib/cutline")):
-        stripped = work / program.name
-        subprocess.run(["strip", "-o", stripped, program], check=True)
-        needed = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
-        files |= {word.lstrip("/"): Path(word).resolve() for word in needed.split() if word.startswith("/")}
-        files[f"{place}/{program.name}"] = stripped
+    files |= installed(work, command, objects)
     contents = {name: (0o100755, path.read_bytes()) for name, path in files.items()} | linux_vm.modules(work, MODULES)
     queues = " ".join(path.name.removesuffix(".bpf.o") for path in objects)
     contents["queues"] = (0o100644, f"{queues}\n".encode())
@@ -205,13 +199,9 @@ def records(queue: Found) -> str:
     wrong = []
     for step, listed in queue.lists.items():
         [shown] = listed
-        found = shown["statistics"]
-        dropped = sum(counted["packets"] for counted in found["dropped"].values())
-        parts = found["sent"]["packets"] + dropped + found["queued_packets"]
-        by_hint = sum(hint["departed"]["packets"] for hint in found["hints"])
-        if found["received"]["packets"] != parts or by_hint != found["sent"]["packets"] or sum(found["waits_us"]["counts"]) != by_hint:
-            wrong.append(f"{step}: {found}")
-        if not shown["running"] or found["sent"]["packets"] == 0:
+        if fault := unaccounted(shown):
+            wrong.append(f"{step}: {fault}")
+        if not shown["running"] or shown["statistics"]["sent"]["packets"] == 0:
             wrong.append(f"{step}: nothing was sent")
     return "; ".join(wrong)
 
@@ -361,14 +351,6 @@ COMMON = (
 CHECKS = {"tsq": (*COMMON, order_by_hint, other_laws), "sieve": (*COMMON, calls_go_first, many_flows)}
 
 
-def cannot_run() -> str:
-    """Reason why the machine cannot run here; empty if it can."""
-    for program, package in (("strip", "binutils"), ("qemu-system-x86_64", "qemu-system-x86"), ("busybox", "busybox-static"), ("gcc", "gcc"), ("apt-get", "apt")):
-        if not shutil.which(program):
-            return f"`{program}` is missing (Debian's package {package})"
-    return ""
-
-
 def main() -> int:
     """Builds, runs and judges."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -378,25 +360,17 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=100, help="rounds of adding and removing under load (default: %(default)s)")
     parser.add_argument("--verbose", action="store_true", help="print the machine's output as well")
     arguments = parser.parse_args()
-    if reason := cannot_run():
+    try:
+        require(arguments.cutline)
+        with building():
+            tools, objects = bpf_build.build(arguments.work, arguments.out)
+            files = image(arguments.work, tools, objects, arguments.cutline, arguments.rounds)
+    except NotRun as reason:
         print(f"test-vm: not run: {reason}")
         return 0
-    for program in (arguments.cutline, arguments.cutline.with_name("cutline-qdisc")):
-        if not program.is_file():
-            print(f"test-vm: {program} is missing: build it with `cargo build -p cutline-cli`, or name the command with --cutline", file=sys.stderr)
-            return 1
-    try:
-        tools, objects = bpf_build.build(arguments.work, arguments.out)
-        files = image(arguments.work, tools, objects, arguments.cutline, arguments.rounds)
-    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-        if bpf_build.is_download(error):
-            print(f"test-vm: not run: the packages cannot be downloaded: {bpf_build.last_line(error)}")
-            return 0
-        print(f"test-vm: the programs cannot be built: {bpf_build.last_line(error)}", file=sys.stderr)
+    except Fault as fault:
+        print(f"test-vm: {fault}", file=sys.stderr)
         return 1
-    except RuntimeError as error:
-        print(f"test-vm: not run: {error}")
-        return 0
     try:
         done = linux_vm.boot(arguments.work, files, TIMEOUT)
     except subprocess.TimeoutExpired:

@@ -1,5 +1,5 @@
 #!/bin/busybox sh
-# The first process of the virtual machine of validate/linux.py: runs every line of /plan and turns the machine off.
+# The first process of the virtual machine of validate/linux.py and validate/qdisc.py: runs every line of /plan and turns the machine off.
 /bin/busybox --install -s /bin
 ip=/tools/ip tc=/tools/tc # Not busybox's own.
 mount -t proc proc /proc
@@ -11,6 +11,19 @@ ln -s /run /var/run
 for module in /modules/*.ko; do insmod "$module" || echo "FAILED insmod $module"; done
 sysctl -qw net.core.rmem_max=67108864 net.core.default_qdisc=pfifo
 echo "KERNEL $(uname -r)"
+
+cutline() { # ARGUMENTS...: `cutline qdisc` in the namespace r. `ip netns exec` would hide /sys/fs/bpf.
+    nsenter --net=/run/netns/r /usr/bin/cutline qdisc "$@"
+}
+quietly() { "$@" >/run/output 2>&1 || echo "FAILED $*: $(tr '\n' ' ' </run/output)"; }
+
+if [ -e /usr/bin/cutline ]; then
+    mount -t bpf bpf /sys/fs/bpf
+    # Interfaces without traffic keep the programs loaded.
+    $ip link add keep-sieve type veth peer name keep-tsq
+    quietly /usr/bin/cutline qdisc add dev keep-sieve --rate 1Gbit
+    quietly /usr/bin/cutline qdisc add dev keep-tsq --rate 1Gbit --aqm pi --tsq
+fi
 
 up() { # NAMESPACE DEVICE: without segments larger than a packet
     $ip -n "$1" link set "$2" gso_max_segs 1 up
@@ -30,7 +43,10 @@ build() { # DELAY QUEUE...: src - r - dst with the queue at r
         $ip netns exec $namespace sysctl -qw net.ipv4.tcp_no_metrics_save=1 net.ipv4.tcp_ecn=0 \
             net.ipv4.tcp_rmem="4096 131072 6291456" net.ipv4.tcp_wmem="4096 131072 6291456"
     done
-    if [ "$1" = cake ]; then # It is its own shaper.
+    if [ "$1" = cutline ]; then # It is its own shaper, too.
+        shift
+        quietly cutline add dev bottleneck --rate 15Mbit --overhead none "$@"
+    elif [ "$1" = cake ]; then # It is its own shaper.
         $ip netns exec r $tc qdisc add dev bottleneck root handle 10: "$@" || echo "FAILED tc $*"
     else
         # A burst of one byte: each packet waits until the last one is gone, as at a link.
@@ -46,6 +62,10 @@ while IFS='|' read -r name delay queue load; do
     build "$delay" $queue
     echo "RUN $name"
     /load $load || echo "FAILED load"
+    case "$queue" in cutline*)
+        echo "LIST $(cutline show dev bottleneck --json | tr -d '\n')"
+        quietly cutline del dev bottleneck ;;
+    esac
     for namespace in src r dst; do $ip netns del $namespace; done
 done < /plan
 echo DONE
