@@ -32,7 +32,7 @@ NETWORK := sys netlink direct qdisc-loader socket tokio ffi gateway traffic daem
 LABORATORIES := cli lab baseline-runner
 NET := $(foreach name,$(NETWORK) $(LABORATORIES),-p cutline-$(name))
 
-.PHONY: help setup trial demo check bpf test test-vm test-net test-real-time attack properties bless python-bless fuzz fuzz-corpus lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-linux-tcp validate-traces validate-exec validate-page validate-explain validate-mib validate-programs validate-cases validate-rsvp validate-readme validate-recipes install install-command install-library install-service deb check-deb check-systemd package wheel check-wheel python-reference bench-python python-tree test-python test-python-quick test-python-full clean service
+.PHONY: help setup trial demo check bpf test test-vm test-net test-real-time attack properties bless python-bless fuzz fuzz-corpus lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-qdisc validate-linux-tcp validate-traces validate-exec validate-page validate-explain validate-mib validate-programs validate-cases validate-rsvp validate-readme validate-recipes install install-command install-library install-service deb check-deb check-systemd package wheel check-wheel python-reference bench-python python-tree test-python test-python-quick test-python-full clean service
 
 help:
 	@echo "make demo      builds, runs the whole TSQ evaluation, writes the report ($(RESULTS)/tsq/report.html)"
@@ -54,7 +54,8 @@ help:
 	@echo "make bench     speed, side by side with ns-2; writes bench.json (installs Debian's ns2)"
 	@echo "make bench-router  the router's part of it alone, beside the kernel's forwarding; writes bench-router.json (root)"
 	@echo "make validate-linux  against the kernel's own queues in a virtual machine, which writes docs/validation/linux.md (five runs a mix: four to five hours on one core; downloads a kernel)"
-	@echo "make validate  that; against ns-2 (ten minutes on one core), ns-3 (fifteen) and Linux's TCP (half an hour in real time), which writes docs/validation; traces and RSVP's messages read by tshark and flent; cutline exec with a browser and"
+	@echo "make validate-qdisc  Cutline's queues in the kernel with real TCP, beside the kernel's own and the simulator, in that machine, which writes docs/validation/qdisc.md (twenty minutes on one core)"
+	@echo "make validate  these two; against ns-2 (ten minutes on one core), ns-3 (fifteen) and Linux's TCP (half an hour in real time), which writes docs/validation; traces and RSVP's messages read by tshark and flent; cutline exec with a browser and"
 	@echo "               iperf3; gateways with ffmpeg and omniORB (installs them; root); programs of one host on a slow line; the recipes of docs/internals"
 	@echo "make validate-readme  compares the numbers and the figure of the README with the ones that its commands measure"
 	@echo "make validate-recipes  follows the recipes for an AQM, a transport, a traffic source, a congestion control and a column in a copy of the repository"
@@ -187,7 +188,7 @@ bench: $(BIN) bench-router
 bench-router: setup
 	$(CARGO) bench --locked -p cutline-cli --bench router -- --json $(CURDIR)/bench-router.json
 
-validate: miri test-real-time check-systemd validate-readme validate-recipes validate-traces validate-exec validate-page validate-explain validate-mib validate-programs validate-cases validate-rsvp validate-ns2 validate-ns3 validate-linux-tcp validate-linux
+validate: miri test-real-time check-systemd validate-readme validate-recipes validate-traces validate-exec validate-page validate-explain validate-mib validate-programs validate-cases validate-rsvp validate-ns2 validate-ns3 validate-linux-tcp validate-qdisc validate-linux
 
 validate-ns2: $(BIN)
 	@tools/setup.sh ns2
@@ -207,6 +208,11 @@ validate-linux-tcp: $(BIN)
 validate-linux: $(BIN)
 	@tools/setup.sh linux
 	python3 validate/linux.py --cutline $(BIN) --out docs/validation
+
+# Three experiments with the queues of bpf/ in the same machine. What has been measured with the same programs is not measured again.
+validate-qdisc: $(BIN)
+	@tools/setup.sh linux
+	python3 validate/qdisc.py --cutline $(BIN) --out docs/validation
 
 validate-traces: setup
 	@tools/setup.sh traces

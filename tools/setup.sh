@@ -10,7 +10,7 @@
 #                           in target/venv
 #   tools/setup.sh python-full  also, for make test-python-full: LaTeX
 #   tools/setup.sh ns2      also, for make bench and make validate: ns-2
-#   tools/setup.sh linux    also, for make validate-linux and make test-vm: QEMU, busybox
+#   tools/setup.sh linux    also, for make validate-linux, make validate-qdisc and make test-vm: QEMU, busybox
 #   tools/setup.sh peers    also, for the tests of cutline exec with other programs: a browser, curl, iperf3, Go, Python, tshark
 #   tools/setup.sh mib      also, for make validate-mib: smilint
 #   tools/setup.sh page     also, for the tests of the monitor's page: a browser, axe-core in target/axe, promtool

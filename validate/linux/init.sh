@@ -63,7 +63,8 @@ while IFS='|' read -r name delay queue load; do
     echo "RUN $name"
     /load $load || echo "FAILED load"
     case "$queue" in cutline*)
-        echo "LIST $(cutline show dev bottleneck --json | tr -d '\n')"
+        cutline show dev bottleneck --json >/run/list 2>/run/output || echo "FAILED cutline show: $(tr '\n' ' ' </run/output)"
+        echo "LIST $(tr -d '\n' </run/list)"
         quietly cutline del dev bottleneck ;;
     esac
     for namespace in src r dst; do $ip netns del $namespace; done

@@ -1,0 +1,205 @@
+"""The experiments with Cutline's queues in the kernel: flows, queues, and the findings with their rules."""
+
+import math
+from dataclasses import dataclass, replace
+
+import linux_mixes
+import stats
+from linux_mixes import Hosts, Mark, Mix, Queue, Tcp, Udp
+from peer import TOLERANCE, Run, Tolerances, mean
+
+Runs = dict[tuple[str, str], list[Run]]
+"""All runs of one engine, by mix and queue."""
+
+AUDIO_KBPS = 128
+AUDIO_HINTS = (1, 3, 6, 16)
+"""The largest hint is first in, first out, as the law alone: the reference of the normalised quality."""
+
+
+def hint(level: int) -> Mark:
+    """The code point of pool 2 for a hint: hint 6 is code point 23."""
+    return Mark((level - 1) << 2 | 3, level)
+
+
+def audio_mix(level: int) -> Mix:
+    """The TSQ paper's audio experiment (section 4.2), with a conference over UDP, with one hint."""
+    return Mix(
+        f"audio-{level}", f"99 bulk transfers by NewReno, 1 audio conference of {AUDIO_KBPS} kbit/s with hint {level}, 300 ms",
+        (Udp("audio", 1, AUDIO_KBPS, mark=hint(level)),), bulk=99, seconds=24, warm_up=10,
+    )  # fmt: skip
+
+
+AUDIO = [audio_mix(level) for level in AUDIO_HINTS]
+CHEAT = Mix(
+    "cheat", "16 bulk transfers by NewReno without a hint, and 8 that claim hint 1, 100 ms", (),
+    bulk=16, tcp_classes=(Tcp("liar", 8, hint(1)),), seconds=18, warm_up=6, delay_ms=100,
+)  # fmt: skip
+HOME = Mix(
+    "home", "6 uploads by CUBIC, 10 readers of pages, 2 videos of 1 Mbit/s, 6 calls of 128 kbit/s, 40 ms",
+    (Udp("call", 6, AUDIO_KBPS, mark=hint(6)), Udp("video", 2, 1000, mark=hint(6))),
+    bulk=6, control="cubic", tcp_classes=(Tcp("web", 10, hint(12), pages=True),), seconds=15, warm_up=5, delay_ms=40,
+)  # fmt: skip
+EXPERIMENTS = {"audio": AUDIO, "cheat": [CHEAT], "home": [HOME]}
+MIXES = [*AUDIO, CHEAT, HOME]
+
+
+def of_linux(name: str, known: str) -> Queue:
+    """A queue of the comparison with Linux, with the home mix."""
+    [queue] = (queue for queue in linux_mixes.QUEUES if queue.name == known)
+    return replace(queue, name=name, mixes=("home",))
+
+
+# tc computes the weight 1/32 from a burst of 50 packets (Floyd and Jacobson 1993, section IV).
+RED = "red limit 1000000 min 30000 max 90000 avpkt 1000 burst 50 probability 0.1 bandwidth 15mbit"
+
+QUEUES = [
+    Queue("sieve", "cutline", 'aqm = "sieve", limit = "1000 packets"', mixes=("cheat", "home"), marks=True),
+    Queue("tsq", "cutline --aqm pi --tsq", 'aqm = "pi", limit = "1000 packets", tsq = true', marks=True),
+    of_linux("fq_codel", "fq_codel"),
+    of_linux("cake", "cake-100ms"),
+    of_linux("pie", "pie"),
+    Queue(
+        "red", RED, 'aqm = "red", limit = "1000 packets", min-th = "30 packets", max-th = "90 packets", max-p = 0.1, w-q = 0.03125',
+        mixes=("home",),
+    ),
+    Queue("dualpi2", "dualpi2", 'aqm = "dual-pi2", limit = "10000 packets", mean-packet = "1000 B"', mixes=("home",)),
+]  # fmt: skip
+TOLERANCES: Tolerances = TOLERANCE | {"quality": (0.0, 0.03), "share": (0.0, 0.10)}
+
+
+def is_ours(queue: Queue) -> bool:
+    """True if it is a queue of Cutline's in the kernel."""
+    return queue.tc.split()[0] == "cutline"
+
+
+def delay_quality(delay_ms: float) -> float:
+    """Qd of an audio conference (TSQ section 2.1): 0.98 at 150 ms, 0.69 at 300 ms, 0 from 525 ms on."""
+    if delay_ms <= 150:
+        return 1 - 0.000133 * delay_ms
+    if delay_ms <= 400:
+        return 1.268 - 0.00192 * delay_ms
+    return max(0.0, 2.1 - 0.004 * delay_ms)
+
+
+def throughput_quality(kbps: float) -> float:
+    """Qt of an audio conference (TSQ section 2.1): 1 at 128 kbit/s, 0.83 at 64 kbit/s, 0 below 4 kbit/s."""
+    if kbps >= AUDIO_KBPS:
+        return 1.0
+    return 0.24045 * math.log(kbps) - 0.17 if kbps >= 4 else 0.0
+
+
+def with_derived(run: Run, mix: Mix, mean_wait: float) -> Run:
+    """The measures of a run, with those that follow from them: the quality of audio, or the share of the liars.
+
+    `mean_wait` is that of audio, in s. Half of the round trip without queues is one way.
+    """
+    if mix in AUDIO:
+        delay_ms = mix.delay_ms / 2 + mean_wait * 1e3
+        kbps = AUDIO_KBPS * (1 - run["audio.loss"])
+        return run | {"audio.quality": min(delay_quality(delay_ms), throughput_quality(kbps))}
+    return run | {"liar.share": run["liar.goodput"] / run["bulk.goodput"]} if mix is CHEAT else run
+
+
+Place = tuple[str, str, str]
+"""A mix, a queue and a measure."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A statement about a measure, or about its difference between two places, and the rule that judges it."""
+
+    key: str
+    text: str
+    left: Place
+    minus: Place | None = None
+    above: float | None = None
+    below: float | None = None
+
+    def value(self, runs: Runs) -> stats.Estimate:
+        """The measure or the difference with its 95 % confidence interval."""
+        left = values(runs, self.left)
+        if self.minus is None:
+            return stats.estimate(left)
+        if self.minus == self.left:
+            return stats.Estimate(0.0, 0.0, 0.0, len(left))
+        return stats.difference(left, values(runs, self.minus))
+
+    def verdict(self, value: stats.Estimate) -> str:
+        """`holds` if the whole interval is on the right side of the bound, `fails` if it is on the other side, otherwise `unclear`."""
+        if self.above is not None:
+            return "holds" if value.low > self.above else "fails" if value.high <= self.above else "unclear"
+        assert self.below is not None
+        return "holds" if value.high < self.below else "fails" if value.low >= self.below else "unclear"
+
+
+def values(runs: Runs, place: Place) -> list[float]:
+    """The values of a measure, one for each run."""
+    mix, queue, measure = place
+    return [run[measure] for run in runs[mix, queue]]
+
+
+def qualities(runs: Runs) -> dict[int, float]:
+    """The mean quality of audio by its hint."""
+    return {level: mean(values(runs, (f"audio-{level}", "tsq", "audio.quality"))) for level in AUDIO_HINTS}
+
+
+def best_hint(runs: Runs) -> int:
+    """The hint with the best mean quality of audio."""
+    found = qualities(runs)
+    return max(AUDIO_HINTS, key=lambda level: found[level])
+
+
+def findings(linux: Runs, cutline: Runs) -> list[Finding]:
+    """The findings of the measured queues. The rules are fixed here; the runs only choose the hints that are called the best."""
+    return [*audio_findings(best_hint(linux), best_hint(cutline)), *cheat_findings(), *home_findings(linux)]
+
+
+def audio_findings(kernels_best: int, simulators_best: int) -> list[Finding]:
+    """TSQ: the order of waits, the charge, and the best hint."""
+
+    def of(level: int, measure: str) -> Place:
+        return f"audio-{level}", "tsq", f"audio.{measure}"
+
+    found = [
+        Finding(f"order-{low}-{high}", f"audio, TSQ: median wait with hint {high}, less that with hint {low}", of(high, "p50"), of(low, "p50"), above=0)
+        for low, high in zip(AUDIO_HINTS, AUDIO_HINTS[1:])
+    ]
+    least, most = AUDIO_HINTS[0], AUDIO_HINTS[-1]
+    return [
+        *found,
+        Finding("charge", f"audio, TSQ: loss with hint {least}, less that with hint {most}", of(least, "loss"), of(most, "loss"), above=0),
+        Finding(
+            "best-hint", f"audio, TSQ: quality with the simulator's best hint, {simulators_best}, less that with the kernel's, {kernels_best}",
+            of(simulators_best, "quality"), of(kernels_best, "quality"), above=-0.03,
+        ),
+        Finding(
+            "gain", f"audio, TSQ: quality with hint {simulators_best}, less that without TSQ",
+            of(simulators_best, "quality"), of(most, "quality"), above=0,
+        ),
+    ]  # fmt: skip
+
+
+def cheat_findings() -> list[Finding]:
+    """A false hint gains no throughput, to a tenth."""
+    return [
+        Finding(f"cheat-{queue}", f"cheat, {title}: goodput of a transfer that claims hint 1, over that of one without a hint", ("cheat", queue, "liar.share"), below=1.1)
+        for queue, title in (("tsq", "TSQ"), ("sieve", "Sieve"))
+    ]  # fmt: skip
+
+
+def home_findings(measured: Runs) -> list[Finding]:
+    """Sieve: calls wait no longer than with the other queues, to 3 ms, and lose nothing, and the link is as busy as with FQ-CoDel."""
+
+    def of(queue: str, measure: str) -> Place:
+        return "home", queue, measure
+
+    rivals = [queue.name for queue in QUEUES if queue.name != "sieve" and ("home", queue.name) in measured]
+    return [
+        Finding("calls-wait", "home, Sieve: wait of calls, 99th percentile", of("sieve", "call.p99"), below=0.010),
+        Finding("calls-loss", "home, Sieve: loss of calls", of("sieve", "call.loss"), below=0.005),
+        *(
+            Finding(f"calls-{rival}", f"home: wait of calls, 99th percentile, with Sieve, less that with {rival}", of("sieve", "call.p99"), of(rival, "call.p99"), below=0.003)
+            for rival in rivals
+        ),
+        Finding("utilisation", "home: utilisation with Sieve, less that with fq_codel", of("sieve", "utilisation"), of("fq_codel", "utilisation"), above=-0.02),
+    ]  # fmt: skip
