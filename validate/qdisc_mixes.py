@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import linux_mixes
 import stats
-from linux_mixes import Hosts, Mark, Mix, Queue, Tcp, Udp
+from linux_mixes import Mark, Mix, Queue, Tcp, Udp
 from peer import TOLERANCE, Run, Tolerances, mean
 
 Runs = dict[tuple[str, str], list[Run]]
