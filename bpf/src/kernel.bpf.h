@@ -193,9 +193,17 @@ CL_INLINE void cl_begin(struct cutline_statistics *statistics, __u32 generation)
     statistics->since = bpf_ktime_get_ns();
 }
 
-/* Finds the instance of a queueing discipline that is added: at the root, or under `mq` that of its hardware queue, where each has one. Returns
+/* The place of a queueing discipline. */
+struct cl_seat {
+    __u32 instance;
+    __u32 group;  /* instance of the first hardware queue */
+    __u32 queues; /* hardware queues that have an instance each; 0: one queue for all */
+    __u32 queue;  /* number of its own */
+};
+
+/* Finds the place of a queueing discipline that is added: at the root, or under `mq` that of its hardware queue, where each has one. Returns
  * a negative error if nothing is configured for it. */
-CL_INLINE int cl_assigned(struct Qdisc *sch)
+CL_INLINE int cl_find_seat(struct Qdisc *sch, struct cl_seat *seat)
 {
     struct net_device *dev = sch->dev_queue->dev;
     struct cutline_interface key = { .namespace_inode = dev->nd_net.net->ns.inum, .index = dev->ifindex };
@@ -204,12 +212,17 @@ CL_INLINE int cl_assigned(struct Qdisc *sch)
 
     if (!assignment)
         return -CL_ENOENT;
+    seat->instance = seat->group = assignment->instance;
+    seat->queues = seat->queue = 0;
     if (assignment->queues <= 1)
-        return sch->parent == CL_ROOT ? (int)assignment->instance : -CL_ENOENT;
+        return sch->parent == CL_ROOT ? 0 : -CL_ENOENT;
     queue = (sch->parent & 0xffff) - 1;
-    if (queue >= assignment->queues)
+    if (queue >= assignment->queues || queue >= CUTLINE_QUEUES)
         return -CL_ENOENT;
-    return assignment->instance + queue;
+    seat->instance += queue;
+    seat->queues = assignment->queues;
+    seat->queue = queue;
+    return 0;
 }
 
 #endif

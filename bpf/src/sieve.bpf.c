@@ -35,7 +35,7 @@ __u32 cl_move_in_instance(__u32 instance, __u64 now, __u32 id, __u64 floor);
 #define CL_MOVE_IN(accounts, table, now, id, floor) cl_move_in_instance((accounts)->instance, now, id, floor)
 #define CL_SORT(sieve, nodes, table) cl_sort_instance((sieve)->calendar.instance)
 
-#include "../include/cutline/sieve.h"
+#include "../include/cutline/sieve_leaf.h"
 
 /* The only entry of the inner map of `cutline_states`. A loader reads the first two fields. */
 struct cl_state {
@@ -45,6 +45,7 @@ struct cl_state {
     struct cl_sieve sieve;
     cl_u32 arrived;    /* flow of the packet that arrived last */
     cl_u32 is_own_hit; /* 1 if the queue was full and has pushed out a packet of this flow */
+    struct cl_sieve_leaf own; /* below `mq` */
 };
 
 _Static_assert(__builtin_offsetof(struct cl_state, config) == 8, "the loader reads the configuration at this place");
@@ -72,6 +73,14 @@ struct cl_account_map {
     __type(value, struct cl_set);
 } cutline_account_template SEC(".maps");
 
+/* By the instance of the first hardware queue. */
+struct cl_shared_map {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct cl_sieve_shared);
+} cutline_shared_template SEC(".maps");
+
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
     __uint(max_entries, CL_INSTANCES);
@@ -93,12 +102,28 @@ struct {
     __array(values, struct cl_account_map);
 } cutline_accounts SEC(".maps");
 
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+    __uint(max_entries, CL_INSTANCES);
+    __type(key, __u32);
+    __array(values, struct cl_shared_map);
+} cutline_shared SEC(".maps");
+
 CL_INLINE struct cl_state *cl_state(__u32 instance)
 {
     void *states = bpf_map_lookup_elem(&cutline_states, &instance);
     __u32 first = 0;
 
     return states ? bpf_map_lookup_elem(states, &first) : 0;
+}
+
+/* Returns what the leaves of an interface share; NULL for a queue that is alone. */
+CL_INLINE struct cl_sieve_shared *cl_shared(struct cl_state *state)
+{
+    __u32 group = state->own.leaf.group, first = 0;
+    void *shared = state->own.leaf.queues ? bpf_map_lookup_elem(&cutline_shared, &group) : 0;
+
+    return shared ? bpf_map_lookup_elem(shared, &first) : 0;
 }
 
 CL_SEPARATE int cl_resort_instance(__u32 instance, __u64 floor, __u64 range)
@@ -149,6 +174,84 @@ CL_SEPARATE int cl_configure(__u32 instance, int is_first)
         cl_sieve_change(&state->sieve, nodes, table, &state->config, config, bpf_ktime_get_ns());
     state->config.generation = generation;
     statistics->generation = generation;
+    return 0;
+}
+
+/* Begins the arrival of a packet in a leaf. */
+CL_SEPARATE int cl_enter(__u32 instance, __u64 now)
+{
+    void *nodes = bpf_map_lookup_elem(&cutline_slots, &instance);
+    void *table = bpf_map_lookup_elem(&cutline_accounts, &instance);
+    struct cl_state *state = cl_state(instance);
+    struct cl_sieve_shared *shared = state ? cl_shared(state) : 0;
+
+    if (!shared || !nodes || !table)
+        return 0;
+    cl_sieve_enter(&state->sieve, nodes, table, shared, &state->own, &state->config, now);
+    cl_begin_link(&shared->link, &state->own.leaf, now);
+    cl_sieve_room(&state->sieve, nodes, shared, &state->own, &state->config);
+    return 0;
+}
+
+/* Ends the arrival or the departure of a packet in a leaf. */
+CL_SEPARATE int cl_leave(__u32 instance)
+{
+    void *nodes = bpf_map_lookup_elem(&cutline_slots, &instance);
+    struct cl_state *state = cl_state(instance);
+    struct cl_sieve_shared *shared = state ? cl_shared(state) : 0;
+
+    if (shared && nodes)
+        cl_sieve_leave(&state->sieve, nodes, shared, &state->own);
+    return 0;
+}
+
+/* Begins the departure of the next packet of a leaf. Returns the time at which it starts; 0 if the leaf has to ask again at `wake`. */
+CL_SEPARATE __u64 cl_turn(__u32 instance, __u64 now)
+{
+    struct cutline_statistics *statistics = bpf_map_lookup_elem(&cutline_statistics, &instance);
+    struct cutline_config *config = bpf_map_lookup_elem(&cutline_configs, &instance);
+    void *nodes = bpf_map_lookup_elem(&cutline_slots, &instance);
+    void *table = bpf_map_lookup_elem(&cutline_accounts, &instance);
+    struct cl_state *state = cl_state(instance);
+    struct cl_sieve_shared *shared = state ? cl_shared(state) : 0;
+    __u64 at = now, slack;
+    struct cl_leaf *leaf;
+    struct cl_node *node;
+
+    if (state)
+        state->own.leaf.wake = now + CL_PATIENCE;
+    if (!shared || !nodes || !table || !config || !statistics)
+        return 0;
+    leaf = &state->own.leaf;
+    if (config->generation != state->config.generation && config->generation != statistics->refused_generation)
+        cl_configure(instance, 0);
+    if (state->config.shape_bps && cl_is_busy(&shared->link, leaf, now))
+        return 0;
+    leaf->wake = now + CL_WAIT;
+    node = cl_node(nodes, cl_sieve_head(&state->sieve.calendar));
+    if (!node)
+        return 0;
+    cl_show(&shared->link, leaf, cl_max(node->due, 1), 1);
+    state->own.time = cl_drain(state->sieve.byte_time, node->size);
+    if (state->config.shape_bps) {
+        slack = cl_bytes_in(state->sieve.share, cl_seconds(CL_SLACK));
+        if (cl_is_passed(&shared->link, leaf, now, slack))
+            return 0;
+        at = cl_claim(&shared->link, leaf, &state->config, now, state->own.time, &statistics->slipped);
+    }
+    if (at)
+        cl_sieve_enter(&state->sieve, nodes, table, shared, &state->own, &state->config, now);
+    return at;
+}
+
+/* Corrects the time for which a leaf has taken the link, where virtual time has put another packet first meanwhile. */
+CL_SEPARATE int cl_correct(__u32 instance, __u64 time)
+{
+    struct cl_state *state = cl_state(instance);
+    struct cl_sieve_shared *shared = state ? cl_shared(state) : 0;
+
+    if (shared && state->config.shape_bps)
+        CL_ADD(shared->link.free_at, time - state->own.time);
     return 0;
 }
 
@@ -207,6 +310,8 @@ int BPF_PROG(cutline_sieve_enqueue, struct sk_buff *skb, struct Qdisc *sch, stru
         goto drop;
     if (config->generation != state->config.generation && config->generation != statistics->refused_generation)
         cl_configure(instance, 0);
+    if (state->own.leaf.queues)
+        cl_enter(instance, now);
     octet = cl_traffic_class(skb);
     level = state->config.hints[octet < 0 ? 0 : (octet >> 2 & 63)];
     size = cl_size(&state->config, length, cl_segments(skb));
@@ -248,11 +353,15 @@ int BPF_PROG(cutline_sieve_enqueue, struct sk_buff *skb, struct Qdisc *sch, stru
     if (old)
         bpf_kfree_skb(old);
     cl_push_out(state, statistics, nodes, table, sch, to_free);
+    if (state->own.leaf.queues)
+        cl_leave(instance);
     /* As sch_fq_codel: a sender on this host learns at once that its flow has lost a packet. */
     return state->is_own_hit ? CL_XMIT_CN : CL_XMIT_SUCCESS;
 
 drop_of_hint:
     cl_count(&cl_hint(statistics, level)->dropped, length);
+    if (state->own.leaf.queues)
+        cl_leave(instance);
 drop:
     sch->qstats.drops++;
     bpf_qdisc_skb_drop(skb, to_free);
@@ -281,7 +390,13 @@ struct sk_buff *BPF_PROG(cutline_sieve_dequeue, struct Qdisc *sch)
         return 0;
     now = bpf_ktime_get_ns();
     at = now;
-    if (state->config.shape_bps) {
+    if (state->own.leaf.queues) {
+        at = cl_turn(instance, now);
+        if (!at) {
+            bpf_qdisc_watchdog_schedule(sch, state->own.leaf.wake, 0);
+            return 0;
+        }
+    } else if (state->config.shape_bps) {
         if (state->shaper.free_at > now) {
             bpf_qdisc_watchdog_schedule(sch, state->shaper.free_at, 0);
             return 0;
@@ -299,7 +414,11 @@ struct sk_buff *BPF_PROG(cutline_sieve_dequeue, struct Qdisc *sch)
     cl_depart(statistics, node->level, node->length, wait);
     sch->q.qlen--;
     sch->qstats.backlog -= node->length;
+    if (state->own.leaf.queues && state->shaper.free_at != at + state->own.time)
+        cl_correct(instance, state->shaper.free_at - at);
     skb = cl_take_out(state, node, index);
+    if (state->own.leaf.queues)
+        cl_leave(instance);
     if (!skb)
         return 0;
     bpf_qdisc_bstats_update(sch, skb);
@@ -313,6 +432,7 @@ CL_SEPARATE int cl_flush(__u32 instance)
     void *nodes = bpf_map_lookup_elem(&cutline_slots, &instance);
     void *table = bpf_map_lookup_elem(&cutline_accounts, &instance);
     struct cl_state *state = cl_state(instance);
+    struct cl_sieve_shared *shared;
     struct cl_node *node;
     struct sk_buff *skb;
 
@@ -332,29 +452,39 @@ CL_SEPARATE int cl_flush(__u32 instance)
     state->shaper.free_at = bpf_ktime_get_ns();
     state->sieve.calendar.instance = state->sieve.accounts.instance = instance;
     cl_sieve_reset(&state->sieve, nodes, table, &state->config, state->shaper.free_at);
+    shared = cl_shared(state);
+    if (shared)
+        cl_forget_leaf(&shared->link, &state->own.leaf);
     return 0;
 }
 
 SEC("struct_ops")
 int BPF_PROG(cutline_sieve_init, struct Qdisc *sch, struct nlattr *opt, struct netlink_ext_ack *extack)
 {
-    int assigned = cl_assigned(sch), error;
     struct cutline_statistics *statistics;
     struct cl_state *state;
+    struct cl_seat seat;
     __u32 instance;
+    int error;
 
     /* Without a use like this, the compiler leaves the structures out of the types by which the loader finds their sizes. */
-    if (!bpf_core_type_id_local(struct cl_node) || !bpf_core_type_id_local(struct cl_set))
+    if (!bpf_core_type_id_local(struct cl_node) || !bpf_core_type_id_local(struct cl_set) || !bpf_core_type_id_local(struct cl_sieve_shared))
         return -CL_EINVAL;
-    if (assigned < 0)
-        return assigned;
-    instance = assigned;
+    error = cl_find_seat(sch, &seat);
+    if (error)
+        return error;
+    instance = seat.instance;
     statistics = bpf_map_lookup_elem(&cutline_statistics, &instance);
     state = cl_state(instance);
     if (!state || !statistics)
         return -CL_ENOENT;
     if (state->owner)
         return -CL_EBUSY;
+    state->own.leaf.queues = seat.queues;
+    state->own.leaf.queue = seat.queue;
+    state->own.leaf.group = seat.group;
+    if (seat.queues && !cl_shared(state))
+        return -CL_ENOENT;
     error = cl_configure(instance, 1);
     if (error)
         return error;

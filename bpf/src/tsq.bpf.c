@@ -19,7 +19,13 @@ typedef void *cl_slots;
 
 CL_INLINE struct cl_slot *cl_slot(cl_slots slots, cl_u32 index) { return bpf_map_lookup_elem(slots, &index); }
 
-#include "../include/cutline/tsq.h"
+/* The search for q' is long and seldom: it is a program part of its own, which finds the instance's maps again. */
+cl_u64 cl_q_prime_in_instance(__u32 instance, __u32 lane, __u64 w, __u64 in_service);
+#define CL_Q_PRIME(tsq, slots, point) cl_q_prime_in_instance((tsq)->instance, (point)->lane, (point)->weight, (point)->in_service)
+cl_u64 cl_elsewhere(__u32 instance, __u64 w);
+#define CL_ELSEWHERE(tsq, w) ((tsq)->is_leaf ? cl_elsewhere((tsq)->instance, w) : 0)
+
+#include "../include/cutline/tsq_leaf.h"
 
 /* The only entry of the inner map of `cutline_states`. A loader reads the first two fields. */
 struct cl_state {
@@ -27,6 +33,7 @@ struct cl_state {
     struct cutline_config config;
     struct cl_shaper shaper;
     struct cl_tsq tsq;
+    struct cl_tsq_leaf own; /* below `mq` */
 };
 
 _Static_assert(__builtin_offsetof(struct cl_state, config) == 8, "the loader reads the configuration at this place");
@@ -46,6 +53,14 @@ struct cl_slot_map {
     __type(value, struct cl_slot);
 } cutline_slot_template SEC(".maps");
 
+/* By the instance of the first hardware queue. */
+struct cl_shared_map {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct cl_tsq_shared);
+} cutline_shared_template SEC(".maps");
+
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
     __uint(max_entries, CL_INSTANCES);
@@ -60,12 +75,45 @@ struct {
     __array(values, struct cl_slot_map);
 } cutline_slots SEC(".maps");
 
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+    __uint(max_entries, CL_INSTANCES);
+    __type(key, __u32);
+    __array(values, struct cl_shared_map);
+} cutline_shared SEC(".maps");
+
 CL_INLINE struct cl_state *cl_state(__u32 instance)
 {
     void *states = bpf_map_lookup_elem(&cutline_states, &instance);
     __u32 first = 0;
 
     return states ? bpf_map_lookup_elem(states, &first) : 0;
+}
+
+/* Returns what the leaves of an interface share; NULL for a queue that is alone. */
+CL_INLINE struct cl_tsq_shared *cl_shared(struct cl_state *state)
+{
+    __u32 group = state->own.leaf.group, first = 0;
+    void *shared = state->own.leaf.queues ? bpf_map_lookup_elem(&cutline_shared, &group) : 0;
+
+    return shared ? bpf_map_lookup_elem(shared, &first) : 0;
+}
+
+CL_SEPARATE cl_u64 cl_elsewhere(__u32 instance, __u64 w)
+{
+    struct cl_state *state = cl_state(instance);
+    struct cl_tsq_shared *shared = state ? cl_shared(state) : 0;
+
+    return shared ? cl_tsq_elsewhere(shared, &state->own, w) : 0;
+}
+
+CL_SEPARATE cl_u64 cl_q_prime_in_instance(__u32 instance, __u32 lane, __u64 w, __u64 in_service)
+{
+    struct cl_point point = { .weight = w, .in_service = in_service, .lane = lane };
+    void *slots = bpf_map_lookup_elem(&cutline_slots, &instance);
+    struct cl_state *state = cl_state(instance);
+
+    return state && slots ? cl_tsq_q_prime(&state->tsq, slots, &point) : in_service;
 }
 
 /* Takes over a configuration that is in range. */
@@ -89,6 +137,73 @@ CL_SEPARATE int cl_configure(__u32 instance)
     return 0;
 }
 
+/* Begins the arrival of a packet in a leaf. */
+CL_SEPARATE int cl_enter(__u32 instance, __u64 now)
+{
+    struct cl_state *state = cl_state(instance);
+    struct cl_tsq_shared *shared = state ? cl_shared(state) : 0;
+
+    if (!shared)
+        return 0;
+    cl_tsq_enter(&state->tsq, shared, &state->own, &state->config, now);
+    cl_begin_link(&shared->link, &state->own.leaf, now);
+    return 0;
+}
+
+/* Ends the arrival or the departure of a packet in a leaf. */
+CL_SEPARATE int cl_leave(__u32 instance, __u32 lane)
+{
+    struct cl_state *state = cl_state(instance);
+    struct cl_tsq_shared *shared = state ? cl_shared(state) : 0;
+
+    if (shared)
+        cl_tsq_leave(&state->tsq, shared, &state->own, lane);
+    return 0;
+}
+
+/* Begins the departure of the next packet of a leaf. Returns the time at which it starts; 0 if the leaf has to ask again at `wake`. */
+CL_SEPARATE __u64 cl_turn(__u32 instance, __u64 now)
+{
+    struct cutline_statistics *statistics = bpf_map_lookup_elem(&cutline_statistics, &instance);
+    struct cutline_config *config = bpf_map_lookup_elem(&cutline_configs, &instance);
+    void *slots = bpf_map_lookup_elem(&cutline_slots, &instance);
+    struct cl_state *state = cl_state(instance);
+    struct cl_tsq_shared *shared = state ? cl_shared(state) : 0;
+    struct cl_leaf *leaf;
+    struct cl_slot *slot;
+    __u64 at, time;
+    __u32 next;
+
+    if (state)
+        state->own.leaf.wake = now + CL_PATIENCE;
+    if (!shared || !slots || !config || !statistics)
+        return 0;
+    leaf = &state->own.leaf;
+    if (config->generation != state->config.generation && config->generation != statistics->refused_generation)
+        cl_configure(instance);
+    if (state->config.shape_bps && cl_is_busy(&shared->link, leaf, now))
+        return 0;
+    leaf->wake = now + CL_WAIT;
+    next = cl_tsq_next(&state->tsq);
+    if (next >= CL_LANES)
+        return 0;
+    next = cl_lane_index(next);
+    slot = cl_slot(slots, state->tsq.lanes[next].head);
+    if (!slot)
+        return 0;
+    cl_show(&shared->link, leaf, state->tsq.lanes[next].head_weight, 1);
+    time = cl_drain(state->tsq.byte_time, slot->size);
+    if (!state->config.shape_bps)
+        at = cl_pass(&shared->link, &state->config, now, time);
+    else if (cl_is_passed(&shared->link, leaf, now, CL_SLACK))
+        at = 0;
+    else
+        at = cl_claim(&shared->link, leaf, &state->config, now, time, &statistics->slipped);
+    if (at)
+        cl_tsq_enter(&state->tsq, shared, &state->own, &state->config, now);
+    return at;
+}
+
 SEC("struct_ops")
 int BPF_PROG(cutline_tsq_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bpf_sk_buff_ptr *to_free)
 {
@@ -108,6 +223,8 @@ int BPF_PROG(cutline_tsq_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct
         goto drop;
     if (config->generation != state->config.generation && config->generation != statistics->refused_generation)
         cl_configure(instance);
+    if (state->own.leaf.queues)
+        cl_enter(instance, now);
     octet = cl_traffic_class(skb);
     level = state->config.hints[octet < 0 ? 0 : (octet >> 2 & 63)];
     size = cl_size(&state->config, length, cl_segments(skb));
@@ -147,10 +264,14 @@ int BPF_PROG(cutline_tsq_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct
     old = bpf_kptr_xchg(&slot->skb, skb);
     if (old)
         bpf_kfree_skb(old);
+    if (state->own.leaf.queues)
+        cl_leave(instance, point.lane);
     return CL_XMIT_SUCCESS;
 
 drop_of_hint:
     cl_count(&cl_hint(statistics, level)->dropped, length);
+    if (state->own.leaf.queues)
+        cl_leave(instance, 0);
 drop:
     sch->qstats.drops++;
     bpf_qdisc_skb_drop(skb, to_free);
@@ -160,7 +281,7 @@ drop:
 SEC("struct_ops")
 struct sk_buff *BPF_PROG(cutline_tsq_dequeue, struct Qdisc *sch)
 {
-    __u32 instance = cl_instance(sch), index;
+    __u32 instance = cl_instance(sch), index, lane;
     struct cutline_statistics *statistics;
     struct cl_state *state;
     __u64 now, at, wait;
@@ -178,7 +299,13 @@ struct sk_buff *BPF_PROG(cutline_tsq_dequeue, struct Qdisc *sch)
         return 0;
     now = bpf_ktime_get_ns();
     at = now;
-    if (state->config.shape_bps) {
+    if (state->own.leaf.queues) {
+        at = cl_turn(instance, now);
+        if (!at) {
+            bpf_qdisc_watchdog_schedule(sch, state->own.leaf.wake, 0);
+            return 0;
+        }
+    } else if (state->config.shape_bps) {
         if (state->shaper.free_at > now) {
             bpf_qdisc_watchdog_schedule(sch, state->shaper.free_at, 0);
             return 0;
@@ -188,12 +315,13 @@ struct sk_buff *BPF_PROG(cutline_tsq_dequeue, struct Qdisc *sch)
     cl_law_advance(&state->tsq.law, &state->config, state->tsq.byte_time, now, &state->tsq.backlog);
     statistics->probability = cl_law_p(&state->tsq.law, &state->config);
     statistics->latest = now;
-    index = cl_tsq_pop(&state->tsq, slots, cl_tsq_next(&state->tsq));
+    lane = cl_tsq_next(&state->tsq);
+    index = cl_tsq_pop(&state->tsq, slots, lane);
     slot = cl_slot(slots, index);
     if (!slot)
         return 0;
     /* Without shaping, the backlog of the interface is bounded by `burst`. */
-    if (!state->config.shape_bps)
+    if (!state->config.shape_bps && !state->own.leaf.queues)
         at = cl_min(cl_max(state->shaper.free_at, now), now + state->config.burst);
     cl_tsq_serve(&state->tsq, &state->config, at, slot->size);
     state->shaper.free_at = state->tsq.service_ends;
@@ -203,6 +331,8 @@ struct sk_buff *BPF_PROG(cutline_tsq_dequeue, struct Qdisc *sch)
     sch->qstats.backlog -= slot->length;
     skb = bpf_kptr_xchg(&slot->skb, 0);
     cl_tsq_give_back(&state->tsq, slot, index);
+    if (state->own.leaf.queues)
+        cl_leave(instance, lane);
     if (!skb)
         return 0;
     bpf_qdisc_bstats_update(sch, skb);
@@ -215,6 +345,7 @@ CL_SEPARATE int cl_flush(__u32 instance)
     struct cutline_statistics *statistics = bpf_map_lookup_elem(&cutline_statistics, &instance);
     void *slots = bpf_map_lookup_elem(&cutline_slots, &instance);
     struct cl_state *state = cl_state(instance);
+    struct cl_tsq_shared *shared;
     struct sk_buff *skb;
     struct cl_slot *slot;
 
@@ -233,29 +364,41 @@ CL_SEPARATE int cl_flush(__u32 instance)
     }
     state->shaper.free_at = bpf_ktime_get_ns();
     cl_tsq_reset(&state->tsq, &state->config, state->shaper.free_at);
+    shared = cl_shared(state);
+    if (shared)
+        cl_tsq_forget(shared, &state->own);
     return 0;
 }
 
 SEC("struct_ops")
 int BPF_PROG(cutline_tsq_init, struct Qdisc *sch, struct nlattr *opt, struct netlink_ext_ack *extack)
 {
-    int assigned = cl_assigned(sch), error;
     struct cutline_statistics *statistics;
     struct cl_state *state;
+    struct cl_seat seat;
     __u32 instance;
+    int error;
 
-    /* Without a use like this, the compiler leaves the structure out of the types by which the loader finds its size. */
-    if (!bpf_core_type_id_local(struct cl_slot))
+    /* Without a use like this, the compiler leaves the structures out of the types by which the loader finds their sizes. */
+    if (!bpf_core_type_id_local(struct cl_slot) || !bpf_core_type_id_local(struct cl_tsq_shared))
         return -CL_EINVAL;
-    if (assigned < 0)
-        return assigned;
-    instance = assigned;
+    error = cl_find_seat(sch, &seat);
+    if (error)
+        return error;
+    instance = seat.instance;
     statistics = bpf_map_lookup_elem(&cutline_statistics, &instance);
     state = cl_state(instance);
     if (!state || !statistics)
         return -CL_ENOENT;
     if (state->owner)
         return -CL_EBUSY;
+    state->own.leaf.queues = seat.queues;
+    state->own.leaf.queue = seat.queue;
+    state->own.leaf.group = seat.group;
+    state->tsq.instance = instance;
+    state->tsq.is_leaf = seat.queues > 0;
+    if (seat.queues && !cl_shared(state))
+        return -CL_ENOENT;
     error = cl_configure(instance);
     if (error)
         return error;

@@ -18,6 +18,15 @@
  *  3. It writes `cutline_configs[instance]`, and `cutline_interfaces[{namespace, interface}] = {instance, 1}`.
  *  4. It adds the queueing discipline at the root of the interface by its kernel name, with any `tc` or by netlink.
  *
+ * A queueing discipline for each of N hardware queues of an interface, at one rate (shared.h): it chooses N free instances in a row, does step 2 for each of
+ * them, with at most as many slots as the limit has packets, and creates for the first one
+ *
+ *         cutline_shared    cutline_shared_template     1
+ *
+ * It writes the same configuration for each instance, and `{first instance, N}` for the interface. It adds `mq` at the root, and the queueing discipline
+ * below it for each queue, the first one at `:1`. Limits are those of all instances together. Statistics are the sums; gauges, those of the instance with the
+ * last packet.
+ *
  * Without step 3 the kernel refuses step 4 with ENOENT; with a configuration that is out of range, with EINVAL.
  *
  * The entry of the map of the state begins with 8 B of its own and the configuration in use.
@@ -61,6 +70,8 @@ typedef __s64 cl_s64;
 #define CUTLINE_HINTS 16
 /* Buckets of waiting times: those below 1, 2, 4, ... 2^23 us, and one for longer waits. */
 #define CUTLINE_WAITS 25
+/* The most hardware queues of an interface with a queueing discipline for each. */
+#define CUTLINE_QUEUES 256
 /* A probability of 1. Probabilities and gains have 60 fractional bits. */
 #define CUTLINE_ONE (1ULL << 60)
 /* Fractional bits of numbers of packets. */

@@ -17,6 +17,9 @@
  *
  *     struct cl_slot *cl_slot(cl_slots slots, cl_u32 index)      a slot, or NULL
  *     CL_CAN_LOOP                                                true, for ever or until the kernel has had enough
+ *
+ * It may define CL_ELSEWHERE: the bytes that weigh more than `w` in other leaves of the link (tsq_leaf.h), and CL_Q_PRIME, which calls `cl_tsq_q_prime`
+ * another way.
  */
 #ifndef CUTLINE_TSQ_H
 #define CUTLINE_TSQ_H
@@ -24,6 +27,12 @@
 #include "law.h"
 #include "shaper.h"
 
+#ifndef CL_ELSEWHERE
+#define CL_ELSEWHERE(tsq, w) 0
+#endif
+#ifndef CL_Q_PRIME
+#define CL_Q_PRIME(tsq, slots, point) cl_tsq_q_prime(tsq, slots, point)
+#endif
 #define CL_LANES CUTLINE_HINTS
 /* No slot, and the weight of no packet. */
 #define CL_NIL 0xffffffffU
@@ -67,6 +76,8 @@ struct cl_tsq {
     cl_u64 service_ends; /* time at which the packets on the link have left, ns */
     cl_u32 free;         /* the first slot of the list of free ones */
     cl_u32 fresh;        /* slots from here on have never been used */
+    cl_u32 instance;     /* of the program that includes this file */
+    cl_u32 is_leaf;      /* 1 if other leaves have packets of the same link */
 };
 
 /* Place at which a packet would be inserted. It holds until the next push or pop. */
@@ -185,7 +196,8 @@ CL_NOINLINE cl_u64 cl_tsq_q_prime(struct cl_tsq *tsq, cl_slots slots, const stru
     for (cl_u32 i = 0; i < CL_LANES; i++)
         if (tsq->lanes[i].last > w)
             behind += cl_bytes_behind(&tsq->lanes[i], slots, w, &tsq->cursors[own][i]);
-    return cl_drain(tsq->byte_time, tsq->backlog.bytes - behind) + point->in_service;
+    behind += CL_ELSEWHERE(tsq, w);
+    return cl_drain(tsq->byte_time, cl_since(tsq->backlog.bytes, behind)) + point->in_service;
 }
 
 /* Returns whether a packet is hit, whose dice, 2^-60, are below 1; `p` is that of a packet at the tail. */
@@ -199,7 +211,7 @@ CL_INLINE int cl_tsq_hits(struct cl_tsq *tsq, cl_slots slots, const struct cutli
     /* Most packets would pass even with nothing ahead of them, and need no q'. */
     if (dice >= cl_charge(&config->tsq, p, point->q, point->in_service))
         return 0;
-    return dice < cl_charge(&config->tsq, p, point->q, cl_tsq_q_prime(tsq, slots, point));
+    return dice < cl_charge(&config->tsq, p, point->q, CL_Q_PRIME(tsq, slots, point));
 }
 
 /* Takes a free slot; CL_NIL if there is none. */
