@@ -214,44 +214,23 @@ CL_SEPARATE __u64 cl_turn(__u32 instance, __u64 now)
     void *table = bpf_map_lookup_elem(&cutline_accounts, &instance);
     struct cl_state *state = cl_state(instance);
     struct cl_sieve_shared *shared = state ? cl_shared(state) : 0;
-    __u64 at = now, slack;
-    struct cl_leaf *leaf;
-    struct cl_node *node;
 
     if (state)
         state->own.leaf.wake = now + CL_PATIENCE;
     if (!shared || !nodes || !table || !config || !statistics)
         return 0;
-    leaf = &state->own.leaf;
     if (config->generation != state->config.generation && config->generation != statistics->refused_generation)
         cl_configure(instance, 0);
-    if (state->config.shape_bps && cl_is_busy(&shared->link, leaf, now))
-        return 0;
-    leaf->wake = now + CL_WAIT;
-    node = cl_node(nodes, cl_sieve_head(&state->sieve.calendar));
-    if (!node)
-        return 0;
-    cl_show(&shared->link, leaf, cl_max(node->due, 1), 1);
-    state->own.time = cl_drain(state->sieve.byte_time, node->size);
-    if (state->config.shape_bps) {
-        slack = cl_bytes_in(state->sieve.share, cl_seconds(CL_SLACK));
-        if (cl_is_passed(&shared->link, leaf, now, slack))
-            return 0;
-        at = cl_claim(&shared->link, leaf, &state->config, now, state->own.time, &statistics->slipped);
-    }
-    if (at)
-        cl_sieve_enter(&state->sieve, nodes, table, shared, &state->own, &state->config, now);
-    return at;
+    return cl_sieve_turn(&state->sieve, nodes, table, shared, &state->own, &state->config, now, &statistics->slipped);
 }
 
-/* Corrects the time for which a leaf has taken the link, where virtual time has put another packet first meanwhile. */
 CL_SEPARATE int cl_correct(__u32 instance, __u64 time)
 {
     struct cl_state *state = cl_state(instance);
     struct cl_sieve_shared *shared = state ? cl_shared(state) : 0;
 
-    if (shared && state->config.shape_bps)
-        CL_ADD(shared->link.free_at, time - state->own.time);
+    if (shared)
+        cl_sieve_correct(shared, &state->own, &state->config, time);
     return 0;
 }
 

@@ -169,39 +169,14 @@ CL_SEPARATE __u64 cl_turn(__u32 instance, __u64 now)
     void *slots = bpf_map_lookup_elem(&cutline_slots, &instance);
     struct cl_state *state = cl_state(instance);
     struct cl_tsq_shared *shared = state ? cl_shared(state) : 0;
-    struct cl_leaf *leaf;
-    struct cl_slot *slot;
-    __u64 at, time;
-    __u32 next;
 
     if (state)
         state->own.leaf.wake = now + CL_PATIENCE;
     if (!shared || !slots || !config || !statistics)
         return 0;
-    leaf = &state->own.leaf;
     if (config->generation != state->config.generation && config->generation != statistics->refused_generation)
         cl_configure(instance);
-    if (state->config.shape_bps && cl_is_busy(&shared->link, leaf, now))
-        return 0;
-    leaf->wake = now + CL_WAIT;
-    next = cl_tsq_next(&state->tsq);
-    if (next >= CL_LANES)
-        return 0;
-    next = cl_lane_index(next);
-    slot = cl_slot(slots, state->tsq.lanes[next].head);
-    if (!slot)
-        return 0;
-    cl_show(&shared->link, leaf, state->tsq.lanes[next].head_weight, 1);
-    time = cl_drain(state->tsq.byte_time, slot->size);
-    if (!state->config.shape_bps)
-        at = cl_pass(&shared->link, &state->config, now, time);
-    else if (cl_is_passed(&shared->link, leaf, now, CL_SLACK))
-        at = 0;
-    else
-        at = cl_claim(&shared->link, leaf, &state->config, now, time, &statistics->slipped);
-    if (at)
-        cl_tsq_enter(&state->tsq, shared, &state->own, &state->config, now);
-    return at;
+    return cl_tsq_turn(&state->tsq, slots, shared, &state->own, &state->config, now, &statistics->slipped);
 }
 
 SEC("struct_ops")

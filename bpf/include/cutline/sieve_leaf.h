@@ -81,6 +81,39 @@ CL_INLINE void cl_sieve_enter(struct cl_sieve *sieve, cl_nodes nodes, cl_table t
     cl_share_newcomers(sieve, shared, own, sieve->sorted_weight != weight);
 }
 
+/* Begins the departure of the next packet of a leaf. Returns the time at which it starts; 0 if the leaf has to ask again at `wake`. */
+CL_INLINE cl_u64 cl_sieve_turn(struct cl_sieve *sieve, cl_nodes nodes, cl_table table, struct cl_sieve_shared *shared, struct cl_sieve_leaf *own,
+                               const struct cutline_config *config, cl_u64 now, cl_u64 *slipped)
+{
+    struct cl_leaf *leaf = &own->leaf;
+    struct cl_node *node;
+    cl_u64 at = now;
+
+    if (config->shape_bps && cl_is_busy(&shared->link, leaf, now))
+        return 0;
+    leaf->wake = now + CL_WAIT;
+    node = cl_node(nodes, cl_sieve_head(&sieve->calendar));
+    if (!node)
+        return 0;
+    cl_show(&shared->link, leaf, cl_max(node->due, 1), 1);
+    own->time = cl_drain(sieve->byte_time, node->size);
+    if (config->shape_bps) {
+        if (cl_is_passed(&shared->link, leaf, now, cl_bytes_in(sieve->share, cl_seconds(CL_SLACK))))
+            return 0;
+        at = cl_claim(&shared->link, leaf, config, now, own->time, slipped);
+    }
+    if (at)
+        cl_sieve_enter(sieve, nodes, table, shared, own, config, now);
+    return at;
+}
+
+/* Corrects the time for which a leaf has taken the link, where virtual time has put another packet first meanwhile, which takes `time`. */
+CL_INLINE void cl_sieve_correct(struct cl_sieve_shared *shared, const struct cl_sieve_leaf *own, const struct cutline_config *config, cl_u64 time)
+{
+    if (config->shape_bps && time != own->time)
+        CL_ADD(shared->link.free_at, time - own->time);
+}
+
 /* Chooses the backlog that the limit is compared with. A leaf with at most its part of the limit is not full, however much waits in others, which push
  * out what is above the limit when their next packets come. A leaf with one free node is full. */
 CL_INLINE void cl_sieve_room(struct cl_sieve *sieve, cl_nodes nodes, struct cl_sieve_shared *shared, struct cl_sieve_leaf *own,

@@ -50,6 +50,38 @@ CL_INLINE void cl_tsq_enter(struct cl_tsq *tsq, struct cl_tsq_shared *shared, st
     tsq->service_ends = CL_READ(shared->link.free_at);
 }
 
+/* Begins the departure of the next packet of a leaf. Returns the time at which it starts; 0 if the leaf has to ask again at `wake`. */
+CL_INLINE cl_u64 cl_tsq_turn(struct cl_tsq *tsq, cl_slots slots, struct cl_tsq_shared *shared, struct cl_tsq_leaf *own,
+                             const struct cutline_config *config, cl_u64 now, cl_u64 *slipped)
+{
+    struct cl_leaf *leaf = &own->leaf;
+    struct cl_slot *slot;
+    cl_u64 at, time;
+    cl_u32 next;
+
+    if (config->shape_bps && cl_is_busy(&shared->link, leaf, now))
+        return 0;
+    leaf->wake = now + CL_WAIT;
+    next = cl_tsq_next(tsq);
+    if (next >= CL_LANES)
+        return 0;
+    next = cl_lane_index(next);
+    slot = cl_slot(slots, tsq->lanes[next].head);
+    if (!slot)
+        return 0;
+    cl_show(&shared->link, leaf, tsq->lanes[next].head_weight, 1);
+    time = cl_drain(tsq->byte_time, slot->size);
+    if (!config->shape_bps)
+        at = cl_pass(&shared->link, config, now, time);
+    else if (cl_is_passed(&shared->link, leaf, now, CL_SLACK))
+        return 0;
+    else
+        at = cl_claim(&shared->link, leaf, config, now, time, slipped);
+    if (at)
+        cl_tsq_enter(tsq, shared, own, config, now);
+    return at;
+}
+
 /* Gives back the law, and counts the packet that has come to a lane or has left it. */
 CL_INLINE void cl_tsq_leave(struct cl_tsq *tsq, struct cl_tsq_shared *shared, struct cl_tsq_leaf *own, cl_u32 lane)
 {
