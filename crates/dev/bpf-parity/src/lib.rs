@@ -1,6 +1,6 @@
-//! The arithmetic of the kernel's queues (`bpf/include/cutline`), compiled for the host: `bpf/tests/parity.c` as a process.
+//! The arithmetic of the kernel's queues (`bpf/include/cutline`), compiled for the host: the programs of `bpf/tests` as processes.
 //!
-//! The kernel's programs are in C and in fixed point. They include the same headers as this process, so a test that compares its answers with those of
+//! The kernel's programs are in C and in fixed point. They include the same headers as these processes, so a test that compares its answers with those of
 //! the crate `aqm` checks the arithmetic of the programs. `make test-vm` checks the rest of them in a kernel.
 
 use std::fs::{self, File};
@@ -11,19 +11,21 @@ use std::process::{Command, Stdio};
 /// Fractional bits of a probability.
 pub const PROBABILITY_BITS: u32 = 60;
 
-/// The compiled program.
+/// A compiled program.
 #[derive(Debug)]
 pub struct Peer {
-    folder: PathBuf,
+    program: PathBuf,
 }
 
 impl Peer {
-    /// Compiles the program into a folder, with the C compiler that `tools/setup.sh base` installs. Undefined behaviour ends the program.
+    /// Compiles the program of this name, such as `parity`, into a folder, with the C compiler that `tools/setup.sh base` installs. Undefined behaviour
+    /// ends the program.
     ///
     /// # Errors
     /// When there is no compiler, or it refuses the program.
-    pub fn compile(folder: &Path) -> io::Result<Self> {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../bpf/tests/parity.c");
+    pub fn compile(name: &str, folder: &Path) -> io::Result<Self> {
+        let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../bpf/tests");
+        let (source, program) = (tests.join(format!("{name}.c")), folder.join(name));
         fs::create_dir_all(folder)?;
         let options = [
             "-O2",
@@ -33,13 +35,13 @@ impl Peer {
             "-Werror",
             "-fsanitize=undefined",
             "-fno-sanitize-recover",
+            "-pthread",
         ];
-        let status =
-            Command::new("cc").args(options).arg(source).arg("-o").arg(folder.join("parity")).status()?;
+        let status = Command::new("cc").args(options).arg(source).arg("-o").arg(&program).status()?;
         if !status.success() {
-            return Err(io::Error::other("cc has refused bpf/tests/parity.c"));
+            return Err(io::Error::other(format!("cc has refused bpf/tests/{name}.c")));
         }
-        Ok(Self { folder: folder.to_owned() })
+        Ok(Self { program })
     }
 
     /// Runs commands, and returns the numbers of each line of the answer.
@@ -47,14 +49,12 @@ impl Peer {
     /// # Errors
     /// When the program cannot run, refuses a command, or answers with something else than numbers.
     pub fn run(&self, commands: &str) -> io::Result<Vec<Vec<i128>>> {
-        let input = self.folder.join("commands");
+        let input = self.program.with_extension("commands");
         fs::write(&input, commands)?;
-        let output = Command::new(self.folder.join("parity"))
-            .stdin(File::open(input)?)
-            .stderr(Stdio::inherit())
-            .output()?;
+        let output =
+            Command::new(&self.program).stdin(File::open(input)?).stderr(Stdio::inherit()).output()?;
         if !output.status.success() {
-            return Err(io::Error::other(format!("parity: {}", output.status)));
+            return Err(io::Error::other(format!("{}: {}", self.program.display(), output.status)));
         }
         let text = String::from_utf8(output.stdout).map_err(io::Error::other)?;
         let number =

@@ -2,6 +2,7 @@
 
 mod arithmetic;
 mod layout;
+mod leaves;
 mod queue;
 mod sieve;
 
@@ -10,6 +11,6 @@ use std::path::Path;
 
 /// Returns the program, compiled for one test, which runs beside others.
 fn peer(test: &str) -> Peer {
-    Peer::compile(&Path::new(env!("CARGO_TARGET_TMPDIR")).join(test))
+    Peer::compile("parity", &Path::new(env!("CARGO_TARGET_TMPDIR")).join(test))
         .expect("tools/setup.sh base installs a C compiler")
 }

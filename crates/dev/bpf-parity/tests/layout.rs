@@ -4,7 +4,7 @@ use cutline_qdisc::KernelQueue;
 use cutline_qdisc::layout::{
     AccountLayout, CELLS, CODE_POINTS, CountLayout, FieldPlace, HintLayout, InstanceAssignment, InterfaceKey,
     LAYOUT, LEVELS, Layout, PACKET_BITS, PROBABILITY_BITS, Pi2Layout, PiLayout, QdiscConfig, QdiscCounters,
-    RATIO_BITS, RedWorcesterLayout, SieveLayout, TsqLayout, WAITS,
+    QUEUES, RATIO_BITS, RedWorcesterLayout, SieveLayout, TsqLayout, WAITS,
 };
 use std::fmt::Write as _;
 use std::fs;
@@ -80,9 +80,9 @@ fn every_field_has_the_place_and_the_size_that_c_gives_it() {
 fn numbers_and_names_are_those_of_the_header() {
     let names = KernelQueue::ALL.map(KernelQueue::kernel_name).join(" ");
     let expected = format!(
-        "{LAYOUT} {CODE_POINTS} {LEVELS} {WAITS} {PROBABILITY_BITS} {PACKET_BITS} {RATIO_BITS} {CELLS} {names}"
+        "{LAYOUT} {CODE_POINTS} {LEVELS} {WAITS} {PROBABILITY_BITS} {PACKET_BITS} {RATIO_BITS} {CELLS} {QUEUES} {names}"
     );
-    let body = "printf(\"%d %d %d %d %d %d %d %d %s %s\\n\", CUTLINE_LAYOUT, CUTLINE_CODE_POINTS, CUTLINE_HINTS, CUTLINE_WAITS,\n\
-                __builtin_ctzll(CUTLINE_ONE), CUTLINE_PACKET_BITS, CUTLINE_RATIO_BITS, CL_WAYS, CUTLINE_TSQ_NAME, CUTLINE_SIEVE_NAME);\n";
+    let body = "printf(\"%d %d %d %d %d %d %d %d %d %s %s\\n\", CUTLINE_LAYOUT, CUTLINE_CODE_POINTS, CUTLINE_HINTS, CUTLINE_WAITS,\n\
+                __builtin_ctzll(CUTLINE_ONE), CUTLINE_PACKET_BITS, CUTLINE_RATIO_BITS, CL_WAYS, CUTLINE_QUEUES, CUTLINE_TSQ_NAME, CUTLINE_SIEVE_NAME);\n";
     assert_eq!(answers("numbers", body).join(" "), expected);
 }
