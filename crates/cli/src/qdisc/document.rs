@@ -15,6 +15,7 @@ pub fn text(status: &QdiscStatus, now: Instant) -> String {
     if config.shape_bps == 0 {
         settings.push("not shaped".to_owned());
     }
+    settings.extend(for_each_queue(status));
     settings.push(format!("overhead {} B, at least {} B", config.overhead, config.least_bytes));
     settings.push(format!("{:.1} s since it was added", document.elapsed_s));
     let mut text = direction(&document.statistics, &format!("{}\n", settings.join(", ")));
@@ -33,6 +34,12 @@ pub fn metrics(found: &[QdiscStatus], now: Instant) -> String {
         add_kernel_queue(&mut metrics, &QdiscDocument::new(status, now));
     }
     metrics.text(TextFormat::Prometheus)
+}
+
+/// Returns words for an interface with a queue for each transmit queue.
+pub fn for_each_queue(status: &QdiscStatus) -> Option<String> {
+    let queues = status.hardware_queues;
+    (queues > 1).then(|| format!("one for each of {queues} transmit queues"))
 }
 
 /// Returns the limit of a configuration in words.

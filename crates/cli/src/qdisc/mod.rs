@@ -64,10 +64,13 @@ struct AddArgs {
     /// Overhead of the link for each packet: none, ip, ethernet, docsis, pppoe, or the bytes added to each IP packet, such as 18
     #[arg(long, default_value = "ethernet", value_parser = overhead)]
     overhead: Overhead,
+    /// Set a queue for each transmit queue of the interface, below `mq`; the rate and the limit are those of all of them together
+    #[arg(long)]
+    mq: bool,
     /// Replace a queueing discipline of another program on the interface; `cutline qdisc del` does not bring it back
     #[arg(long)]
     replace: bool,
-    /// Largest number of interfaces with such a queue, in all network namespaces; it holds from the first queue to the last
+    /// Largest number of interfaces with such a queue, or with --mq of their transmit queues, in all network namespaces; it holds from the first queue to the last
     #[arg(long, value_name = "N", default_value_t = INSTANCES, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     instances: u32,
 }
@@ -95,6 +98,9 @@ struct ChangeArgs {
     /// Overhead of the link for each packet
     #[arg(long, value_parser = overhead)]
     overhead: Option<Overhead>,
+    /// Require a queue for each transmit queue, as `add --mq` sets them: an interface with one queue is refused
+    #[arg(long)]
+    mq: bool,
 }
 
 /// Options of the queue that both commands have.
@@ -176,6 +182,7 @@ const ADD_EXAMPLES: &str = "Examples:
   cutline qdisc add dev eth0 --rate 100Mbit --rtt 30ms --limit \"2000 packets\"
   cutline qdisc add dev eth0 --rate 20Mbit --tsq --hint EF=4
   cutline qdisc add dev eth0 --rate 15Mbit --aqm pi --set q-ref=100 --tsq l=60ms
+  cutline qdisc add dev eth0 --rate 10Gbit --mq
   cutline qdisc add dev eth0 --rate 1Gbit --unshaped --replace";
 
 const CHANGE_EXAMPLES: &str = "Examples:
@@ -240,7 +247,7 @@ impl AddArgs {
         let limit = self.queue.limit.unwrap_or_else(|| default_limit(&aqm, self.rate));
         let queue = QueueSpec { limit, ecn: false, aqm, tsq, rate: self.rate };
         let hints = hint_table(&self.queue.hint)?;
-        Ok(QdiscSettings { queue, shaped: !self.unshaped, overhead: self.overhead, hints })
+        Ok(QdiscSettings { queue, shaped: !self.unshaped, overhead: self.overhead, hints, mq: self.mq })
     }
 }
 
@@ -250,6 +257,9 @@ impl ChangeArgs {
         let change = self.settings(|| Ok(queues.show(name)?))?;
         if change.is_empty() {
             return Err(Failure::Usage("no change is given: use an option such as --rate 50Mbit".to_owned()));
+        }
+        if self.mq {
+            require_mq(&queues.show(name)?)?;
         }
         let when = match queues.change(name, &change)? {
             ChangeOutcome::InUse => "in use",
@@ -375,12 +385,26 @@ fn in_a_line(status: &QdiscStatus) -> String {
     let config = &status.config;
     let rate = Rate::from_bps(config.link_bps);
     let shaped = if config.shape_bps == 0 { "without shaping, for a link of" } else { "at" };
-    format!("{} {shaped} {rate}, {}", in_words(status.queue, config), document::limit(config))
+    let each = document::for_each_queue(status).map(|words| format!(", {words}")).unwrap_or_default();
+    format!("{} {shaped} {rate}, {}{each}", in_words(status.queue, config), document::limit(config))
+}
+
+/// Returns an error unless an interface has a queue for each transmit queue. One with one transmit queue has it.
+fn require_mq(status: &QdiscStatus) -> Result<(), Failure> {
+    if status.hardware_queues == status.transmit_queues {
+        return Ok(());
+    }
+    let why = format!(
+        "--mq: {} has one queue for all of its transmit queues: use `cutline qdisc add --replace --mq`",
+        Printable(&status.interface)
+    );
+    Err(Failure::Usage(why))
 }
 
 /// Prints notes on a new rate, a new limit, or both.
 fn print_notes(status: &QdiscStatus, rate: Option<Rate>, limit: Option<Limit>) {
-    for note in notes(&status.interface, status.transmit_queues, rate, limit) {
+    let queues_in_one = if status.hardware_queues > 1 { 1 } else { status.transmit_queues };
+    for note in notes(&status.interface, queues_in_one, rate, limit) {
         message::print(&note);
     }
 }
@@ -396,8 +420,8 @@ fn notes(interface: &str, transmit_queues: u32, rate: Option<Rate>, limit: Optio
 fn note_on_queues(interface: &str, transmit_queues: u32, rate: Rate) -> Option<String> {
     (transmit_queues > 1 && rate > ONE_PROCESSOR).then(|| {
         format!(
-            "note: {} has {transmit_queues} transmit queues, and one queue for all of them now: processors that send at the same time take turns \
-             (docs/guide/qdisc.md)",
+            "note: {} has {transmit_queues} transmit queues, and one queue for all of them now: processors that send at the same time take turns; --mq \
+             sets a queue for each (docs/guide/qdisc.md)",
             Printable(interface)
         )
     })
@@ -487,6 +511,20 @@ mod tests {
         assert_eq!((tsq.queue.aqm.name(), tsq.shaped), ("pi2", false));
         assert_eq!(tsq.queue.tsq.unwrap().l, Duration::from_millis(60));
         assert_eq!(tsq.hints.hint("EF".parse().unwrap()).level(), 4);
+        assert!(!tsq.mq && added("add dev eth0 --rate 10Gbit --mq").unwrap().mq);
+    }
+
+    #[test]
+    fn a_queue_for_each_transmit_queue_is_named_and_may_be_required() {
+        let one = cutline_qdisc::testing::status("sieve", false);
+        assert!(!in_a_line(&one).contains("transmit"), "{}", in_a_line(&one));
+        // With one transmit queue, `--mq` is as true as it can be.
+        require_mq(&one).unwrap();
+        let each = QdiscStatus { transmit_queues: 8, hardware_queues: 8, ..one.clone() };
+        assert!(in_a_line(&each).ends_with("one for each of 8 transmit queues"), "{}", in_a_line(&each));
+        require_mq(&each).unwrap();
+        let refused = require_mq(&QdiscStatus { transmit_queues: 8, ..one }).unwrap_err();
+        assert!(matches!(refused, Failure::Usage(why) if why.contains("--replace --mq")));
     }
 
     #[test]
@@ -543,7 +581,7 @@ mod tests {
     #[test]
     fn one_queue_for_many_transmit_queues_is_noted_on_fast_links() {
         let note = note_on_queues("eth0", 8, Rate::from_mbps(10_000)).unwrap();
-        assert!(note.contains("eth0 has 8 transmit queues"), "{note}");
+        assert!(note.contains("eth0 has 8 transmit queues") && note.contains("--mq"), "{note}");
         assert_eq!(note_on_queues("eth0", 1, Rate::from_mbps(10_000)), None);
         assert_eq!(note_on_queues("eth0", 8, Rate::from_mbps(1000)), None);
     }

@@ -6,7 +6,10 @@ use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcHeader, TcMessage};
 use rustix::io::Errno;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Kind of the queueing discipline with a class for each transmit queue.
+const MQ: &str = "mq";
 
 /// A queueing discipline that is set at the root of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +18,8 @@ pub struct RootQdisc {
     pub kind: String,
     /// Its major number.
     pub handle: u16,
+    /// Kinds of those that were set directly below it.
+    pub below: BTreeSet<String>,
 }
 
 impl RootQdisc {
@@ -23,7 +28,13 @@ impl RootQdisc {
     /// # Errors
     /// When the kernel cannot be queried.
     pub fn of(interface: &Interface) -> Result<Option<Self>, Error> {
-        Ok(root(&mut Channel::open()?, interface)?.map(|message| Self::read(&message)))
+        let failed = || format!("the queueing disciplines of `{}` cannot be listed", interface.name);
+        let index = interface.index as i32;
+        let all = all_set(&mut Channel::open()?, index, failed)?;
+        Ok(all
+            .iter()
+            .find(|message| is_root(message) && message.header.index == index)
+            .map(|root| Self::read(root, &all)))
     }
 
     /// Returns those of all interfaces of this network namespace that have one, by the interface's number, with one question to the
@@ -33,12 +44,19 @@ impl RootQdisc {
     /// When the kernel cannot be queried.
     pub fn all() -> Result<BTreeMap<u32, Self>, Error> {
         let failed = || "the queueing disciplines cannot be listed".to_owned();
-        let found = at_roots(&mut Channel::open()?, 0, failed)?;
-        Ok(found.iter().map(|message| (message.header.index as u32, Self::read(message))).collect())
+        let all = all_set(&mut Channel::open()?, 0, failed)?;
+        let roots = all.iter().filter(|message| is_root(message));
+        Ok(roots.map(|root| (root.header.index as u32, Self::read(root, &all))).collect())
     }
 
-    fn read(message: &TcMessage) -> Self {
-        Self { kind: kind(message), handle: message.header.handle.major }
+    fn read(root: &TcMessage, all: &[TcMessage]) -> Self {
+        let handle = root.header.handle.major;
+        let is_below = |message: &&TcMessage| {
+            message.header.index == root.header.index
+                && !is_root(message)
+                && message.header.parent.major == handle
+        };
+        Self { kind: kind(root), handle, below: all.iter().filter(is_below).map(kind).collect() }
     }
 
     /// Sets a discipline of this kind, without options. With `replace` it takes the place of any other discipline in one step; without, an
@@ -51,6 +69,44 @@ impl RootQdisc {
         let message = at_root(interface, [TcAttribute::Kind(kind.to_owned())]);
         let failed = || format!("the queueing discipline {kind} cannot be set on `{}`", interface.name);
         Channel::open()?.request(RouteNetlinkMessage::NewQueueDiscipline(message), flags, failed).map(drop)
+    }
+
+    /// Sets `mq`, and below it a discipline of this kind, without options, for each transmit queue. `replace` is as for [`RootQdisc::add`]; it does not
+    /// replace an `mq` that was set. An interface of which a queue is refused has none of them.
+    ///
+    /// # Errors
+    /// As [`RootQdisc::add`].
+    pub fn add_for_each_queue(interface: &Interface, kind: &str, replace: bool) -> Result<(), Error> {
+        Self::add(interface, MQ, replace)?;
+        let added = Self::fill(interface, kind);
+        if added.is_err() {
+            // The error of adding is the one that matters.
+            let _removed = Self::remove(interface);
+        }
+        added
+    }
+
+    /// Sets a discipline of this kind for each class of the `mq` of an interface.
+    fn fill(interface: &Interface, kind: &str) -> Result<(), Error> {
+        // Without it, another program has removed it at once, and the kernel refuses the classes of this number.
+        let major = Self::of(interface)?.map_or(0, |root| root.handle);
+        let mut channel = Channel::open()?;
+        for queue in 1..=interface.transmit_queues {
+            let parent = TcHandle { major, minor: queue as u16 };
+            let message = below(interface, parent, [TcAttribute::Kind(kind.to_owned())]);
+            let failed = || {
+                format!(
+                    "the queueing discipline {kind} cannot be set on transmit queue {queue} of `{}`",
+                    interface.name
+                )
+            };
+            channel.request(
+                RouteNetlinkMessage::NewQueueDiscipline(message),
+                NLM_F_CREATE | NLM_F_EXCL,
+                failed,
+            )?;
+        }
+        Ok(())
     }
 
     /// Removes the one of an interface, which gets the kernel's default again. It is no error if there is none, or the interface
@@ -69,31 +125,40 @@ impl RootQdisc {
 }
 
 fn at_root(interface: &Interface, attributes: impl IntoIterator<Item = TcAttribute>) -> TcMessage {
-    let header = TcHeader { index: interface.index as i32, parent: TcHandle::ROOT, ..TcHeader::default() };
+    below(interface, TcHandle::ROOT, attributes)
+}
+
+fn below(
+    interface: &Interface,
+    parent: TcHandle,
+    attributes: impl IntoIterator<Item = TcAttribute>,
+) -> TcMessage {
+    let header = TcHeader { index: interface.index as i32, parent, ..TcHeader::default() };
     TcMessage::from_parts(header, attributes.into_iter().collect())
+}
+
+fn is_root(message: &TcMessage) -> bool {
+    message.header.parent == TcHandle::ROOT
 }
 
 /// Returns the queueing discipline at the root of an interface; `None` if it is the kernel's default, which has no number.
 pub(crate) fn root(channel: &mut Channel, interface: &Interface) -> Result<Option<TcMessage>, Error> {
     let failed = || format!("the queueing disciplines of `{}` cannot be listed", interface.name);
     let index = interface.index as i32;
-    let found = at_roots(channel, index, failed)?;
+    let found = all_set(channel, index, failed)?;
     // Kernels list those of all interfaces, whichever is named.
-    Ok(found.into_iter().find(|discipline| discipline.header.index == index))
+    Ok(found.into_iter().find(|discipline| is_root(discipline) && discipline.header.index == index))
 }
 
-/// Returns the queueing disciplines that were set at roots: of the interface with a number, or of all for 0, and perhaps more.
-fn at_roots(channel: &mut Channel, index: i32, failed: impl Fn() -> String) -> Result<Vec<TcMessage>, Error> {
+/// Returns the queueing disciplines that were set: of the interface with a number, or of all for 0, and perhaps more.
+fn all_set(channel: &mut Channel, index: i32, failed: impl Fn() -> String) -> Result<Vec<TcMessage>, Error> {
     let answers =
         channel.list(&RouteNetlinkMessage::GetQueueDiscipline(TcMessage::with_index(index)), failed)?;
     let found = answers.into_iter().filter_map(|answer| match answer {
         RouteNetlinkMessage::NewQueueDiscipline(discipline) => Some(discipline),
         _ => None,
     });
-    let is_set = |discipline: &TcMessage| {
-        discipline.header.parent == TcHandle::ROOT && discipline.header.handle != TcHandle::UNSPEC
-    };
-    Ok(found.filter(is_set).collect())
+    Ok(found.filter(|discipline| discipline.header.handle != TcHandle::UNSPEC).collect())
 }
 
 /// Returns the kind of a queueing discipline.

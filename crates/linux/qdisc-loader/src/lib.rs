@@ -15,13 +15,14 @@ pub const OBJECTS_VARIABLE: &str = "CUTLINE_BPF";
 /// Prefix of the names of all pinned maps.
 const PREFIX: &str = "cutline_";
 /// The maps that have an entry for each instance.
-const BY_INSTANCE: [&str; 6] = [
+const BY_INSTANCE: [&str; 7] = [
     "cutline_interfaces",
     "cutline_configs",
     "cutline_statistics",
     "cutline_states",
     "cutline_slots",
     "cutline_accounts",
+    "cutline_shared",
 ];
 
 /// Latest messages of libbpf, which has one function for them in a process.

@@ -27,7 +27,8 @@ fn settings(aqm: &str, tsq: bool) -> QdiscSettings {
         tsq: tsq.then(TsqParams::default),
         rate: Rate::from_mbps(10),
     };
-    QdiscSettings { queue, shaped: true, overhead: Overhead::Ethernet, hints: HintTable::standard() }
+    let (overhead, hints) = (Overhead::Ethernet, HintTable::standard());
+    QdiscSettings { queue, shaped: true, overhead, hints, mq: false }
 }
 
 #[test]

@@ -117,7 +117,8 @@ pub enum QdiscError {
     },
     /// All instances are in use.
     #[error(
-        "all {instances} instances of {kind} are in use: the number is set with the first queue (`cutline qdisc add --instances`)"
+        "all {instances} instances of {kind} are in use, or fewer in a row are free than this interface has transmit queues (--mq): the number is set \
+         with the first queue (`cutline qdisc add --instances`)"
     )]
     NoInstance {
         /// Number of instances.
@@ -180,7 +181,9 @@ fn explanation(log: &str) -> String {
 /// Returns a note on a queueing discipline with a queue for each transmit queue of an interface.
 fn of_several_queues(kind: &str) -> &'static str {
     match kind {
-        "mq" | "mqprio" => ". Cutline's queue is one for all transmit queues of the interface, at one rate",
+        "mq" | "mqprio" => {
+            ". Cutline's queue is one for all transmit queues of the interface, or one for each with --mq, and has one rate for all of them"
+        }
         _ => "",
     }
 }

@@ -1,10 +1,12 @@
 //! Adding, changing, reading and removing the queues of this host's interfaces.
 
 use crate::idle::follow_idle_time;
-use crate::layout::{AccountLayout, InterfaceKey, QdiscConfig, QdiscCounters};
+use crate::layout::{AccountLayout, InterfaceKey, QUEUES, QdiscConfig, QdiscCounters};
+use crate::leaves::packets_of_each;
 use crate::pins::{self, Entry, Pins};
 use crate::{KernelQueue, QdiscChange, QdiscError, QdiscSettings};
 use cutline_netlink::{Interface, RootQdisc, interfaces};
+use cutline_params::ParameterError;
 use cutline_sys::{SysError, random};
 use cutline_units::Instant;
 use rustix::fs::{FlockOperation, Mode, OFlags, fstat, open, stat, statfs};
@@ -21,6 +23,8 @@ pub const BPFFS: &str = "/sys/fs/bpf";
 
 /// Folder of all pins.
 const FOLDER: &str = "cutline";
+/// Kind of the queueing discipline with a class for each transmit queue.
+const MQ: &str = "mq";
 /// Number of the file system (`BPF_FS_MAGIC` of linux/magic.h).
 const MAGIC: i64 = 0xcafe_4a11;
 /// Mode of the folder of all pins. A user that may open it could hold its lock; one that may write to it could replace the pins.
@@ -44,15 +48,17 @@ pub struct QdiscStatus {
     pub interface: String,
     /// Number of the interface.
     pub index: u32,
-    /// Number of transmit queues of the interface, in whose place it has this one queue.
+    /// Number of transmit queues of the interface.
     pub transmit_queues: u32,
+    /// Number of transmit queues that have a queue each, below `mq`; 1 where the interface has one queue in the place of all.
+    pub hardware_queues: u32,
     /// The queue.
     pub queue: KernelQueue,
-    /// Number of its instance.
+    /// Number of its instance, or of that of the first transmit queue.
     pub instance: u32,
     /// The configuration that was written last.
     pub config: QdiscConfig,
-    /// Its statistics. The gauges of an empty queue have followed the idle time.
+    /// Its statistics, those of all transmit queues together. The gauges of an empty queue have followed the idle time.
     pub counters: QdiscCounters,
     /// Part of Sieve's table of flows that is in use; `None` for TSQ, and for a process without `CAP_SYS_ADMIN`.
     pub load: Option<f64>,
@@ -98,7 +104,7 @@ impl KernelQueues {
         Self { folder: bpffs.join(FOLDER) }
     }
 
-    /// Adds a queue at the root of an interface. With `replace` it replaces another one. The first queue of its kind is loaded by `loader`. A queue of
+    /// Adds a queue at the root of an interface, or with [`QdiscSettings::mq`] one for each of its transmit queues. With `replace` it replaces another one. The first queue of its kind is loaded by `loader`. A queue of
     /// Cutline's that is to be replaced stays where the programs cannot be loaded or no instance is free.
     ///
     /// # Errors
@@ -115,8 +121,9 @@ impl KernelQueues {
         let queue = settings.kernel_queue()?;
         // Values that are not allowed are refused before anything is loaded, and also where nothing can be loaded.
         settings.config(interface.header, 0, 0)?;
+        let queues = queues_of(interface, settings)?;
         let _guard = self.lock()?;
-        let added = self.add_locked(interface, settings, queue, replace, loader);
+        let added = self.add_locked(interface, settings, (queue, queues), replace, loader);
         self.finish(added)
     }
 
@@ -124,20 +131,21 @@ impl KernelQueues {
         &self,
         interface: &Interface,
         settings: &QdiscSettings,
-        queue: KernelQueue,
+        (queue, queues): (KernelQueue, u32),
         replace: bool,
         loader: &dyn QdiscLoader,
     ) -> Result<QdiscStatus, QdiscError> {
-        let mut old = None;
-        if let Some(RootQdisc { kind, handle }) = RootQdisc::of(interface)? {
-            old = KernelQueue::named(&kind);
+        let mut is_to_go = false;
+        if let Some(root) = RootQdisc::of(interface)? {
+            let old = queue_at(&root);
             if !replace {
                 let interface = interface.name.clone();
                 return Err(match old {
                     Some(old) => QdiscError::AlreadyThere { interface, kind: old.kernel_name() },
-                    None => QdiscError::OtherQdisc { interface, kind, handle },
+                    None => QdiscError::OtherQdisc { interface, kind: root.kind, handle: root.handle },
                 });
             }
+            is_to_go = old.is_some() || (queues > 1 && root.kind == MQ);
         }
         self.sweep(None)?;
         let folder = self.folder.join(queue.folder());
@@ -148,23 +156,26 @@ impl KernelQueues {
         }
         let pins = pins.ok_or(QdiscError::OtherLayout { folder })?;
         let key = key(interface.index)?;
-        let instance = free_instance(&pins.entries()?, &key, pins.instances()).ok_or_else(|| {
+        let instance = free_instances(&pins.entries()?, &key, pins.instances(), queues).ok_or_else(|| {
             QdiscError::NoInstance { instances: pins.instances(), kind: queue.kernel_name() }
         })?;
-        if old.is_some() {
-            // The kernel has no step from one instance to another of the same kind. The old queue stays until all that may fail before has been done.
+        if is_to_go {
+            // The kernel has no step from one instance to another of the same kind, nor from one `mq` to another. The old queue stays until all that may
+            // fail before has been done.
             RootQdisc::remove(interface)?;
         }
         self.sweep(Some(interface.index))?;
         let salt = u64::from_ne_bytes(random().map_err(|error| SysError::new("no random numbers", error))?);
         let generation = next(pins.config(instance)?.generation);
         let config = settings.config(interface.header, salt, generation)?;
-        let entry = Entry { key, instance };
+        let entry = Entry { key, instance, queues };
         let added = (|| {
-            pins.create(instance, config.limit_packets, settings.account_sets())?;
-            pins.configure(instance, &config)?;
+            let packets = packets_of_each(config.limit_packets, queues);
+            pins.create(&entry, packets, settings.account_sets())?;
+            configure(&pins, &entry, &config)?;
             pins.assign(&entry)?;
-            Ok(RootQdisc::add(interface, queue.kernel_name(), replace)?)
+            let add = if queues > 1 { RootQdisc::add_for_each_queue } else { RootQdisc::add };
+            Ok(add(interface, queue.kernel_name(), replace)?)
         })();
         if let Err(error) = added {
             // The first error is the one that matters.
@@ -193,7 +204,7 @@ impl KernelQueues {
         self.sweep(None)?;
         let (pins, queue, entry) = self.entry_of(interface)?;
         let written = pins.config(entry.instance)?;
-        let refused = pins.counters(entry.instance)?.refused_generation;
+        let refused = pins.counters(&entry)?.refused_generation;
         let generation = next_but(written.generation, refused);
         let before = if written.generation == refused {
             // The change before this one was refused when its command had ended.
@@ -206,15 +217,15 @@ impl KernelQueues {
         change.apply(&mut config, queue, interface.header)?;
         if let Some(cutline_aqm::Limit::Bytes(_)) = change.limit {
             // The limit in packets is only the memory for it.
-            config.limit_packets = config.limit_packets.min(slots);
+            config.limit_packets = config.limit_packets.min(slots.max(before.limit_packets));
         }
-        if config.limit_packets > slots {
+        if packets_of_each(config.limit_packets, entry.queues) > slots {
             return Err(QdiscError::LargerLimit { limit: config.limit_packets, slots });
         }
         let taken = take_over(
             [&before, &config],
-            |config| pins.configure(entry.instance, config),
-            || pins.counters(entry.instance),
+            |config| configure(&pins, &entry, config),
+            || pins.counters(&entry),
         )?;
         taken.ok_or(QdiscError::Refused { kind: queue.kernel_name() })
     }
@@ -242,7 +253,7 @@ impl KernelQueues {
             }
         };
         let root = RootQdisc::of(&interface)?;
-        let ours = root.as_ref().is_some_and(|root| KernelQueue::named(&root.kind).is_some());
+        let ours = root.as_ref().is_some_and(|root| queue_at(root).is_some());
         if ours {
             RootQdisc::remove(&interface)?;
         }
@@ -286,7 +297,7 @@ impl KernelQueues {
                 else {
                     continue;
                 };
-                if roots.get(&interface.index).is_some_and(|root| root.kind == queue.kernel_name()) {
+                if roots.get(&interface.index).and_then(queue_at) == Some(queue) {
                     found.push(status(&pins, queue, interface, &entry)?);
                 }
             }
@@ -300,13 +311,15 @@ impl KernelQueues {
     /// # Errors
     /// When the kernel cannot be queried.
     pub fn is_any_set() -> Result<bool, QdiscError> {
-        Ok(RootQdisc::all()?.values().any(|root| KernelQueue::named(&root.kind).is_some()))
+        Ok(RootQdisc::all()?.values().any(|root| queue_at(root).is_some()))
     }
 
     fn entry_of(&self, interface: &Interface) -> Result<(Pins, KernelQueue, Entry), QdiscError> {
-        let kind = RootQdisc::of(interface)?.map(|root| root.kind);
+        let root = RootQdisc::of(interface)?;
+        let found = root.as_ref().and_then(queue_at);
+        let kind = found.map(|queue| queue.kernel_name().to_owned()).or(root.map(|root| root.kind));
         let folder = self.folder.clone();
-        let Some(queue) = kind.as_deref().and_then(KernelQueue::named) else {
+        let Some(queue) = found else {
             return Err(missing(interface.name.clone(), kind, folder));
         };
         self.exists()?;
@@ -326,7 +339,7 @@ impl KernelQueues {
         for (_, pins) in self.pins()? {
             for entry in pins.entries()? {
                 let is_own = own.as_ref() == Some(&entry.key);
-                if pins.counters(entry.instance)?.running == 0 || is_own {
+                if is_own || !pins.is_running(&entry)? {
                     pins.forget(&entry)?;
                     freed += 1;
                 }
@@ -446,11 +459,38 @@ fn missing(interface: String, kind: Option<String>, folder: PathBuf) -> QdiscErr
     }
 }
 
-/// Returns the first instance that no other interface than that of a key has. The one of the key itself is free once its old queue is removed.
-fn free_instance(entries: &[Entry], key: &InterfaceKey, instances: u32) -> Option<u32> {
+/// Returns the first of so many instances in a row that no other interface than that of a key has. Those of the key itself are free once its old queue is
+/// removed.
+fn free_instances(entries: &[Entry], key: &InterfaceKey, instances: u32, count: u32) -> Option<u32> {
     let used: BTreeSet<u32> =
-        entries.iter().filter(|entry| entry.key != *key).map(|entry| entry.instance).collect();
-    (0..instances).find(|instance| !used.contains(instance))
+        entries.iter().filter(|entry| entry.key != *key).flat_map(Entry::instances).collect();
+    let last = instances.checked_sub(count)?;
+    (0..=last).find(|first| used.range(*first..first + count).next().is_none())
+}
+
+/// Returns the number of queues that an interface gets: one, or one for each transmit queue.
+fn queues_of(interface: &Interface, settings: &QdiscSettings) -> Result<u32, ParameterError> {
+    match interface.transmit_queues {
+        queues if settings.mq && queues > QUEUES => {
+            let allowed = format!("an interface with at most {QUEUES} transmit queues");
+            Err(ParameterError::new("mq", queues, allowed))
+        }
+        queues if settings.mq => Ok(queues.max(1)),
+        _ => Ok(1),
+    }
+}
+
+/// Returns the queue of Cutline's at a root, or below the `mq` there.
+fn queue_at(root: &RootQdisc) -> Option<KernelQueue> {
+    if root.kind == MQ {
+        return root.below.iter().find_map(|kind| KernelQueue::named(kind));
+    }
+    KernelQueue::named(&root.kind)
+}
+
+/// Writes the configuration of an interface for each of its instances.
+fn configure(pins: &Pins, entry: &Entry, config: &QdiscConfig) -> Result<(), QdiscError> {
+    entry.instances().try_for_each(|instance| pins.configure(instance, config))
 }
 
 fn status(
@@ -462,16 +502,17 @@ fn status(
     let instance = entry.instance;
     let config = pins.config(instance)?;
     let accounts = match queue {
-        KernelQueue::Sieve => permitted(pins.accounts(instance))?,
+        KernelQueue::Sieve => permitted(pins.accounts(entry))?,
         KernelQueue::Tsq => None,
     };
     let load = accounts.map(|accounts| table_load(&accounts, config.sieve.tau, cutline_sys::now()));
-    let mut counters = pins.counters(instance)?;
+    let mut counters = pins.counters(entry)?;
     follow_idle_time(&mut counters, &config, queue, cutline_sys::now());
     Ok(QdiscStatus {
         interface: interface.name.clone(),
         index: interface.index,
         transmit_queues: interface.transmit_queues,
+        hardware_queues: entry.queues,
         queue,
         instance,
         config,
@@ -548,6 +589,9 @@ fn key(index: u32) -> Result<InterfaceKey, QdiscError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cutline_aqm::{AqmSpec, Limit, QueueSpec};
+    use cutline_router::Overhead;
+    use cutline_units::{Bytes, HintTable, Rate};
     use std::cell::RefCell;
     use std::os::unix::fs::PermissionsExt as _;
 
@@ -635,22 +679,75 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_for_each_transmit_queue_is_not_offered() {
+    fn an_mq_of_another_program_is_told_from_cutline_s() {
         let message = |kind: &str| {
             QdiscError::OtherQdisc { interface: "eth0".to_owned(), kind: kind.to_owned(), handle: 1 }
                 .to_string()
         };
         assert!(message("mq").contains("mq 1:") && message("mq").contains("one for all transmit queues"));
+        assert!(message("mq").contains("one for each with --mq"));
         assert!(!message("htb").contains("transmit queues"));
+        let found = |kind: &str, below: &[&str]| {
+            let below = below.iter().map(|kind| (*kind).to_owned()).collect();
+            queue_at(&RootQdisc { kind: kind.to_owned(), handle: 1, below })
+        };
+        assert_eq!(found("cutline_tsq2", &[]), Some(KernelQueue::Tsq));
+        assert_eq!(found("mq", &["cutline_sieve2"]), Some(KernelQueue::Sieve));
+        assert_eq!(found("mq", &["cutline_sieve2", "fq_codel"]), Some(KernelQueue::Sieve));
+        assert_eq!(
+            [found("mq", &["fq_codel"]), found("mq", &[]), found("htb", &["cutline_tsq2"])],
+            [None; 3]
+        );
+    }
+
+    #[test]
+    fn an_interface_has_a_queue_for_each_transmit_queue_if_that_is_wanted() {
+        let wanted = |transmit_queues, mq| {
+            let interface = Interface {
+                index: 2,
+                name: "eth0".to_owned(),
+                mtu: Bytes::new(1500),
+                header: Bytes::new(14),
+                is_up: true,
+                is_loopback: false,
+                speed: None,
+                transmit_queues,
+                addresses: Vec::new(),
+            };
+            let queue = QueueSpec {
+                limit: Limit::Packets(1000),
+                ecn: false,
+                aqm: AqmSpec::from_values("sieve", []).unwrap(),
+                tsq: None,
+                rate: Rate::from_mbps(10),
+            };
+            let (overhead, hints) = (Overhead::Ethernet, HintTable::standard());
+            queues_of(&interface, &QdiscSettings { queue, shaped: true, overhead, hints, mq })
+        };
+        assert_eq!([wanted(8, false), wanted(1, true), wanted(8, true)], [Ok(1), Ok(1), Ok(8)]);
+        assert!(wanted(257, true).unwrap_err().to_string().contains("mq = 257"));
     }
 
     #[test]
     fn an_interface_may_take_the_instance_that_it_has() {
         let key = |index| InterfaceKey { namespace_inode: 1, index };
-        let entries = [(7, 0), (8, 1)].map(|(index, instance)| Entry { key: key(index), instance });
-        let free = |index, instances| free_instance(&entries, &key(index), instances);
+        let entry = |index, instance, queues| Entry { key: key(index), instance, queues };
+        let entries = [entry(7, 0, 1), entry(8, 1, 1)];
+        let free = |index, instances| free_instances(&entries, &key(index), instances, 1);
         assert_eq!([free(7, 2), free(8, 2), free(9, 3)], [Some(0), Some(1), Some(2)]);
         assert_eq!(free(9, 2), None);
+    }
+
+    #[test]
+    fn the_instances_of_an_interface_are_in_a_row() {
+        let key = |index| InterfaceKey { namespace_inode: 1, index };
+        let entry = |index, instance, queues| Entry { key: key(index), instance, queues };
+        let entries = [entry(7, 2, 4), entry(8, 9, 1)];
+        let free = |index, count| free_instances(&entries, &key(index), 12, count);
+        assert_eq!([free(9, 2), free(9, 3), free(9, 4)], [Some(0), Some(6), None]);
+        // Its own old ones are free.
+        assert_eq!([free(7, 9), free(7, 10)], [Some(0), None]);
+        assert_eq!(free(9, 13), None);
     }
 
     #[test]

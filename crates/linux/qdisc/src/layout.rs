@@ -21,6 +21,8 @@ pub const PACKET_BITS: u32 = 20;
 pub const RATIO_BITS: u32 = 23;
 /// Cells in a set of Sieve's table of flows.
 pub const CELLS: usize = 8;
+/// Most hardware queues of an interface with an instance each.
+pub const QUEUES: u32 = 256;
 
 /// A type with a fixed layout, in the byte order of the machine.
 pub trait Layout: Sized {
@@ -138,9 +140,9 @@ layout! {
 
     /// Value of `cutline_interfaces`.
     pub struct InstanceAssignment {
-        /// The instance of the queueing discipline at the root.
+        /// The instance of the queueing discipline at the root, or of the first hardware queue.
         instance: u32,
-        /// Number of hardware queues that have an instance each; 1 without `mq`.
+        /// Number of hardware queues that have an instance each, from that one on; 1 without `mq`.
         queues: u32,
     }
 

@@ -4,6 +4,7 @@
 //! kernel_queues  add, change, show, remove
 //! settings       parameters of a queue in fixed point
 //! pins           the pinned programs and maps
+//! leaves         statistics of the hardware queues of an interface
 //! idle           gauges of an empty queue
 //! testing        a queue for tests of other crates (feature `testing`)
 //! layout         data shared by the programs and this crate, byte by byte
@@ -17,6 +18,7 @@ mod error;
 mod idle;
 mod kernel_queues;
 pub mod layout;
+mod leaves;
 mod pins;
 mod settings;
 #[cfg(any(test, feature = "testing"))]

@@ -3,11 +3,13 @@
 use crate::layout::{
     AccountLayout, CELLS, InstanceAssignment, InterfaceKey, Layout, QdiscConfig, QdiscCounters,
 };
+use crate::leaves::together;
 use crate::{KernelQueue, QdiscError};
 use cutline_sys::SysError;
 use cutline_sys::bpf::{self, Map};
 use rustix::fd::{AsFd as _, AsRawFd as _};
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Name of the pin of the link, with which a queue is in the kernel.
@@ -20,6 +22,7 @@ const BEFORE_CONFIG: usize = 8;
 const STATES: (&str, &str) = ("cutline_states", "cutline_state_template");
 const SLOTS: (&str, &str) = ("cutline_slots", "cutline_slot_template");
 const ACCOUNTS: (&str, &str) = ("cutline_accounts", "cutline_account_template");
+const SHARED: (&str, &str) = ("cutline_shared", "cutline_shared_template");
 
 /// Maps of a queue.
 #[derive(Debug)]
@@ -35,7 +38,17 @@ pub(crate) struct Pins {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) key: InterfaceKey,
+    /// The first instance.
     pub(crate) instance: u32,
+    /// Number of hardware queues with an instance each; 1 for one queue.
+    pub(crate) queues: u32,
+}
+
+impl Entry {
+    /// Returns all instances.
+    pub(crate) fn instances(&self) -> Range<u32> {
+        self.instance..self.instance.saturating_add(self.queues)
+    }
 }
 
 impl Pins {
@@ -76,16 +89,14 @@ impl Pins {
         for key in self.interfaces.keys().map_err(failed())? {
             // One that is removed meanwhile has no value.
             let Some(value) = self.interfaces.lookup(&key).map_err(failed())? else { continue };
-            entries.push(Entry {
-                key: self.read(&key)?,
-                instance: self.read::<InstanceAssignment>(&value)?.instance,
-            });
+            let InstanceAssignment { instance, queues } = self.read(&value)?;
+            entries.push(Entry { key: self.read(&key)?, instance, queues: queues.max(1) });
         }
         Ok(entries)
     }
 
     pub(crate) fn assign(&self, entry: &Entry) -> Result<(), QdiscError> {
-        let assignment = InstanceAssignment { instance: entry.instance, queues: 1 };
+        let assignment = InstanceAssignment { instance: entry.instance, queues: entry.queues };
         let failed = QdiscError::map("the interface cannot be written into the map of interfaces");
         self.interfaces.update(&entry.key.bytes(), &assignment.bytes()).map_err(failed)
     }
@@ -117,17 +128,42 @@ impl Pins {
         Ok(())
     }
 
-    pub(crate) fn counters(&self, instance: u32) -> Result<QdiscCounters, QdiscError> {
-        let failed = QdiscError::map("the statistics of the queue cannot be read");
-        let bytes = self.statistics.lookup(&instance.to_ne_bytes()).map_err(failed)?;
-        self.read(&bytes.unwrap_or_default())
+    /// Returns the statistics of an interface: those of all its instances together.
+    pub(crate) fn counters(&self, entry: &Entry) -> Result<QdiscCounters, QdiscError> {
+        let of = |instance: u32| -> Result<QdiscCounters, QdiscError> {
+            let failed = QdiscError::map("the statistics of the queue cannot be read");
+            let bytes = self.statistics.lookup(&instance.to_ne_bytes()).map_err(failed)?;
+            self.read(&bytes.unwrap_or_default())
+        };
+        let all = entry.instances().map(of).collect::<Result<Vec<_>, _>>()?;
+        together(&all).ok_or_else(|| QdiscError::OtherLayout { folder: self.folder.clone() })
     }
 
-    /// Creates the inner maps of an instance: for a state, for packets, and for a table of this many sets.
-    pub(crate) fn create(&self, instance: u32, packets: u32, sets: Option<u32>) -> Result<(), QdiscError> {
-        self.put(STATES, instance, 1)?;
-        self.put(SLOTS, instance, packets + 1)?;
-        sets.map_or(Ok(()), |sets| self.put(ACCOUNTS, instance, sets))
+    /// Returns whether any instance of an interface has a running queueing discipline.
+    pub(crate) fn is_running(&self, entry: &Entry) -> Result<bool, QdiscError> {
+        for instance in entry.instances() {
+            if self.counters(&Entry { instance, queues: 1, ..entry.clone() })?.running != 0 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Creates the inner maps of the instances of an interface: for a state, for packets, and for a table of this many sets each, and for the state that several
+    /// of them share.
+    pub(crate) fn create(&self, entry: &Entry, packets: u32, sets: Option<u32>) -> Result<(), QdiscError> {
+        for instance in entry.instances() {
+            self.put(STATES, instance, 1)?;
+            self.put(SLOTS, instance, packets + 1)?;
+            sets.map_or(Ok(()), |sets| self.put(ACCOUNTS, instance, sets))?;
+        }
+        if entry.queues == 1 {
+            return Ok(());
+        }
+        if !self.folder.join(SHARED.0).exists() {
+            return Err(QdiscError::OtherLayout { folder: self.folder.clone() });
+        }
+        self.put(SHARED, entry.instance, 1)
     }
 
     /// Returns the entries of the inner map of packets of an instance.
@@ -135,28 +171,34 @@ impl Pins {
         Ok(self.inner(SLOTS.0, instance)?.map_or(0, |inner| inner.entries()))
     }
 
-    /// Returns the cells of Sieve's table of an instance.
-    pub(crate) fn accounts(&self, instance: u32) -> Result<Vec<AccountLayout>, QdiscError> {
+    /// Returns the cells of Sieve's tables of an interface.
+    pub(crate) fn accounts(&self, entry: &Entry) -> Result<Vec<AccountLayout>, QdiscError> {
         let mut accounts = Vec::new();
-        let Some(inner) = self.inner(ACCOUNTS.0, instance)? else { return Ok(accounts) };
-        for set in 0..inner.entries() {
-            let failed = QdiscError::map("the table of flows cannot be read");
-            let bytes = inner.lookup(&set.to_ne_bytes()).map_err(failed)?;
-            accounts.extend(self.read::<[AccountLayout; CELLS]>(&bytes.unwrap_or_default())?);
+        for instance in entry.instances() {
+            let Some(inner) = self.inner(ACCOUNTS.0, instance)? else { continue };
+            for set in 0..inner.entries() {
+                let failed = QdiscError::map("the table of flows cannot be read");
+                let bytes = inner.lookup(&set.to_ne_bytes()).map_err(failed)?;
+                accounts.extend(self.read::<[AccountLayout; CELLS]>(&bytes.unwrap_or_default())?);
+            }
         }
         Ok(accounts)
     }
 
-    /// Forgets an interface and frees the memory of its instance, with the packets in it. Missing objects are no error.
+    /// Forgets an interface and frees the memory of its instances, with the packets in it. Missing objects are no error.
     pub(crate) fn forget(&self, entry: &Entry) -> Result<(), QdiscError> {
         let failed = QdiscError::map("the interface cannot be removed from the map of interfaces");
         self.interfaces.delete(&entry.key.bytes()).map_err(failed)?;
-        for (outer, _) in [STATES, SLOTS, ACCOUNTS] {
-            if outer == ACCOUNTS.0 && self.queue == KernelQueue::Tsq {
+        for (outer, _) in [STATES, SLOTS, ACCOUNTS, SHARED] {
+            let is_without_accounts = outer == ACCOUNTS.0 && self.queue == KernelQueue::Tsq;
+            if is_without_accounts || (outer == SHARED.0 && entry.queues == 1) {
                 continue;
             }
-            let failed = QdiscError::map("the memory of the queue cannot be freed");
-            map(&self.folder, outer)?.delete(&entry.instance.to_ne_bytes()).map_err(failed)?;
+            let outer = map(&self.folder, outer)?;
+            for instance in entry.instances() {
+                let failed = QdiscError::map("the memory of the queue cannot be freed");
+                outer.delete(&instance.to_ne_bytes()).map_err(failed)?;
+            }
         }
         Ok(())
     }

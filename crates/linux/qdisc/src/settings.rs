@@ -69,6 +69,8 @@ pub struct QdiscSettings {
     pub overhead: Overhead,
     /// The hint of each code point.
     pub hints: HintTable,
+    /// True for a queue for each transmit queue, below `mq`, with one rate and one limit for all; false for one queue.
+    pub mq: bool,
 }
 
 /// A change of the settings of an interface. Fields that are `None` do not change.
@@ -452,7 +454,8 @@ mod tests {
         let aqm = AqmSpec::from_values(aqm, values.iter().cloned()).unwrap();
         let rate = Rate::from_mbps(10);
         let queue = QueueSpec { limit: Limit::Packets(800), ecn: false, aqm, tsq, rate };
-        QdiscSettings { queue, shaped: true, overhead: Overhead::Ethernet, hints: HintTable::standard() }
+        let (overhead, hints) = (Overhead::Ethernet, HintTable::standard());
+        QdiscSettings { queue, shaped: true, overhead, hints, mq: false }
     }
 
     fn config(settings: &QdiscSettings) -> Result<QdiscConfig, String> {

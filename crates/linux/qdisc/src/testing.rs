@@ -22,8 +22,8 @@ pub fn status(aqm: &str, tsq: bool) -> QdiscStatus {
         tsq: tsq.then(TsqParams::default),
         rate: Rate::from_mbps(10),
     };
-    let settings =
-        QdiscSettings { queue, shaped: true, overhead: Overhead::Ethernet, hints: HintTable::standard() };
+    let (overhead, hints) = (Overhead::Ethernet, HintTable::standard());
+    let settings = QdiscSettings { queue, shaped: true, overhead, hints, mq: false };
     let mut counters = QdiscCounters::from_bytes(&vec![0; QdiscCounters::SIZE]).unwrap();
     (counters.running, counters.generation, counters.since) = (1, 3, 1_000_000_000);
     let counted = |packets| CountLayout { packets, bytes: 1000 * packets };
@@ -45,5 +45,16 @@ pub fn status(aqm: &str, tsq: bool) -> QdiscStatus {
     let config = settings.config(Bytes::new(14), 1, 3).unwrap();
     let queue = settings.kernel_queue().unwrap();
     let interface = "eth0".to_owned();
-    QdiscStatus { interface, index: 2, transmit_queues: 1, queue, instance: 0, config, counters, load }
+    let (transmit_queues, hardware_queues) = (1, 1);
+    QdiscStatus {
+        interface,
+        index: 2,
+        transmit_queues,
+        hardware_queues,
+        queue,
+        instance: 0,
+        config,
+        counters,
+        load,
+    }
 }

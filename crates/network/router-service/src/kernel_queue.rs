@@ -17,7 +17,8 @@ record! {
     pub struct QdiscDocument {
         interface: String, label, "The interface.";
         kind: String, label, "Kind of the queueing discipline, as `tc` shows it.";
-        running: bool, label, "True while the queue is installed.";
+        running: bool, label, "True while the queue is installed; of a queue for each transmit queue, while all are.";
+        hardware_queues: u32, label, "Number of transmit queues with a queue each, whose rate, limits and statistics are those of all together; 1 for one queue.";
         elapsed_s: f64, counter("s"), "Time since the queue was added.";
         shaped: bool, label, "True if the queue sends at its rate; false if the interface has this rate by itself.";
         limit_packets: u32, gauge("packets"), "Most packets that wait.";
@@ -55,6 +56,7 @@ impl QdiscDocument {
             interface: interface.clone(),
             kind: queue.kernel_name().to_owned(),
             running: counters.running != 0,
+            hardware_queues: status.hardware_queues,
             elapsed_s: elapsed(counters, now).as_secs_f64(),
             shaped: config.shape_bps != 0,
             limit_packets: config.limit_packets,
@@ -189,6 +191,7 @@ mod tests {
             (document[1]["kind"].as_str(), document[2]["limit_bytes"].as_u64()),
             (Some("cutline_tsq2"), Some(64_000))
         );
+        assert_eq!(document[0]["hardware_queues"].as_u64(), Some(1));
         let read: QdiscDocument = serde_json::from_value(document[0].clone()).unwrap();
         assert_eq!((&read, read.elapsed_s), (&QdiscDocument::new(&all[0], NOW), 2.5));
     }
