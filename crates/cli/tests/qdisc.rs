@@ -115,7 +115,7 @@ fn the_unit_has_the_options_of_the_command() {
     for line in ["ExecStart=", "ExecReload=", "ExecStop=-"] {
         let command = unit.lines().find_map(|text| text.strip_prefix(line)).expect(line);
         let words = command.strip_prefix("/usr/local/bin/cutline qdisc ").expect(command);
-        let words = words.replace("%I", "lo").replace("$OPTIONS", "--rate 10Mbit");
+        let words = words.replace("%I", "lo").replace("$OPTIONS", "--rate 10Mbit --mq");
         // A folder that is no bpffs: nothing happens to the host where the kernel has such queues.
         let words = format!("{words} --bpffs {}", folder.path().display());
         let (code, message) = said(&qdisc(&words));
