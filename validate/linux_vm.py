@@ -126,18 +126,26 @@ def padded(data: bytes) -> bytes:
     return data + b"\0" * (-len(data) % 4)
 
 
-def boot(folder: Path, files: Path, timeout: float) -> subprocess.CompletedProcess:
-    """Runs the machine with this first file system until it turns itself off. What it prints is also in a file of its name, from the first line on."""
+def boot(folder: Path, files: Path, timeout: float, processors: int = 1, first: str = "init") -> subprocess.CompletedProcess:
+    """Runs the machine with this first file system until it turns itself off. What it prints is also in a file of its name, from the first line on.
+
+    QEMU runs the instructions of several processors in turns, in one thread, so time is as virtual as that of one processor. `first` is the first process.
+    """
     command = [
-        "qemu-system-x86_64", "-accel", "tcg,thread=single", "-smp", "1", "-icount", "shift=0,sleep=off", "-m", "1024",
+        "qemu-system-x86_64", "-accel", "tcg,thread=single", "-smp", str(processors), "-icount", "shift=0,sleep=off", "-m", "1024",
         "-nographic", "-no-reboot", "-nodefaults", "-serial", "stdio", "-kernel", kernel(folder), "-initrd", files,
-        "-append", "console=ttyS0 panic=-1 quiet mitigations=off nokaslr no_timer_check",
+        "-append", "console=ttyS0 panic=-1 quiet mitigations=off nokaslr no_timer_check" + (f" rdinit=/{first}" if first != "init" else "") + (" tsc=reliable" if processors > 1 else ""),
     ]  # fmt: skip
-    said = folder / f"{files.stem}.log"
+    said = log_of(folder, files, first)
     with said.open("wb") as log:
         done = subprocess.run(command, stdout=log, stderr=subprocess.PIPE, text=True, errors="replace", timeout=timeout, stdin=subprocess.DEVNULL)
     done.stdout = said.read_text(errors="replace")
     return done
+
+
+def log_of(folder: Path, files: Path, first: str = "init") -> Path:
+    """The file of what a machine prints."""
+    return folder / (f"{files.stem}.log" if first == "init" else f"{files.stem}-{first}.log")
 
 
 def measure(folder: Path, name: str, plan: list[str], timeout: float, more: dict[str, Path]) -> tuple[str, dict[str, dict]]:

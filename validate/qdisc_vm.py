@@ -26,6 +26,8 @@ TIMEOUT = 3600
 """The longest that the machine may take, s."""
 FLOWS = 1_000_000
 """Flows of `frames wide flows` in vm.sh."""
+SECOND = "mq"
+"""First process of the second machine."""
 REFUSED = 2
 """Exit status of tc when the kernel refuses."""
 
@@ -53,8 +55,8 @@ def image(work: Path, tools: bpf_build.Tools, objects: list[Path], command: Path
     """The first file system. The command is where it is installed, with the objects in their place and its libraries."""
     program = tools.work / "qdisc"
     tools.compile_program(bpf_build.ROOT / "bpf/tests/qdisc.c", program)
-    files = {"init": bpf_build.ROOT / "bpf/tests/vm.sh", "qdisc": program} | linux_vm.programs(work)
-    for name in ("blast", "frames"):
+    files = {"init": bpf_build.ROOT / "bpf/tests/vm.sh", SECOND: bpf_build.ROOT / "bpf/tests/vm_mq.sh", "qdisc": program} | linux_vm.programs(work)
+    for name in ("blast", "frames", "pinned"):
         files[name] = tools.work / name
         subprocess.run(["gcc", "-O2", "-Wall", "-static", "-o", files[name], bpf_build.ROOT / f"bpf/tests/{name}.c"], check=True)
     files |= {f"peer/{name}": (tools.libraries / name).resolve() for name in bpf_build.LIBRARIES}
@@ -345,10 +347,92 @@ def many_flows(queue: Found) -> str:
     return "; ".join(wrong if 0.5 < load <= 1 else [*wrong, f"load {load}"])
 
 
+def mq_commands(queue: Found) -> str:
+    """The command adds, changes, replaces and removes a queue for each of two transmit queues, below `mq`, and nothing is left."""
+    wanted = {"add": 0, "change": 0, "replace": 0, "del": 0, "round-add": 0, "round-del": 0, "add-twice": 1, "del-twice": 1}
+    wrong = [f"{step}: {queue.codes(step)}" for step, code in wanted.items() if set(queue.codes(step)) != {code}]
+    if "one for each of 2 transmit queues" not in queue.said["add"]:
+        wrong.append(f"add says {queue.said['add']}")
+    kinds = [entry["kind"] for entry in queue.tc["first"]]
+    if kinds[0] != "mq" or len(kinds) != 3 or not all(kind.startswith("cutline_") for kind in kinds[1:]):
+        wrong.append(f"queueing disciplines {kinds}")
+    if queue.pins["unloaded"] != 0:
+        wrong.append(f"{queue.pins['unloaded']} pins are left")
+    if queue.slabs["after"] > queue.slabs["before"] + 100:
+        wrong.append(f"{queue.slabs['before']} packets of the kernel before, {queue.slabs['after']} after")
+    return "; ".join(wrong)
+
+
+def leaf_bytes(queue: Found, step: str) -> list[int]:
+    """Bytes that each transmit queue has sent, by its number."""
+    leaves = [entry for entry in queue.tc[step] if entry["kind"].startswith("cutline_")]
+    return [entry["bytes"] for entry in sorted(leaves, key=lambda entry: int(entry["parent"].rpartition(":")[2], 16))]
+
+
+def mq_mbps(queue: Found, step: str) -> float:
+    """The rate of all transmit queues together from a reading to the later one."""
+    [before], [after] = queue.lists[step], queue.lists[f"{step}-later"]
+    return 8 * (after["statistics"]["sent"]["bytes"] - before["statistics"]["sent"]["bytes"]) / (after["elapsed_s"] - before["elapsed_s"]) / 1e6
+
+
+def mq_parts(queue: Found, step: str) -> list[float]:
+    """The part of each transmit queue of what was sent from a reading to the later one."""
+    sent = [after - before for before, after in zip(leaf_bytes(queue, step), leaf_bytes(queue, f"{step}-later"), strict=True)]
+    return [each / sum(sent) for each in sent]
+
+
+def mq_rate(queue: Found) -> str:
+    """Two transmit queues have the rate together, give or take 1 %: each alone, both, and where one has little to send; and a changed rate."""
+    rates = {step: 10.0 for step in ("first", "second", "both", "little")} | {"slower": 4.0}
+    found = {step: mq_mbps(queue, step) for step in rates}
+    wrong = [f"{step}: {found[step]:.3f} instead of {rate} Mbit/s" for step, rate in rates.items() if abs(found[step] / rate - 1) > 0.01]
+    [changed] = queue.lists["slower"]
+    return "; ".join(wrong if changed["generation"] == 2 else [*wrong, f"generation {changed['generation']}"])
+
+
+def mq_shares(queue: Found) -> str:
+    """A sender alone uses its own transmit queue, two equal ones have half of the link each, and one with little to send keeps it."""
+    first, second, both, little = (mq_parts(queue, step) for step in ("first", "second", "both", "little"))
+    wrong = [] if first[0] > 0.98 and second[1] > 0.98 else [f"alone: {first} and {second}"]
+    # Under TSQ, packets of both are dropped by chance.
+    off = 0.05 if "tsq" in queue.tc["both"][1]["kind"] else 0.03
+    if abs(both[0] - 0.5) > off:
+        wrong.append(f"both: {both}")
+    # 2 of 10 Mbit/s, of which only Sieve loses nothing.
+    if "sieve" in queue.tc["both"][1]["kind"] and abs(little[1] - 0.2) > 0.01:
+        wrong.append(f"little: {little}")
+    return "; ".join(wrong)
+
+
+def mq_accounting(queue: Found) -> str:
+    """All transmit queues together account for every packet, and the kernel counts as many on each."""
+    wrong = []
+    for step in ("settled", "unshaped"):
+        [shown] = queue.lists[step]
+        found = shown["statistics"]
+        dropped = sum(counted["packets"] for counted in found["dropped"].values())
+        parts = found["sent"]["packets"] + dropped + found["queued_packets"]
+        by_hint = sum(hint["departed"]["packets"] for hint in found["hints"])
+        if found["received"]["packets"] != parts or by_hint != found["sent"]["packets"] or found["queued_packets"] != 0:
+            wrong.append(f"{step}: {found}")
+        if sum(leaf_bytes(queue, step)) != found["sent"]["bytes"] or shown["hardware_queues"] != 2 or not shown["running"]:
+            wrong.append(f"{step}: {leaf_bytes(queue, step)} B by transmit queue, {shown['hardware_queues']} of them")
+    [down], [up] = queue.lists["down"], queue.lists["up"]
+    if down["statistics"]["dropped"]["unsent"]["packets"] == 0 or up["statistics"]["sent"]["packets"] < down["statistics"]["sent"]["packets"] + 300:
+        wrong.append("down and up: nothing was flushed, or nothing sent after it")
+    [unshaped] = queue.lists["unshaped"]
+    lost_there = sum(counted["packets"] for counted in unshaped["statistics"]["dropped"].values())
+    if lost_there or unshaped["statistics"]["sent"]["packets"] < 10000:
+        wrong.append(f"unshaped: {lost_there} lost, {unshaped['statistics']['sent']['packets']} sent")
+    return "; ".join(wrong)
+
+
 COMMON = (
     refusals, accounting, shaping, changes, down_and_up, segments, one_packet, unshaped, commands, records, command_changes, frames, leaks, unloading,
 )  # fmt: skip
 CHECKS = {"tsq": (*COMMON, order_by_hint, other_laws), "sieve": (*COMMON, calls_go_first, many_flows)}
+MQ_CHECKS = dict.fromkeys(CHECKS, (mq_commands, mq_rate, mq_shares, mq_accounting))
+"""Of the second machine."""
 
 
 def main() -> int:
@@ -358,6 +442,7 @@ def main() -> int:
     parser.add_argument("--work", type=Path, default=Path("target/linux-vm"), help="the machine's folder (default: %(default)s)")
     parser.add_argument("--out", type=Path, default=Path("target/bpf"), help="folder of the objects (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=100, help="rounds of adding and removing under load (default: %(default)s)")
+    parser.add_argument("--only", choices=("init", SECOND), default="", help="one machine: that with one processor, or that with two")
     parser.add_argument("--verbose", action="store_true", help="print the machine's output as well")
     arguments = parser.parse_args()
     try:
@@ -371,10 +456,17 @@ def main() -> int:
     except Fault as fault:
         print(f"test-vm: {fault}", file=sys.stderr)
         return 1
+    machines = (("init", 1, CHECKS), (SECOND, 2, MQ_CHECKS))
+    wanted = [machine for machine in machines if arguments.only in ("", machine[0])]
+    return max(judge(arguments, files, *machine) for machine in wanted)
+
+
+def judge(arguments: argparse.Namespace, files: Path, first: str, processors: int, checks: dict) -> int:
+    """Runs a machine, and prints what came of it. Returns the exit status."""
     try:
-        done = linux_vm.boot(arguments.work, files, TIMEOUT)
+        done = linux_vm.boot(arguments.work, files, TIMEOUT, processors, first)
     except subprocess.TimeoutExpired:
-        log = arguments.work / f"{files.stem}.log"
+        log = linux_vm.log_of(arguments.work, files, first)
         print(f"test-vm: the machine has not ended within {TIMEOUT} s: its output is in {log}", file=sys.stderr)
         return 1
     if arguments.verbose:
@@ -384,7 +476,7 @@ def main() -> int:
         wrong.append(f"qemu has ended with {done.returncode}: {done.stderr.strip()}")
     print(f"Linux {version or 'did not start'}")
     for name, queue in found.items():
-        for check in CHECKS[name]:
+        for check in checks[name]:
             try:
                 failure = check(queue)
             except KeyError as missing:
