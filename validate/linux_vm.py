@@ -131,10 +131,16 @@ def boot(folder: Path, files: Path, timeout: float, processors: int = 1, first: 
 
     QEMU runs the instructions of several processors in turns, in one thread, so time is as virtual as that of one processor. `first` is the first process.
     """
+    kernel_words = ["console=ttyS0", "panic=-1", "quiet", "mitigations=off", "nokaslr", "no_timer_check"]
+    if first != "init":
+        kernel_words.append(f"rdinit=/{first}")
+    if processors > 1:
+        # The processors have one counter, which the kernel would not believe of this model.
+        kernel_words.append("tsc=reliable")
     command = [
         "qemu-system-x86_64", "-accel", "tcg,thread=single", "-smp", str(processors), "-icount", "shift=0,sleep=off", "-m", "1024",
         "-nographic", "-no-reboot", "-nodefaults", "-serial", "stdio", "-kernel", kernel(folder), "-initrd", files,
-        "-append", "console=ttyS0 panic=-1 quiet mitigations=off nokaslr no_timer_check" + (f" rdinit=/{first}" if first != "init" else "") + (" tsc=reliable" if processors > 1 else ""),
+        "-append", " ".join(kernel_words),
     ]  # fmt: skip
     said = log_of(folder, files, first)
     with said.open("wb") as log:

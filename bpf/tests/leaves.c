@@ -6,7 +6,8 @@
  *     claims THREADS PACKETS TIME         threads take the link for so many packets each, on a clock that they move on together. Answers the number of
  *                                         packets that start before the one before them has left, the time that was taken, and the time that has passed
  *     threads KIND THREADS BPS MS         a leaf for each thread, in which packets come and leave, as above. KIND is 0 for TSQ and 1 for Sieve. Answers the
- *                                         bytes that were sent, the time, and the packets and bytes that count as waiting when none waits
+ *                                         bytes that were sent, the time, the packets and bytes that count as waiting when none waits, the arrivals and departures,
+ *                                         and how many of them have found the law or virtual time taken
  *     group LEAF FLOWS LEVEL WINDOW PAUSE adds flows for the next `run`: each has WINDOW packets of 1000 B in the queue. Where PAUSE is not 0, a packet comes
  *                                         that time after the one before it has left
  *     run KIND BPS MS LATE STALLED FROM   runs the flows for so long; a leaf asks at most LATE after its time. The leaf STALLED does not ask from FROM to
@@ -299,23 +300,29 @@ static void run_claims(cl_u32 threads)
     free(claims);
 }
 
-static cl_u64 sent_by_all;
+static cl_u64 sent_by_all, calls_of_all, missed_by_all;
 
 static void *traffic(void *argument)
 {
     struct leaf *leaf = argument;
     struct departed departed;
-    cl_u64 now = tick(1), round = 0;
+    cl_u64 now = tick(1), round = 0, calls = 0;
 
     while (now < ends_at) {
-        if (leaf->waiting < 100)
+        if (leaf->waiting < 100) {
             arrive(leaf, now, 1 + round % 16, round % 7, GROUPS);
+            calls++;
+        }
         round++;
         now = tick(200);
-        if (leaf->waiting && depart(leaf, now, &departed))
+        if (leaf->waiting && depart(leaf, now, &departed)) {
             __sync_fetch_and_add(&sent_by_all, SIZE);
+            calls++;
+        }
         now = tick(200);
     }
+    __sync_fetch_and_add(&calls_of_all, calls);
+    __sync_fetch_and_add(&missed_by_all, common(leaf)->missed);
     return NULL;
 }
 
@@ -339,12 +346,13 @@ static void run_threads(cl_u32 threads, cl_u64 bps, cl_u64 ms)
     begin_leaves(threads, begin);
     now_of_all = begin;
     ends_at = begin + ms * 1000000;
-    sent_by_all = 0;
+    sent_by_all = calls_of_all = missed_by_all = 0;
     together(threads, traffic);
     time = now_of_all - begin;
     printf("%llu %llu", (unsigned long long)sent_by_all, (unsigned long long)time);
     together(threads, drain);
-    printf(" %llu %llu\n", (unsigned long long)link_of_all()->packets, (unsigned long long)link_of_all()->bytes);
+    printf(" %llu %llu %llu %llu\n", (unsigned long long)link_of_all()->packets, (unsigned long long)link_of_all()->bytes,
+           (unsigned long long)calls_of_all, (unsigned long long)missed_by_all);
 }
 
 /* Flows on one clock. */

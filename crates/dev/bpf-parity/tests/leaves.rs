@@ -119,7 +119,8 @@ fn leaves_that_run_at_the_same_time_send_at_the_rate() {
     for kind in KINDS {
         let commands = format!("threads {} 4 1000000000 100\n", kind as u32);
         let found = answers(&format!("leaves-threads-{kind:?}"), &commands).concat();
-        let [sent, time, packets, left] = found[..] else { panic!("{found:?}") };
+        let [sent, time, packets, left, calls, missed] = found[..] else { panic!("{found:?}") };
+        println!("{kind:?}: {missed} of {calls} calls worked on a copy");
         let most = time as f64 / 8.0;
         assert!(sent as f64 <= most + 1_250_000.0 + 1000.0, "{kind:?}: {sent} B in {time} ns");
         assert!(sent as f64 >= 0.99 * most, "{kind:?}: {sent} B in {time} ns");
