@@ -376,7 +376,7 @@ def mq_mbps(queue: Found, step: str) -> float:
 
 
 def mq_parts(queue: Found, step: str) -> list[float]:
-    """The part of each transmit queue of what was sent from a reading to the later one."""
+    """The part of each transmit queue of the bytes from a reading to the later one."""
     sent = [after - before for before, after in zip(leaf_bytes(queue, step), leaf_bytes(queue, f"{step}-later"), strict=True)]
     return [each / sum(sent) for each in sent]
 

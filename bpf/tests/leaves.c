@@ -159,7 +159,7 @@ static void compare(const struct leaf *leaf, cl_u64 w)
     backlogs += leaf->tsq.backlog.bytes;
 }
 
-/* A packet comes. Early drops are left out, so that what is sent shows the order alone. Returns whether it waits. */
+/* A packet comes. Early drops are left out, so that the departures show the order alone. Returns whether it waits. */
 static int arrive(struct leaf *leaf, cl_u64 now, cl_u32 level, cl_u32 flow, cl_u32 group)
 {
     int waits = 0;

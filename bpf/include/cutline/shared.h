@@ -2,7 +2,7 @@
 /* One link below several hardware queues (`mq`), for the kernel and for the host.
  *
  * Each hardware queue has a leaf, with packets, order, accounts and statistics of its own, under the kernel's lock of that leaf. Leaves run at the
- * same time. They share what makes them one link, without a lock that a leaf waits for:
+ * same time. They share the state of the link, without a lock that a leaf waits for:
  *
  *     free_at         time at which the link is free. A leaf takes the link for its packet by compare-and-swap, so no time is sold twice, and a leaf that
  *                     has packets alone uses all of it
@@ -51,7 +51,7 @@ struct cl_shared {
 struct cl_leaf {
     cl_u32 queues;       /* hardware queues of the interface; 0: one queue for all, and nothing is shared */
     cl_u32 queue;        /* number of this leaf's */
-    cl_u32 group;        /* instance of the first leaf: its number in the map of what is shared */
+    cl_u32 group;        /* instance of the first leaf, and number of the shared state */
     cl_u32 holds;        /* 1 while this leaf has the lock */
     cl_u64 taken_at;     /* time at which it has taken the lock */
     cl_u64 head;         /* its head, as published */

@@ -115,7 +115,7 @@ CL_INLINE void cl_sieve_correct(struct cl_sieve_shared *shared, const struct cl_
 }
 
 /* Chooses the backlog that the limit is compared with. A leaf with at most its part of the limit is not full, however much waits in others, which push
- * out what is above the limit when their next packets come. A leaf with one free node is full. */
+ * out the packets above the limit when their next packets come. A leaf with one free node is full. */
 CL_INLINE void cl_sieve_room(struct cl_sieve *sieve, cl_nodes nodes, struct cl_sieve_shared *shared, struct cl_sieve_leaf *own,
                              const struct cutline_config *config)
 {

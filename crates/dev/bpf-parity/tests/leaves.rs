@@ -209,7 +209,7 @@ fn a_leaf_that_has_stopped_does_not_stop_the_link() {
     }
 }
 
-/// Each leaf takes a new rate over with its own next packet. The first one changes what is shared, the others find it changed.
+/// Each leaf takes a new rate over with its own next packet. The first one changes the shared state, and the others find it changed.
 #[test]
 fn a_new_rate_is_taken_over_once() {
     for kind in KINDS {
