@@ -104,8 +104,9 @@ impl KernelQueues {
         Self { folder: bpffs.join(FOLDER) }
     }
 
-    /// Adds a queue at the root of an interface, or with [`QdiscSettings::mq`] one for each of its transmit queues. With `replace` it replaces another one. The first queue of its kind is loaded by `loader`. A queue of
-    /// Cutline's that is to be replaced stays where the programs cannot be loaded or no instance is free.
+    /// Adds a queue at the root of an interface, or with [`QdiscSettings::mq`] one for each of its transmit queues. With `replace` it replaces another
+    /// one. The first queue of its kind is loaded by `loader`. A queue of Cutline's that is to be replaced stays where the programs cannot be loaded or
+    /// too few instances are free.
     ///
     /// # Errors
     /// When the kernel has no such queues, the interface has a queueing discipline that is not to be replaced, a setting is not allowed, or the
@@ -208,7 +209,7 @@ impl KernelQueues {
         let generation = next_but(written.generation, refused);
         let before = if written.generation == refused {
             // The change before this one was refused when its command had ended.
-            pins.config_in_use(entry.instance)?.unwrap_or(written)
+            pins.config_in_use(&entry)?.unwrap_or(written)
         } else {
             written
         };

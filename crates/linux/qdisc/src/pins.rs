@@ -108,8 +108,15 @@ impl Pins {
         self.read(&bytes.unwrap_or_default())
     }
 
-    /// Returns the configuration that the program of an instance uses; `None` for an instance without memory.
-    pub(crate) fn config_in_use(&self, instance: u32) -> Result<Option<QdiscConfig>, QdiscError> {
+    /// Returns the configuration that the program of an interface uses, for several instances that of the latest packet; `None` for an instance without
+    /// memory.
+    pub(crate) fn config_in_use(&self, entry: &Entry) -> Result<Option<QdiscConfig>, QdiscError> {
+        let mut latest = (0, entry.instance);
+        for instance in entry.instances() {
+            let counters = self.counters(&Entry { instance, queues: 1, ..entry.clone() })?;
+            latest = latest.max((counters.latest, instance));
+        }
+        let (_, instance) = latest;
         let Some(states) = self.inner(STATES.0, instance)? else { return Ok(None) };
         let failed = QdiscError::map("the configuration in use cannot be read");
         let state = states.lookup(&0_u32.to_ne_bytes()).map_err(failed)?.unwrap_or_default();
