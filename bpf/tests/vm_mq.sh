@@ -102,6 +102,6 @@ for queue in $(cat /queues); do
     slab after
     pins unloaded
 done
-dmesg | grep -E "WARNING|BUG|refcount|Oops|stall" | sed 's/^/KERNELMESSAGE /'
+dmesg | grep -E "WARNING|BUG|refcount|Oops|detected stall" | sed 's/^/KERNELMESSAGE /'
 echo "DONE"
 poweroff -f

@@ -89,6 +89,7 @@ CL_INLINE cl_u64 cl_sieve_turn(struct cl_sieve *sieve, cl_nodes nodes, cl_table 
     struct cl_node *node;
     cl_u64 at = now;
 
+    cl_show(&shared->link, leaf, leaf->head, 1);
     if (config->shape_bps && cl_is_busy(&shared->link, leaf, now))
         return 0;
     leaf->wake = now + CL_WAIT;

@@ -59,6 +59,7 @@ CL_INLINE cl_u64 cl_tsq_turn(struct cl_tsq *tsq, cl_slots slots, struct cl_tsq_s
     cl_u64 at, time;
     cl_u32 next;
 
+    cl_show(&shared->link, leaf, leaf->head, 1);
     if (config->shape_bps && cl_is_busy(&shared->link, leaf, now))
         return 0;
     leaf->wake = now + CL_WAIT;
