@@ -496,6 +496,39 @@ fn what_cannot_be_finished_is_undone() {
     assert!(hosts.tc("qdisc show dev east").contains("qdisc noqueue 0:"), "the default is there again");
 }
 
+/// A discipline for each of three transmit queues, as two programs would set them.
+#[test]
+fn every_transmit_queue_has_a_discipline_below_mq() {
+    let Some(hosts) = Hosts::new("each") else { return };
+    hosts.sender.ip_batch("link add many numtxqueues 3 type veth peer name other\nlink set many up").unwrap();
+    let with_many = |work: fn(&Interface)| {
+        hosts.sender.within(|| work(&Interface::named("many").unwrap())).unwrap();
+    };
+    with_many(|many| {
+        assert_eq!(many.transmit_queues, 3);
+        RootQdisc::add_for_each_queue(many, "pfifo", false).unwrap();
+        let found = RootQdisc::of(many).unwrap().unwrap();
+        assert_eq!(found.kind, "mq");
+        assert_eq!(found.below.iter().collect::<Vec<_>>(), ["pfifo"]);
+        assert_eq!(RootQdisc::all().unwrap(), [(many.index, found)].into());
+        RootQdisc::add_for_each_queue(many, "pfifo", false).unwrap_err();
+    });
+    assert_eq!(hosts.tc("qdisc show dev many").matches("qdisc pfifo ").count(), 3);
+    with_many(|many| {
+        RootQdisc::remove(many).unwrap();
+        // Nothing is left of one that the kernel does not know.
+        let refused = RootQdisc::add_for_each_queue(many, "cutline_none", false).unwrap_err().to_string();
+        assert!(
+            refused.contains("cutline_none") && refused.contains("transmit queue 1 of `many`"),
+            "{refused}"
+        );
+        assert_eq!(RootQdisc::of(many).unwrap(), None);
+        RootQdisc::add(many, "pfifo", false).unwrap();
+        RootQdisc::add_for_each_queue(many, "pfifo", true).unwrap();
+        assert_eq!(RootQdisc::of(many).unwrap().unwrap().kind, "mq");
+    });
+}
+
 #[test]
 fn what_others_have_set_stays() {
     let Some(hosts) = Hosts::new("others") else { return };
