@@ -3,6 +3,7 @@
  * with a line. All numbers are whole; times are ns.
  *
  *     set NAME VALUE                      a field of the configuration
+ *     limit PACKETS                       the limit of all leaves together
  *     claims THREADS PACKETS TIME         threads take the link for so many packets each, on a clock that they move on together. Answers the number of
  *                                         packets that start before the one before them has left, the time that was taken, and the time that has passed
  *     threads KIND THREADS BPS MS         a leaf for each thread, in which packets come and leave, as above. KIND is 0 for TSQ and 1 for Sieve. Answers the
@@ -76,6 +77,7 @@ static struct cl_tsq_shared tsq_shared;
 static struct cl_sieve_shared sieve_shared;
 static struct leaf leaves[LEAVES];
 static int kind;
+static cl_u32 limit = MOST / 2; /* packets of all leaves together */
 
 static cl_u64 elsewhere(const struct cl_tsq *tsq, cl_u64 w)
 {
@@ -342,7 +344,7 @@ static void run_threads(cl_u32 threads, cl_u64 bps, cl_u64 ms)
     cl_u64 time;
 
     config.shape_bps = bps;
-    config.limit_packets = MOST / 2;
+    config.limit_packets = limit;
     begin_leaves(threads, begin);
     now_of_all = begin;
     ends_at = begin + ms * 1000000;
@@ -382,7 +384,7 @@ static void run_flows(cl_u64 bps, cl_u64 ms, cl_u64 late, cl_s64 stalled, cl_u64
     cl_u32 count = 0;
 
     config.shape_bps = bps;
-    config.limit_packets = MOST / 2;
+    config.limit_packets = limit;
     for (cl_u32 i = 0; i < group_count; i++)
         count = cl_max(count, groups[i].leaf + 1);
     begin_leaves(count, begin);
@@ -464,7 +466,7 @@ static void run_change(cl_u64 before, cl_u64 after, cl_u32 count)
     cl_u64 now = 1000000000;
 
     config.shape_bps = before;
-    config.limit_packets = MOST / 2;
+    config.limit_packets = limit;
     begin_leaves(count, now);
     for (cl_u32 i = 0; i < count; i++)
         arrive(leaves + i, now += 1000, 16, i, GROUPS);
@@ -498,6 +500,8 @@ int main(void)
                 fprintf(stderr, "there is no field `%s`\n", name ? name : "");
                 return 1;
             }
+        } else if (!strcmp(word, "limit")) {
+            limit = next();
         } else if (!strcmp(word, "claims")) {
             cl_u32 threads = cl_min(next(), LEAVES);
 

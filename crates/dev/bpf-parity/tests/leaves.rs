@@ -209,6 +209,18 @@ fn a_leaf_that_has_stopped_does_not_stop_the_link() {
     }
 }
 
+/// A flow that always has as many packets as the limit of all leaves comes first. Each flow has half of the link all the same, and packets beyond the
+/// limit are dropped: windows do not grow again.
+#[test]
+fn a_flood_in_one_leaf_leaves_room_in_the_others() {
+    let commands = "limit 100\nset sieve.newcomer_age 0\ngroup 1 1 16 300 0\ngroup 0 1 16 4 0\nrun 1 10000000 4000 50000 -1 0\n";
+    let found = answers("leaves-limit", commands).concat();
+    let (flood, other) = (found[0], found[3]);
+    assert!((flood as f64 / (flood + other) as f64 - 0.5).abs() < 0.02, "{flood} and {other} B");
+    // 100 packets at 5 Mbit/s, 1.6 ms each.
+    assert!(found[1] < 170_000_000, "the flood waits for {} ns on the mean", found[1]);
+}
+
 /// Each leaf takes a new rate over with its own next packet. The first one changes the shared state, and the others find it changed.
 #[test]
 fn a_new_rate_is_taken_over_once() {
