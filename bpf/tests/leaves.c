@@ -7,8 +7,8 @@
  *     claims THREADS PACKETS TIME         threads take the link for so many packets each, on a clock that they move on together. Answers the number of
  *                                         packets that start before the one before them has left, the time that was taken, and the time that has passed
  *     threads KIND THREADS BPS MS         a leaf for each thread, in which packets come and leave, as above. KIND is 0 for TSQ and 1 for Sieve. Answers the
- *                                         bytes that were sent, the time, the packets and bytes that count as waiting when none waits, the arrivals and departures,
- *                                         and how many of them have found the law or virtual time taken
+ *                                         bytes that were sent, the time, the packets and bytes that count as waiting when none waits, the arrivals and
+ *                                         departures, and how many of them have found the law or virtual time taken
  *     group LEAF FLOWS LEVEL WINDOW PAUSE adds flows for the next `run`: each has WINDOW packets of 1000 B in the queue. Where PAUSE is not 0, a packet comes
  *                                         that time after the one before it has left
  *     run KIND BPS MS LATE STALLED FROM   runs the flows for so long; a leaf asks at most LATE after its time. The leaf STALLED does not ask from FROM to

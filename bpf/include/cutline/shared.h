@@ -199,8 +199,8 @@ CL_INLINE int cl_is_passed(struct cl_shared *shared, struct cl_leaf *leaf, cl_u6
     return 0;
 }
 
-/* Takes the link for `time`, ns. Returns the time at which the packet starts, which is not after `now`; 0 if another leaf was faster: then `wake` is the time to
- * ask again. */
+/* Takes the link for `time`, ns. Returns the time at which the packet starts, which is not after `now`; 0 if another leaf was faster: then `wake` is the
+ * time to ask again. */
 CL_INLINE cl_u64 cl_claim(struct cl_shared *shared, struct cl_leaf *leaf, const struct cutline_config *config, cl_u64 now, cl_u64 time,
                           cl_u64 *slipped)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /* Sieve below several hardware queues (shared.h): accounts, floor and calendar of each leaf, one virtual time, one fair share.
  *
- * Flows of all leaves have one V, f and price, and new flows of all leaves an eighth of the link together, so a flow has the same share in whichever leaf it is.
- * An account is that of a leaf: a flow whose packets come to two of them has two.
+ * Flows of all leaves have one V, f and price, and new flows of all leaves an eighth of the link together, so a flow has the same share in
+ * whichever leaf it is. An account is that of a leaf: a flow whose packets come to two of them has two.
  *
  * A leaf that finds virtual time taken goes on by a copy. It is caught up with by the next leaf, and a start above V is noted by the next packet. */
 #ifndef CUTLINE_SIEVE_LEAF_H

@@ -70,7 +70,7 @@ struct AddArgs {
     /// Replace a queueing discipline of another program on the interface; `cutline qdisc del` does not bring it back
     #[arg(long)]
     replace: bool,
-    /// Largest number of interfaces with such a queue, or with --mq of their transmit queues, in all network namespaces; it holds from the first queue to the last
+    /// Largest number of interfaces with such a queue, or of transmit queues with --mq, in all network namespaces; it holds from the first queue to the last
     #[arg(long, value_name = "N", default_value_t = INSTANCES, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     instances: u32,
 }

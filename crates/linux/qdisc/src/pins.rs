@@ -156,8 +156,8 @@ impl Pins {
         Ok(false)
     }
 
-    /// Creates the inner maps of the instances of an interface: for a state, for packets, and for a table of this many sets each, and for the state that several
-    /// of them share.
+    /// Creates the inner maps of the instances of an interface: for a state, for packets, and for a table of this many sets each, and for the state that
+    /// several of them share.
     pub(crate) fn create(&self, entry: &Entry, packets: u32, sets: Option<u32>) -> Result<(), QdiscError> {
         for instance in entry.instances() {
             self.put(STATES, instance, 1)?;
