@@ -4,6 +4,7 @@
  *
  *     set NAME VALUE                      a field of the configuration
  *     limit PACKETS                       the limit of all leaves together
+ *     half BPS                            the rate from the middle of each `run` on; 0: as before
  *     claims THREADS PACKETS TIME         threads take the link for so many packets each, on a clock that they move on together. Answers the number of
  *                                         packets that start before the one before them has left, the time that was taken, and the time that has passed
  *     threads KIND THREADS BPS MS         a leaf for each thread, in which packets come and leave, as above. KIND is 0 for TSQ and 1 for Sieve. Answers the
@@ -78,6 +79,7 @@ static struct cl_sieve_shared sieve_shared;
 static struct leaf leaves[LEAVES];
 static int kind;
 static cl_u32 limit = MOST / 2; /* packets of all leaves together */
+static cl_u64 rate_at_half;     /* bit/s; 0: as before */
 
 static cl_u64 elsewhere(const struct cl_tsq *tsq, cl_u64 w)
 {
@@ -124,8 +126,20 @@ static void begin_leaves(cl_u32 count, cl_u64 now)
     }
 }
 
+/* Takes over a configuration, as a leaf does with a packet that comes or leaves. */
+static void configure(struct leaf *leaf, cl_u64 now)
+{
+    if (leaf->config.generation == config.generation)
+        return;
+    if (kind == TSQ)
+        cl_tsq_change(&leaf->tsq, &leaf->config, &config, now);
+    else
+        cl_sieve_change(&leaf->sieve, &leaf->nodes, &leaf->table, &leaf->config, &config, now);
+}
+
 static void enter(struct leaf *leaf, cl_u64 now)
 {
+    configure(leaf, now);
     if (kind == TSQ) {
         cl_tsq_enter(&leaf->tsq, &tsq_shared, &leaf->tsq_leaf, &leaf->config, now);
         cl_begin_link(&tsq_shared.link, &leaf->tsq_leaf.leaf, now);
@@ -209,6 +223,7 @@ struct departed { cl_u64 at, arrived, key, others; cl_u32 label; };
 /* A leaf asks for its next packet. Returns whether it got one. */
 static int depart(struct leaf *leaf, cl_u64 now, struct departed *departed)
 {
+    configure(leaf, now);
     if (kind == TSQ) {
         cl_u32 lane, index;
         struct cl_slot *slot;
@@ -419,6 +434,10 @@ static void run_flows(cl_u64 bps, cl_u64 ms, cl_u64 late, cl_s64 stalled, cl_u64
         now = cl_max(now, earliest);
         if (now >= end)
             break;
+        if (rate_at_half && config.shape_bps != rate_at_half && now >= begin + ms * 500000) {
+            config.shape_bps = rate_at_half;
+            config.generation++;
+        }
         if (!leaf) {
             struct later comes;
 
@@ -471,14 +490,10 @@ static void run_change(cl_u64 before, cl_u64 after, cl_u32 count)
     for (cl_u32 i = 0; i < count; i++)
         arrive(leaves + i, now += 1000, 16, i, GROUPS);
     config.shape_bps = after;
+    config.generation++;
     for (cl_u32 round = 0; round < 2; round++) {
-        for (cl_u32 i = 0; i < count; i++) {
-            if (kind == TSQ)
-                cl_tsq_change(&leaves[i].tsq, &leaves[i].config, &config, now);
-            else
-                cl_sieve_change(&leaves[i].sieve, &leaves[i].nodes, &leaves[i].table, &leaves[i].config, &config, now);
+        for (cl_u32 i = 0; i < count; i++)
             arrive(leaves + i, now += 1000, 16, i, GROUPS);
-        }
         printf("%llu%s", (unsigned long long)(kind == TSQ ? cl_rate(&leaves[1].config) : sieve_shared.rate >> (CL_SHARE_BITS - 3)), round ? "\n" : " ");
     }
 }
@@ -502,6 +517,8 @@ int main(void)
             }
         } else if (!strcmp(word, "limit")) {
             limit = next();
+        } else if (!strcmp(word, "half")) {
+            rate_at_half = next();
         } else if (!strcmp(word, "claims")) {
             cl_u32 threads = cl_min(next(), LEAVES);
 

@@ -230,3 +230,18 @@ fn a_new_rate_is_taken_over_once() {
         assert_eq!(found, [40_000_000; 2], "{kind:?}");
     }
 }
+
+/// 2 s at 100 Mbit/s and 2 s at the other rate, from the next packet of each leaf on.
+#[test]
+fn a_new_rate_is_that_of_all_leaves_and_leaves_shares_as_they_are() {
+    for (kind, rate) in [(Kind::Sieve, 40_000_000), (Kind::Sieve, 400_000_000), (Kind::Tsq, 40_000_000)] {
+        let flows = "group 0 1 16 8 0\ngroup 1 3 16 8 0\n";
+        let run = format!("run {} 100000000 4000 50000 -1 0\n", kind as u32);
+        let commands = format!("set sieve.newcomer_age 0\nhalf {rate}\n{flows}{run}");
+        let found = answers(&format!("leaves-half-{kind:?}-{rate}"), &commands).concat();
+        let (one, three) = (found[0] as f64, found[3] as f64);
+        let wanted = bytes(100_000_000, 2000) + bytes(rate, 2000);
+        assert!(((one + three) / wanted - 1.0).abs() < 0.001, "{kind:?}: {found:?}");
+        assert!((one / (one + three) - 0.25).abs() < 0.01, "{kind:?}: {found:?}");
+    }
+}
