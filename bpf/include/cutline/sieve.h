@@ -34,6 +34,7 @@ struct cl_sieve {
     cl_u64 v;            /* V, 2^-4 B */
     cl_u64 largest;      /* the largest V */
     cl_u64 floor;        /* F */
+    cl_u64 elsewhere;    /* least due time of packets in other leaves of the link; CL_MAX_U64: there are none */
     cl_u64 newcomers[2]; /* virtual times at which the next packet of a new flow may start */
     cl_u64 share;        /* f, 2^-16 B/s */
     cl_u64 link;         /* C, 2^-16 B/s */
@@ -191,6 +192,7 @@ CL_INLINE void cl_sieve_reset(struct cl_sieve *sieve, cl_nodes nodes, cl_table t
     sieve->share = sieve->link;
     sieve->v = sieve->largest = cl_kept(sieve);
     sieve->floor = sieve->newcomers[0] = sieve->newcomers[1] = 0;
+    sieve->elsewhere = CL_MAX_U64;
     sieve->sorted_weight = 1ULL << 32;
     sieve->now = sieve->reached = now;
     CL_SORT(sieve, nodes, table);
@@ -229,6 +231,7 @@ CL_INLINE void cl_sieve_arrive(struct cl_sieve *sieve, cl_nodes nodes, cl_table 
     oldest = cl_since(sieve->v, cl_kept(sieve));
     if (sieve->calendar.words)
         oldest = cl_min(oldest, cl_first_time(&sieve->calendar));
+    oldest = cl_min(oldest, sieve->elsewhere);
     sieve->floor = cl_max(sieve->floor, oldest);
     cl_find(&sieve->accounts, table, now, id, sieve->floor, &found);
     arrival->place = found.place;

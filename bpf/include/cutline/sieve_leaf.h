@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
-/* Sieve below several hardware queues (shared.h): accounts, floor and calendar of each leaf, one virtual time, one fair share.
+/* Sieve below several hardware queues (shared.h): accounts and calendar of each leaf, one virtual time, one fair share.
  *
  * Flows of all leaves have one V, f and price, and new flows of all leaves an eighth of the link together, so a flow has the same share in
  * whichever leaf it is. An account is that of a leaf: a flow whose packets come to two of them has two.
@@ -115,7 +115,7 @@ CL_INLINE void cl_sieve_correct(struct cl_sieve_shared *shared, const struct cl_
         CL_ADD(shared->link.free_at, time - own->time);
 }
 
-/* Chooses the backlog that the limit is compared with. A leaf with at most its part of the limit is not full, however much waits in others, which push
+/* Looks at the packets of other leaves, which hold the floor, and chooses the backlog that the limit is compared with. A leaf with at most its part of the limit is not full, however much waits in others, which push
  * out the packets above the limit when their next packets come. A leaf with one free node is full. */
 CL_INLINE void cl_sieve_room(struct cl_sieve *sieve, cl_nodes nodes, struct cl_sieve_shared *shared, struct cl_sieve_leaf *own,
                              const struct cutline_config *config)
@@ -134,6 +134,8 @@ CL_INLINE void cl_sieve_room(struct cl_sieve *sieve, cl_nodes nodes, struct cl_s
     if (is_last)
         sieve->backlog.packets = cl_max(sieve->backlog.packets, config->limit_packets);
     own->leaf.seen = sieve->backlog;
+    cl_find_least(&shared->link, &own->leaf);
+    sieve->elsewhere = own->leaf.least;
 }
 
 /* Gives back virtual time, and counts the packets that have come and left. */
