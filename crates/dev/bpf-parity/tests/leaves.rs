@@ -20,7 +20,7 @@ const SLACK: i128 = 200_000;
 /// Flows in a leaf, each with a window of packets of 1000 B.
 struct Flows {
     leaf: u32,
-    flows: u32,
+    count: u32,
     level: u32,
     window: u32,
     /// Time between a departure and the next packet, ns; 0 for a packet at once.
@@ -28,8 +28,8 @@ struct Flows {
 }
 
 /// Flows with the largest hint that always have packets.
-const fn bulk(leaf: u32, flows: u32) -> Flows {
-    Flows { leaf, flows, level: 16, window: 8, pause: 0 }
+const fn bulk(leaf: u32, count: u32) -> Flows {
+    Flows { leaf, count, level: 16, window: 8, pause: 0 }
 }
 
 /// A run of flows.
@@ -78,8 +78,8 @@ fn answers(test: &str, commands: &str) -> Vec<Vec<i128>> {
 
 fn run(test: &str, run: &Run, flows: &[Flows]) -> Outcome {
     let mut commands = "set sieve.newcomer_age 0\n".to_owned();
-    for Flows { leaf, flows, level, window, pause } in flows {
-        writeln!(commands, "group {leaf} {flows} {level} {window} {pause}").unwrap();
+    for Flows { leaf, count, level, window, pause } in flows {
+        writeln!(commands, "group {leaf} {count} {level} {window} {pause}").unwrap();
     }
     let (stalled, from) = run.stalled.map_or((-1, 0), |(leaf, from)| (i64::from(leaf), from));
     let Run { kind, bps, ms, late, .. } = run;
@@ -133,7 +133,7 @@ fn a_leaf_that_is_alone_has_the_whole_rate() {
     for kind in KINDS {
         let settings = Run { kind, bps: 100_000_000, ms: 1000, late: 50_000, stalled: None };
         // The other leaf has had packets.
-        let once = Flows { leaf: 1, flows: 1, level: 16, window: 1, pause: 10_000_000_000 };
+        let once = Flows { leaf: 1, count: 1, level: 16, window: 1, pause: 10_000_000_000 };
         let found = run(&format!("leaves-alone-{kind:?}"), &settings, &[bulk(0, 2), once]);
         assert!(found.bytes() as f64 >= 0.999 * bytes(settings.bps, settings.ms), "{kind:?}: {found:?}");
         assert!(found.idle < 1_000_000, "{kind:?}: {found:?}");
@@ -167,7 +167,7 @@ fn the_least_weight_of_all_leaves_is_the_next() {
     let mixed = [(0, 4, 7), (0, 16, 8), (1, 6, 9), (1, 10, 5), (2, 2, 2), (2, 16, 3)];
     let flows = mixed.map(|(leaf, level, pause)| Flows {
         leaf,
-        flows: 4,
+        count: 4,
         level,
         window: 10,
         pause: pause * 1_000_000,
@@ -187,7 +187,7 @@ fn a_call_has_its_place_among_the_packets_of_other_leaves() {
     for (kind, window) in [(Kind::Tsq, 100), (Kind::Sieve, 10)] {
         let settings = Run { kind, bps: 10_000_000, ms: 4000, late: 50_000, stalled: None };
         let [own, other] = [0, 1].map(|leaf| {
-            let call = Flows { leaf: 0, flows: 1, level: 1, window: 1, pause: 20_000_000 };
+            let call = Flows { leaf: 0, count: 1, level: 1, window: 1, pause: 20_000_000 };
             let bulk = Flows { window, ..bulk(leaf, 10) };
             let found = run(&format!("leaves-call-{kind:?}-{leaf}"), &settings, &[call, bulk]);
             found.sent[0].mean_wait
