@@ -29,12 +29,8 @@ impl RootQdisc {
     /// When the kernel cannot be queried.
     pub fn of(interface: &Interface) -> Result<Option<Self>, Error> {
         let failed = || format!("the queueing disciplines of `{}` cannot be listed", interface.name);
-        let index = interface.index as i32;
-        let all = all_set(&mut Channel::open()?, index, failed)?;
-        Ok(all
-            .iter()
-            .find(|message| is_root(message) && message.header.index == index)
-            .map(|root| Self::read(root, &all)))
+        let all = all_set(&mut Channel::open()?, interface.index as i32, failed)?;
+        Ok(Self::read(&all).remove(&interface.index))
     }
 
     /// Returns those of all interfaces of this network namespace that have one, by the interface's number, with one question to the
@@ -44,19 +40,24 @@ impl RootQdisc {
     /// When the kernel cannot be queried.
     pub fn all() -> Result<BTreeMap<u32, Self>, Error> {
         let failed = || "the queueing disciplines cannot be listed".to_owned();
-        let all = all_set(&mut Channel::open()?, 0, failed)?;
-        let roots = all.iter().filter(|message| is_root(message));
-        Ok(roots.map(|root| (root.header.index as u32, Self::read(root, &all))).collect())
+        Ok(Self::read(&all_set(&mut Channel::open()?, 0, failed)?))
     }
 
-    fn read(root: &TcMessage, all: &[TcMessage]) -> Self {
-        let handle = root.header.handle.major;
-        let is_below = |message: &&TcMessage| {
-            message.header.index == root.header.index
-                && !is_root(message)
-                && message.header.parent.major == handle
+    /// Reads those at roots, by the interface's number.
+    fn read(all: &[TcMessage]) -> BTreeMap<u32, Self> {
+        let (at_roots, others): (Vec<_>, Vec<_>) = all.iter().partition(|message| is_root(message));
+        let root = |message: &TcMessage| {
+            let handle = message.header.handle.major;
+            (message.header.index as u32, Self { kind: kind(message), handle, below: BTreeSet::new() })
         };
-        Self { kind: kind(root), handle, below: all.iter().filter(is_below).map(kind).collect() }
+        let mut roots: BTreeMap<u32, Self> = at_roots.into_iter().map(root).collect();
+        for message in others {
+            let root = roots.get_mut(&(message.header.index as u32));
+            if let Some(root) = root.filter(|root| root.handle == message.header.parent.major) {
+                root.below.insert(kind(message));
+            }
+        }
+        roots
     }
 
     /// Sets a discipline of this kind, without options. With `replace` it takes the place of any other discipline in one step; without, an
@@ -88,7 +89,7 @@ impl RootQdisc {
 
     /// Sets a discipline of this kind for each class of the `mq` of an interface.
     fn fill(interface: &Interface, kind: &str) -> Result<(), Error> {
-        // Without it, another program has removed it at once, and the kernel refuses the classes of this number.
+        // Another program may have removed it at once. The kernel then refuses the classes of number 0.
         let major = Self::of(interface)?.map_or(0, |root| root.handle);
         let mut channel = Channel::open()?;
         for queue in 1..=interface.transmit_queues {
