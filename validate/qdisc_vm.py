@@ -3,7 +3,7 @@
 
     python3 validate/qdisc_vm.py --cutline target/debug/cutline --work target/linux-vm
 
-The command `cutline qdisc` loads them and is used as an operator uses it; `bpf/tests/qdisc.c` sets what the command refuses. `bpf/tests/vm.sh` is what the machine does; `CHECKS` is what has to come of it. The machine counts instructions as nanoseconds
+The command `cutline qdisc` loads them and is used as an operator uses it; `bpf/tests/qdisc.c` sets what the command refuses. `bpf/tests/vm.sh` is what the machine does; `CHECKS` is what has to come of it. A second machine has two processors, for queues below `mq` (`vm_mq.sh`, `MQ_CHECKS`). The machine counts instructions as nanoseconds
 (`linux_vm.py`), so the same objects and the same kernel give the same output, however busy the host is.
 """
 
