@@ -2,8 +2,8 @@
 //!
 //! Buckets are log-linear, as in `HdrHistogram`: 32 to every doubling, so that a bucket is at most 1/32 = 3.1 % wide,
 //! above a resolution of 2^10 ns = 1 us. The counts cover the range between the least and the greatest bucket with values, and
-//! have a byte each until one of them needs more. Delays of one flow lie within a few doublings, so its histogram takes one or
-//! two hundred bytes, where a histogram of the full range takes seven kilobytes. So 100,000 flows can have one each.
+//! have four bits each until one of them needs more. Delays of one flow lie within a few doublings, so its histogram takes about a
+//! hundred bytes, where a histogram of the full range takes seven kilobytes. So 100,000 flows can have one each.
 
 use crate::Duration;
 use std::ops::Range;
@@ -13,8 +13,11 @@ const SUB_BITS: u32 = 5;
 /// The resolution: 2^10 ns.
 const UNIT_BITS: u32 = 10;
 
-/// Counts are added in steps of this number of buckets.
+/// Counts are added in steps of this number of buckets, which take whole bytes with every width.
 const STEP: u32 = 16;
+
+/// The largest count of four bits.
+const NIBBLE: u8 = 0xf;
 
 /// Counts of durations by size; sums and extremes are exact.
 #[derive(Clone, Debug)]
@@ -43,20 +46,20 @@ impl PartialEq for Histogram {
     }
 }
 
-/// The counts of a range of buckets, with as many bytes each as the largest of them needs.
+/// The counts of a range of buckets, with as many bits each as the largest of them needs.
 #[derive(Clone, Debug)]
 struct Counts {
-    /// The counts, each with its low byte first.
+    /// The counts, each with its low byte first; of two counts in a byte the first one has the low bits.
     bytes: Box<[u8]>,
     /// The bucket of the first count.
     first: u32,
-    /// The bytes of a count: 1, 2 or 4.
+    /// The bits of a count: 4, 8, 16 or 32.
     width: u32,
 }
 
 impl Default for Counts {
     fn default() -> Self {
-        Self { bytes: Box::default(), first: 0, width: 1 }
+        Self { bytes: Box::default(), first: 0, width: 4 }
     }
 }
 
@@ -90,7 +93,7 @@ impl Histogram {
     /// Returns an empty histogram with memory for any counts of values up to `most`, so that recording them allocates nothing.
     pub fn with_room(most: Duration) -> Self {
         let buckets = (bucket_of(most.as_nanos()) + 1).next_multiple_of(STEP);
-        let counts = Counts { bytes: vec![0; buckets as usize * 4].into(), first: 0, width: 4 };
+        let counts = Counts { bytes: vec![0; buckets as usize * 4].into(), first: 0, width: 32 };
         Self { counts, ..Self::default() }
     }
 
@@ -289,12 +292,19 @@ impl Counts {
         // A bucket below the range becomes a number above it.
         let place = bucket.wrapping_sub(self.first) as usize;
         match self.width {
-            1 => {
+            8 => {
                 let Some(byte) = self.bytes.get_mut(place) else { return false };
                 let count = byte.checked_add(1);
                 count.map(|count| *byte = count).is_some()
             }
-            2 => {
+            4 => {
+                let Some(pair) = self.bytes.get_mut(place / 2) else { return false };
+                let shift = place % 2 * 4;
+                let has_room = *pair >> shift & NIBBLE < NIBBLE;
+                *pair += u8::from(has_room) << shift;
+                has_room
+            }
+            16 => {
                 let Some(bytes) = self.bytes.as_chunks_mut().0.get_mut(place) else { return false };
                 let count = u16::from_le_bytes(*bytes).checked_add(1);
                 count.map(|count| *bytes = count.to_le_bytes()).is_some()
@@ -311,18 +321,24 @@ impl Counts {
     fn get(&self, bucket: u32) -> u32 {
         let place = bucket.wrapping_sub(self.first) as usize;
         let count = match self.width {
-            1 => self.bytes.get(place).map(|count| u32::from(*count)),
-            2 => self.bytes.as_chunks().0.get(place).map(|bytes| u32::from(u16::from_le_bytes(*bytes))),
+            8 => self.bytes.get(place).map(|count| u32::from(*count)),
+            4 => self.bytes.get(place / 2).map(|pair| u32::from(*pair >> (place % 2 * 4) & NIBBLE)),
+            16 => self.bytes.as_chunks().0.get(place).map(|bytes| u32::from(u16::from_le_bytes(*bytes))),
             _ => self.bytes.as_chunks().0.get(place).map(|bytes| u32::from_le_bytes(*bytes)),
         };
         count.unwrap_or(0)
     }
 
-    /// Sets the count of a bucket in the range, for which it has enough bytes.
+    /// Sets the count of a bucket in the range, for which it has enough bits.
     fn set(&mut self, bucket: u32, count: u32) {
-        let width = self.width as usize;
-        let place = (bucket - self.first) as usize * width;
-        self.bytes[place..place + width].copy_from_slice(&count.to_le_bytes()[..width]);
+        let place = (bucket - self.first) as usize;
+        if self.width == 4 {
+            let (pair, shift) = (&mut self.bytes[place / 2], place % 2 * 4);
+            *pair = *pair & !(NIBBLE << shift) | (count as u8) << shift;
+        } else {
+            let bytes = self.width as usize / 8;
+            self.bytes[place * bytes..][..bytes].copy_from_slice(&count.to_le_bytes()[..bytes]);
+        }
     }
 
     /// Counts values. A count that would overflow keeps its largest value.
@@ -336,9 +352,10 @@ impl Counts {
         range = range.start.min(start)..range.end.max(start + STEP);
         let count = self.get(bucket).saturating_add(values);
         let width = match count {
-            0..=0xff => 1,
-            0x100..=0xffff => 2,
-            _ => 4,
+            0..=0xf => 4,
+            0x10..=0xff => 8,
+            0x100..=0xffff => 16,
+            _ => 32,
         };
         let width = self.width.max(width);
         if range != self.range() || width != self.width {
@@ -347,12 +364,13 @@ impl Counts {
         self.set(bucket, count);
     }
 
-    /// Copies the counts to a range that includes the present one, with this number of bytes each.
+    /// Copies the counts to a range that includes the present one, with this number of bits each.
     fn rebuild(&mut self, range: &Range<u32>, width: u32) {
-        let bytes = vec![0; range.len() * width as usize].into();
+        let bytes_of = |buckets: usize| buckets * width as usize / 8;
+        let bytes = vec![0; bytes_of(range.len())].into();
         let mut rebuilt = Self { bytes, first: range.start, width };
         if width == self.width && !self.bytes.is_empty() {
-            let offset = (self.first - range.start) as usize * width as usize;
+            let offset = bytes_of((self.first - range.start) as usize);
             rebuilt.bytes[offset..offset + self.bytes.len()].copy_from_slice(&self.bytes);
         } else {
             self.hit().for_each(|(bucket, count)| rebuilt.set(bucket, count));
@@ -362,7 +380,7 @@ impl Counts {
 
     /// The buckets that have counts.
     const fn range(&self) -> Range<u32> {
-        self.first..self.first + self.bytes.len() as u32 / self.width
+        self.first..self.first + self.bytes.len() as u32 * 8 / self.width
     }
 
     /// The buckets with values and their counts, from the least.
@@ -408,7 +426,8 @@ mod tests {
     #[test]
     fn a_hundred_milliseconds_take_little_room() {
         let histogram = of(&(50..250).map(|ms| ms * 1_000_000).collect::<Vec<_>>());
-        assert!(histogram.counts.bytes.len() < 128, "{} B", histogram.counts.bytes.len());
+        assert!(histogram.counts.bytes.len() < 64, "{} B", histogram.counts.bytes.len());
+        assert!(size_of::<Histogram>() <= 64, "{} B", size_of::<Histogram>());
         let median = histogram.quantile(0.5).unwrap().as_millis_f64();
         assert!((median - 150.0).abs() < 150.0 * 0.032, "{median}");
     }
@@ -433,15 +452,16 @@ mod tests {
             (0..times).for_each(|_| histogram.record(Duration::from_millis(10)));
             histogram
         };
-        for times in [254, 255, 256, 257, 65_534, 65_535, 65_536, 65_537] {
+        for times in [14, 15, 16, 17, 254, 255, 256, 257, 65_534, 65_535, 65_536, 65_537] {
             let histogram = near(times);
             let counts: Vec<u64> = histogram.buckets().map(|bucket| bucket.count).collect();
             assert_eq!(
                 (counts, histogram.count_near(Duration::from_millis(10))),
                 (vec![1, u64::from(times)], times)
             );
-            let mut together = near(100);
-            together.merge(&near(times - 101));
+            let half = times / 2;
+            let mut together = near(half);
+            together.merge(&near(times - 1 - half));
             assert_eq!(together.count_near(Duration::from_millis(10)), times - 1);
         }
     }

@@ -37,14 +37,20 @@ pub struct Receiver {
     echo: Instant,
     /// Time at which a delayed acknowledgement leaves.
     deadline: Instant,
-    /// The ranges that have arrived beyond `next`, the most recent first. They neither overlap nor touch.
-    beyond: Vec<(u64, u64)>,
+    /// The ranges that have arrived beyond `next`; `None` without a hole, as most of the time.
+    beyond: Option<Box<Beyond>>,
     ece: bool,
     fin_arrived: bool,
     /// The sender answers marks by their share.
     echoes_each_mark: bool,
     params: Arc<Params>,
     stats: ReceiverStats,
+}
+
+/// Ranges that have arrived beyond a hole, the most recent first. There is at least one, and they neither overlap nor touch.
+#[derive(Clone, Debug, Default)]
+struct Beyond {
+    ranges: Vec<(u64, u64)>,
 }
 
 impl Receiver {
@@ -55,7 +61,7 @@ impl Receiver {
             last_ack_sent: 0,
             echo: Instant::ZERO,
             deadline: Instant::FAR_FUTURE,
-            beyond: Vec::new(),
+            beyond: None,
             ece: false,
             fin_arrived: false,
             echoes_each_mark: params.algorithm.is_scalable(),
@@ -84,7 +90,7 @@ impl Receiver {
             // RFC 7323 section 4.3, rule 2
             self.echo = self.echo.max(segment.sent_at);
         }
-        let in_order = segment.seq == self.next && self.beyond.is_empty();
+        let in_order = segment.seq == self.next && self.beyond.is_none();
         if in_order {
             self.next = segment.end();
             self.fin_arrived |= segment.fin;
@@ -122,7 +128,7 @@ impl Receiver {
     /// Returns whether everything has arrived, including FIN.
     #[inline]
     pub fn is_finished(&self) -> bool {
-        self.fin_arrived && self.beyond.is_empty()
+        self.fin_arrived && self.beyond.is_none()
     }
 
     /// Returns a number from all over the state; see [`crate::endpoint::Sender::read_ahead`].
@@ -176,7 +182,7 @@ impl Receiver {
     fn acknowledge(&mut self) -> Ack {
         self.deadline = Instant::FAR_FUTURE;
         self.last_ack_sent = self.next;
-        let sack = if self.beyond.is_empty() || !self.params.sack {
+        let sack = if self.beyond.is_none() || !self.params.sack {
             SackBlocks::NONE
         } else {
             self.held_blocks().by_block()
@@ -193,7 +199,12 @@ impl Receiver {
 
     #[cold]
     fn held_blocks(&self) -> SackBlocks {
-        SackBlocks::from_ranges(self.next, self.beyond.iter().copied())
+        SackBlocks::from_ranges(self.next, self.held().iter().copied())
+    }
+
+    /// Returns the ranges beyond a hole.
+    fn held(&self) -> &[(u64, u64)] {
+        self.beyond.as_ref().map_or(&[], |beyond| beyond.ranges.as_slice())
     }
 
     /// Takes a segment that is old, beyond a hole, or fills one.
@@ -202,39 +213,46 @@ impl Receiver {
     fn take_out_of_order(&mut self, segment: Segment) {
         let (start, end) = (segment.seq, segment.end());
         self.fin_arrived |= segment.fin;
-        if end <= self.next || self.beyond.iter().any(|&(from, to)| from <= start && end <= to) {
+        if end <= self.next || self.held().iter().any(|&(from, to)| from <= start && end <= to) {
             self.stats.duplicates += 1;
         } else if start > self.next {
             self.stats.out_of_order += 1;
-            self.hold(start, end);
+            self.beyond.get_or_insert_default().hold(start, end);
         } else {
             self.next = end;
             self.deliver_held();
         }
     }
 
-    /// Keeps a range beyond a hole, joined with the ranges that it touches, as the most recent (RFC 2018 section 4).
+    /// Moves `next` over the ranges that are no longer beyond a hole.
+    fn deliver_held(&mut self) {
+        let Some(beyond) = &mut self.beyond else { return };
+        while let Some(at) = beyond.ranges.iter().position(|&(from, _)| from <= self.next) {
+            let (_, to) = beyond.ranges.remove(at);
+            self.next = self.next.max(to);
+        }
+        if beyond.ranges.is_empty() {
+            // Gives the memory back: most connections of a large network have no hole.
+            self.beyond = None;
+        }
+    }
+}
+
+impl Beyond {
+    /// Keeps a range, joined with the ranges that it touches, as the most recent (RFC 2018 section 4).
     fn hold(&mut self, mut start: u64, mut end: u64) {
-        self.beyond.retain(|&(from, to)| {
+        self.ranges.retain(|&(from, to)| {
             let touches = from <= end && start <= to;
             if touches {
                 (start, end) = (start.min(from), end.max(to));
             }
             !touches
         });
-        self.beyond.insert(0, (start, end));
-    }
-
-    /// Moves `next` over the ranges that are no longer beyond a hole.
-    fn deliver_held(&mut self) {
-        while let Some(at) = self.beyond.iter().position(|&(from, _)| from <= self.next) {
-            let (_, to) = self.beyond.remove(at);
-            self.next = self.next.max(to);
+        if self.ranges.len() == self.ranges.capacity() {
+            // There are one or two holes in most cases, where a vector takes room for four.
+            self.ranges.reserve_exact(self.ranges.len() / 2 + 1);
         }
-        if self.beyond.is_empty() {
-            // Gives the memory back: most connections of a large network have no hole.
-            self.beyond = Vec::new();
-        }
+        self.ranges.insert(0, (start, end));
     }
 }
 
