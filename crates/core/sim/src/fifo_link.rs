@@ -104,12 +104,12 @@ const WAITING: u32 = 1 << 31;
 
 /// Returns a link's class, with or without the mark of waiting packets.
 fn class_of(class: u32, queue: WaitingList) -> u32 {
-    if queue.packets() > 0 { class | WAITING } else { class & !WAITING }
+    if queue.is_empty() { class & !WAITING } else { class | WAITING }
 }
 
 const _: () = assert!(size_of::<FifoLink>() == 64, "a FIFO link is one cache line");
 
-/// The queue of a FIFO link: the waiting packets, and the queue's measures.
+/// The queue of a FIFO link: the waiting packets, whose number the meter has, and the queue's measures.
 #[derive(Clone, Debug)]
 pub(crate) struct FifoQueue {
     waiting: WaitingList,
@@ -118,6 +118,9 @@ pub(crate) struct FifoQueue {
     pub(crate) meter: BacklogMeter,
     pub(crate) waits: Histogram,
 }
+
+// A flow of a large network has two of them or more. With its header, an allocation has 144 bytes.
+const _: () = assert!(size_of::<FifoQueue>() <= 136, "the queue of a FIFO link has 136 bytes");
 
 /// The times of a packet's passage over a FIFO link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -190,11 +193,16 @@ impl FifoLink {
     /// Gives back the places of the waiting packets if the link is idle at `now`. Returns the index of the class.
     #[cold]
     #[inline(never)]
-    pub(crate) fn release_if_idle(&mut self, waiting: &mut WaitingPackets, now: Instant) -> usize {
+    pub(crate) fn release_if_idle(
+        &mut self,
+        waiting: &mut WaitingPackets,
+        now: Instant,
+        window: Window,
+    ) -> usize {
         if let Some(queue) = &mut self.queue
             && self.line.free_at() < now
         {
-            queue.release(waiting, now);
+            queue.release(waiting, now, window);
             self.class = class_of(self.class, queue.waiting);
         }
         (self.class & !WAITING) as usize
@@ -243,10 +251,15 @@ impl FifoLink {
     }
 
     /// Completes the queue's measures at `end` and takes the queue; `None` when no packet ever waited.
-    pub(crate) fn finish(&mut self, waiting: &mut WaitingPackets, end: Instant) -> Option<FifoQueue> {
+    pub(crate) fn finish(
+        &mut self,
+        waiting: &mut WaitingPackets,
+        end: Instant,
+        window: Window,
+    ) -> Option<FifoQueue> {
         let mut queue = *self.queue.take()?;
-        queue.release(waiting, end);
-        queue.meter.set(end, queue.waiting.packets(), queue.meter.bytes());
+        queue.release(waiting, end, window);
+        queue.meter.set(end, queue.meter.packets(), queue.meter.bytes(), window);
         Some(queue)
     }
 }
@@ -271,14 +284,14 @@ impl FifoQueue {
         size: u32,
         window: Window,
     ) -> bool {
-        self.release(waiting, now);
+        self.release(waiting, now, window);
         let room = match limit {
-            Limit::Packets(most) => self.waiting.packets() < most,
+            Limit::Packets(most) => self.meter.packets() < most,
             Limit::Bytes(most) => self.meter.bytes() + u64::from(size) <= most,
         };
         if room {
             waiting.push(&mut self.waiting, starts, size);
-            self.meter.set(now, self.waiting.packets(), self.meter.bytes() + u64::from(size));
+            self.meter.set(now, self.meter.packets() + 1, self.meter.bytes() + u64::from(size), window);
             if window.contains(now) {
                 self.waits.record(starts - now);
             }
@@ -289,9 +302,10 @@ impl FifoQueue {
     }
 
     /// Releases the packets that have started by `now`.
-    fn release(&mut self, waiting: &mut WaitingPackets, now: Instant) {
+    fn release(&mut self, waiting: &mut WaitingPackets, now: Instant, window: Window) {
         while let Some((starts, size)) = waiting.pop_started(&mut self.waiting, now) {
-            self.meter.set(starts, self.waiting.packets(), self.meter.bytes() - u64::from(size));
+            let (packets, bytes) = (self.meter.packets() - 1, self.meter.bytes() - u64::from(size));
+            self.meter.set(starts, packets, bytes, window);
         }
     }
 }

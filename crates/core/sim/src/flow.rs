@@ -8,7 +8,7 @@ use crate::measure::{DelayRecord, FlowRecord, FlowSeries, Received, ReceivedReco
 use crate::network::FlowSpec;
 use crate::outcome::FlowOutcome;
 use cutline_transport::LazyTimer;
-use cutline_transport::app::App;
+use cutline_transport::app::{App, TrafficSource as _};
 use cutline_transport::endpoint::{Receiver, Sender, TransportParams};
 use cutline_transport::udp;
 use cutline_units::{Duration, Hint, Histogram, Instant, RandomStream};
@@ -46,10 +46,10 @@ pub(crate) struct Receiving {
 
 /// The state that few packets need.
 pub(crate) struct Background {
-    pub(crate) app: App,
+    /// The application; `None` after its last write, if it does not wait for delivery. Bulk data writes once, at its start.
+    pub(crate) running: Option<Box<Running>>,
     /// The event of the application's deadline.
     pub(crate) timer: LazyTimer,
-    pub(crate) random: RandomStream,
     pub(crate) stop: Instant,
     /// Response times of an application that waits for delivery.
     pub(crate) responses: Option<Box<Histogram>>,
@@ -58,6 +58,12 @@ pub(crate) struct Background {
     pub(crate) observed: Option<Box<FlowCounts>>,
     /// The centre of the trials of an adaptive hint.
     pub(crate) centre: Option<Hint>,
+}
+
+/// A running application and its random numbers.
+pub(crate) struct Running {
+    pub(crate) app: App,
+    pub(crate) random: RandomStream,
 }
 
 impl Sending {
@@ -124,11 +130,17 @@ impl Background {
         }
     }
 
+    /// Returns the time of the application's next write, or of its end; [`Instant::FAR_FUTURE`] without either.
+    pub(crate) fn deadline(&self) -> Instant {
+        let write = self.running.as_ref().map_or(Instant::FAR_FUTURE, |running| running.app.deadline());
+        write.min(self.stop)
+    }
+
     pub(crate) fn new(spec: &FlowSpec, start: Instant, mut random: RandomStream, interval: Duration) -> Self {
+        let app = spec.app.start(start, &mut random);
         Self {
-            app: spec.app.start(start, &mut random),
+            running: Some(Box::new(Running { app, random })),
             timer: LazyTimer::default(),
-            random,
             stop: spec.stop,
             responses: spec.app.needs_reliability().then(Box::default),
             series: spec.series.then(|| Box::new(FlowSeries::new(interval, spec.hint))),

@@ -2,7 +2,7 @@
 
 use crate::fifo_link::LinkCounts;
 use crate::impairment::ImpairmentCounts;
-use crate::measure::{BacklogMeter, DelayRecord, FlowInterval, FlowRecord, QueueInterval};
+use crate::measure::{BacklogMeter, DelayRecord, FlowInterval, FlowRecord, QueueInterval, Window};
 use cutline_transport::endpoint::TransportCounts;
 use cutline_units::{Duration, Hint, Histogram};
 
@@ -113,14 +113,13 @@ impl BacklogOutcome {
             max_bytes: samples.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0),
         }
     }
-}
 
-impl From<&BacklogMeter> for BacklogOutcome {
-    fn from(meter: &BacklogMeter) -> Self {
+    /// Returns the backlog that a meter has measured over its window.
+    pub(crate) fn from_meter(meter: &BacklogMeter, window: Window) -> Self {
         Self {
-            mean_packets: meter.mean_packets(),
-            deviation_packets: meter.deviation_packets(),
-            mean_bytes: meter.mean_bytes(),
+            mean_packets: meter.mean_packets(window),
+            deviation_packets: meter.deviation_packets(window),
+            mean_bytes: meter.mean_bytes(window),
             max_packets: meter.max_packets(),
             max_bytes: meter.max_bytes(),
         }

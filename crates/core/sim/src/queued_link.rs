@@ -255,7 +255,7 @@ impl QueuedLink {
     #[inline]
     fn note_backlog(&mut self, now: Instant) {
         let backlog = self.queue.backlog();
-        self.meter.set(now, backlog.packets, backlog.bytes);
+        self.meter.set(now, backlog.packets, backlog.bytes, self.window);
     }
 }
 

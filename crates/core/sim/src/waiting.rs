@@ -21,47 +21,52 @@ struct Place {
     next: u32,
 }
 
-/// A queue in the store.
-#[derive(Clone, Copy, Debug, Default)]
+/// A queue in the store. The owner knows the number of its packets.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct WaitingList {
-    /// The places of the first and the last packet, if there is one.
+    /// The place of the first packet; [`NONE`] if there is none.
     first: u32,
+    /// The place of the last packet, if there is one.
     last: u32,
-    packets: u32,
+}
+
+/// No place.
+const NONE: u32 = u32::MAX;
+
+impl Default for WaitingList {
+    fn default() -> Self {
+        Self { first: NONE, last: NONE }
+    }
 }
 
 impl WaitingList {
-    /// The number of packets.
-    pub(crate) const fn packets(self) -> u32 {
-        self.packets
+    /// Returns whether no packet waits.
+    pub(crate) const fn is_empty(self) -> bool {
+        self.first == NONE
     }
 }
 
 impl WaitingPackets {
     /// Appends a packet to a queue.
     pub(crate) fn push(&mut self, list: &mut WaitingList, starts: Instant, size: u32) {
-        let place = self.put(Place { starts, size, next: 0 });
-        if list.packets == 0 {
+        let place = self.put(Place { starts, size, next: NONE });
+        if list.is_empty() {
             list.first = place;
         } else {
             self.places[list.last as usize].next = place;
         }
         list.last = place;
-        list.packets += 1;
     }
 
     /// Removes the first packet of a queue if its transmission has started by `now`. Returns the start and the size.
     pub(crate) fn pop_started(&mut self, list: &mut WaitingList, now: Instant) -> Option<(Instant, u32)> {
-        if list.packets == 0 {
-            return None;
-        }
-        let place = &mut self.places[list.first as usize];
+        // An empty list has no first place.
+        let place = self.places.get_mut(list.first as usize)?;
         let (starts, size) = (place.starts, place.size);
         if starts > now {
             return None;
         }
         let first = std::mem::replace(&mut list.first, place.next);
-        list.packets -= 1;
         // A free place has its own number behind the last one.
         place.next = self.free.unwrap_or(first);
         self.free = Some(first);
@@ -105,7 +110,7 @@ mod tests {
                     prop_assert_eq!(store.pop_started(&mut lists[list], now), expected);
                 }
                 most = most.max(model.iter().map(VecDeque::len).sum());
-                prop_assert_eq!(lists.map(|list| list.packets() as usize), [0, 1, 2].map(|list| model[list].len()));
+                prop_assert_eq!(lists.map(WaitingList::is_empty), [0, 1, 2].map(|list| model[list].is_empty()));
             }
             prop_assert_eq!(store.places.len(), most);
         }

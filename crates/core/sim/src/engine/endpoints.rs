@@ -44,7 +44,8 @@ pub(super) trait Endpoints {
         let parts = self.parts();
         let flow = &mut parts.background[id];
         let delivered = parts.receiving[id].sink.delivered();
-        if let Some(Completion { latency, .. }) = flow.app.on_delivered(now, delivered)
+        if let Some(running) = &mut flow.running
+            && let Some(Completion { latency, .. }) = running.app.on_delivered(now, delivered)
             && let Some(responses) = &mut flow.responses
             && parts.settings.window.contains(now)
         {
@@ -61,8 +62,14 @@ pub(super) trait Endpoints {
             parts.sending[id].source.end_supply();
             return;
         }
-        while let Some(write) = flow.app.poll(now, &mut flow.random) {
-            parts.sending[id].source.write(write);
+        if let Some(running) = &mut flow.running {
+            while let Some(write) = running.app.poll(now, &mut running.random) {
+                parts.sending[id].source.write(write);
+            }
+            if running.app.deadline() == Instant::FAR_FUTURE && !parts.receiving[id].app_waits {
+                // It has written all.
+                flow.running = None;
+            }
         }
         self.pump(now, id);
         self.arm_app(id);
@@ -122,7 +129,7 @@ pub(super) trait Endpoints {
     /// Sets the timer of an application.
     fn arm_app(&mut self, id: usize) {
         let flow = &mut self.parts().background[id];
-        if let Some(at) = flow.timer.set(flow.app.deadline().min(flow.stop)) {
+        if let Some(at) = flow.timer.set(flow.deadline()) {
             self.schedule_timer(at, EventKind::AppTimer, id);
         }
     }

@@ -219,7 +219,10 @@ impl Parts {
         let link = &mut self.fifo_links[fifo_link];
         let class = match self.fifo_classes.get_mut(link.class as usize) {
             Some(class) => class,
-            None => &mut self.fifo_classes[link.release_if_idle(&mut self.waiting, now)],
+            None => {
+                let class = link.release_if_idle(&mut self.waiting, now, self.settings.window);
+                &mut self.fifo_classes[class]
+            }
         };
         let Some(passage) = link.offer(class, &mut self.waiting, now, packet.size, self.settings.window)
         else {

@@ -59,15 +59,15 @@ fn finish_fifo_link(
     window: Window,
 ) -> LinkOutcome {
     let counts = fifo_link.counts();
-    let queue = fifo_link.finish(waiting, end);
-    let backlog = queue.as_ref().map_or_else(BacklogOutcome::default, |queue| (&queue.meter).into());
+    let queue = fifo_link.finish(waiting, end, window);
+    let backlog = queue.as_ref().map(|queue| BacklogOutcome::from_meter(&queue.meter, window));
     let waited = queue.map(|queue| Box::new(queue.waits));
     // A FIFO link does not record the packets that did not wait.
     let recorded = waited.as_ref().map_or(0, |waits| waits.count());
     LinkOutcome {
         counts,
         utilisation: utilisation(&counts, window),
-        backlog,
+        backlog: backlog.unwrap_or_default(),
         waited,
         unwaited: counts.sent.saturating_sub(recorded) as u32,
         probability: None,
@@ -84,7 +84,7 @@ fn finish_queued_link(queued_link: &mut QueuedLink, end: Instant, window: Window
             None => utilisation(&queued_link.counts, window),
             Some(deliveries) => deliveries.utilisation(end),
         },
-        backlog: (&queued_link.meter).into(),
+        backlog: BacklogOutcome::from_meter(&queued_link.meter, window),
         waited: Some(Box::new(std::mem::take(&mut queued_link.waits))),
         unwaited: 0,
         probability: queued_link.probability.mean_and_deviation(),

@@ -4,41 +4,41 @@ use super::Window;
 use cutline_units::Instant;
 
 /// Integrates a backlog that changes at arrivals and departures.
+///
+/// Its owner has the window, which is the same in every call: a large network has many meters.
 #[derive(Clone, Copy, Debug)]
 pub struct BacklogMeter {
-    window: Window,
     since: Instant,
     packets: u32,
+    max_packets: u32,
     bytes: u64,
+    max_bytes: u64,
     packet_seconds: f64,
     packet_square_seconds: f64,
     byte_seconds: f64,
-    max_packets: u32,
-    max_bytes: u64,
 }
 
 impl BacklogMeter {
     /// Creates a meter for an empty queue.
     pub fn new(window: Window) -> Self {
         Self {
-            window,
             since: window.from,
             packets: 0,
+            max_packets: 0,
             bytes: 0,
+            max_bytes: 0,
             packet_seconds: 0.0,
             packet_square_seconds: 0.0,
             byte_seconds: 0.0,
-            max_packets: 0,
-            max_bytes: 0,
         }
     }
 
     /// Sets the backlog from `now` on.
     #[inline]
-    pub fn set(&mut self, now: Instant, packets: u32, bytes: u64) {
-        self.settle(now);
+    pub fn set(&mut self, now: Instant, packets: u32, bytes: u64, window: Window) {
+        self.settle(now, window);
         (self.packets, self.bytes) = (packets, bytes);
-        if now < self.window.until && now >= self.window.from {
+        if now < window.until && now >= window.from {
             self.max_packets = self.max_packets.max(packets);
             self.max_bytes = self.max_bytes.max(bytes);
         }
@@ -55,19 +55,19 @@ impl BacklogMeter {
     }
 
     /// Returns the mean number of packets over the window; call [`BacklogMeter::set`] at the end first.
-    pub fn mean_packets(&self) -> f64 {
-        self.packet_seconds / self.window.length().as_secs_f64()
+    pub fn mean_packets(&self, window: Window) -> f64 {
+        self.packet_seconds / window.length().as_secs_f64()
     }
 
     /// Returns the mean number of bytes over the window.
-    pub fn mean_bytes(&self) -> f64 {
-        self.byte_seconds / self.window.length().as_secs_f64()
+    pub fn mean_bytes(&self, window: Window) -> f64 {
+        self.byte_seconds / window.length().as_secs_f64()
     }
 
     /// Returns the standard deviation of the number of packets over the window.
-    pub fn deviation_packets(&self) -> f64 {
-        let mean = self.mean_packets();
-        (self.packet_square_seconds / self.window.length().as_secs_f64() - mean * mean).max(0.0).sqrt()
+    pub fn deviation_packets(&self, window: Window) -> f64 {
+        let mean = self.mean_packets(window);
+        (self.packet_square_seconds / window.length().as_secs_f64() - mean * mean).max(0.0).sqrt()
     }
 
     /// Returns the most packets that waited within the window.
@@ -82,8 +82,8 @@ impl BacklogMeter {
 
     /// Counts the part of the time since the last change that lies in the window.
     #[inline]
-    fn settle(&mut self, now: Instant) {
-        let end = now.min(self.window.until);
+    fn settle(&mut self, now: Instant, window: Window) {
+        let end = now.min(window.until);
         if end > self.since {
             // Signed: that is one instruction to convert, and no run takes 292 years.
             let seconds = (end - self.since).as_nanos().cast_signed() as f64 * 1e-9;
@@ -103,13 +103,14 @@ mod tests {
     #[test]
     fn the_mean_weighs_by_time_within_the_window() {
         let at = |s: u64| Instant::from_nanos(s * 1_000_000_000);
-        let mut meter = BacklogMeter::new(Window { from: at(10), until: at(20) });
-        meter.set(at(5), 4, 4000); // counts from 10 on
-        meter.set(at(15), 0, 0);
-        meter.set(at(25), 100, 100_000); // beyond the window
-        assert!((meter.mean_packets() - 2.0).abs() < 1e-12);
-        assert!((meter.mean_bytes() - 2000.0).abs() < 1e-9);
-        assert!((meter.deviation_packets() - 2.0).abs() < 1e-12);
+        let window = Window { from: at(10), until: at(20) };
+        let mut meter = BacklogMeter::new(window);
+        meter.set(at(5), 4, 4000, window); // counts from 10 on
+        meter.set(at(15), 0, 0, window);
+        meter.set(at(25), 100, 100_000, window); // beyond the window
+        assert!((meter.mean_packets(window) - 2.0).abs() < 1e-12);
+        assert!((meter.mean_bytes(window) - 2000.0).abs() < 1e-9);
+        assert!((meter.deviation_packets(window) - 2.0).abs() < 1e-12);
         assert_eq!(meter.max_packets(), 0, "four packets came before the window and 100 after it");
     }
 }
