@@ -51,6 +51,7 @@ mod network;
 mod outcome;
 mod packet;
 mod paths;
+mod places;
 pub mod qos;
 mod queued_link;
 mod route;

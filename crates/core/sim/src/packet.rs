@@ -2,15 +2,18 @@
 
 use crate::calendar::{EventHandle, Payload};
 use cutline_transport::endpoint::{DataHeader, PackedHeader, ReplyHeader, WideHeader};
-use cutline_units::{Duration, Ecn, Hint, HintBudget};
+use cutline_units::{Duration, Ecn, Hint, HintBudget, Instant};
 
 /// A packet in transit. It is written once as the payload of its calendar entry, and then moved by its handle.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
     /// Time spent waiting in queues so far.
     pub(crate) queued: Duration,
-    /// The transport's header; [`PackedHeader::WIDE`] if it is stored in [`WideHeaders`].
-    pub(crate) header: PackedHeader,
+    /// The fields of the [transport's header](Packet::header).
+    number: u64,
+    time: Instant,
+    len: u32,
+    bits: u8,
     /// Size on the wire, headers included, bytes.
     pub(crate) size: u32,
     /// Its position on its route: an index into [`crate::route::Routes`].
@@ -21,20 +24,44 @@ pub(crate) struct Packet {
     pub(crate) marked: bool,
 }
 
-// An event with its packet is one cache line.
-const _: () = assert!(size_of::<Packet>() <= 48, "a packet shares a cache line with its calendar entry");
+// An event with its packet fits a cache line, and millions of packets are in transit in a large network.
+const _: () = assert!(size_of::<Packet>() <= 40, "a packet has 40 bytes");
 
 impl Packet {
     /// The payload of a calendar entry before its first packet, and of a timer's entry.
-    pub(crate) const NONE: Self = Self {
-        queued: Duration::ZERO,
-        header: PackedHeader::WIDE,
-        size: 0,
-        position: 0,
-        hint: Hint::LEAST_DELAY,
-        ecn: Ecn::NotEct,
-        marked: false,
-    };
+    pub(crate) const NONE: Self = Self::new(PackedHeader::WIDE, 0, 0, Hint::LEAST_DELAY, Ecn::NotEct);
+
+    /// Returns a packet that leaves its endpoint.
+    #[inline]
+    pub(crate) const fn new(header: PackedHeader, size: u32, position: u32, hint: Hint, ecn: Ecn) -> Self {
+        let PackedHeader { number, time, len, .. } = header;
+        let bits = header.bits();
+        Self { queued: Duration::ZERO, number, time, len, bits, size, position, hint, ecn, marked: false }
+    }
+
+    /// Returns a packet without a header, such as an agent's message.
+    #[inline]
+    pub(crate) const fn without_header(size: u32, position: u32, hint: Hint) -> Self {
+        Self::new(PackedHeader::WIDE, size, position, hint, Ecn::NotEct)
+    }
+
+    /// Returns the transport's header; [`PackedHeader::WIDE`] if it is stored in [`WideHeaders`].
+    #[inline]
+    pub(crate) const fn header(&self) -> PackedHeader {
+        PackedHeader::from_bits(self.number, self.time, self.len, self.bits)
+    }
+
+    /// Replaces the transport's header.
+    pub(crate) fn set_header(&mut self, header: PackedHeader) {
+        (self.number, self.time, self.len) = (header.number, header.time, header.len);
+        self.bits = header.bits();
+    }
+
+    /// Returns the departure time in the header of a data packet.
+    #[inline]
+    pub(crate) const fn sent_at(&self) -> Instant {
+        self.time
+    }
 
     /// Returns the packet after a link has transmitted it: it has waited in the link's queue, which has marked it at its departure if
     /// `marked`, and its hint is the rest of its delay budget.

@@ -3,18 +3,17 @@
 //! A large network has four FIFO links for each flow, and packets wait at few of them at a time. A store with a list for each link takes
 //! the memory of the packets that wait, where a buffer for each link takes that of the longest queue that each link ever had.
 
-use crate::tight::push_tightly;
+use crate::places::{Linked, NONE, Places};
 use cutline_units::Instant;
 
 /// The places of waiting packets.
 #[derive(Default)]
 pub(crate) struct WaitingPackets {
-    places: Vec<Place>,
-    /// The places without a packet.
-    free: Option<u32>,
+    places: Places<Place>,
 }
 
 /// A packet that waits: the start of its transmission, its size in bytes, and the place of the packet behind it.
+#[derive(Clone, Copy)]
 struct Place {
     starts: Instant,
     size: u32,
@@ -30,9 +29,6 @@ pub(crate) struct WaitingList {
     last: u32,
 }
 
-/// No place.
-const NONE: u32 = u32::MAX;
-
 impl Default for WaitingList {
     fn default() -> Self {
         Self { first: NONE, last: NONE }
@@ -46,41 +42,37 @@ impl WaitingList {
     }
 }
 
+impl Linked for Place {
+    fn link(&self) -> u32 {
+        self.next
+    }
+
+    fn set_link(&mut self, link: u32) {
+        self.next = link;
+    }
+}
+
 impl WaitingPackets {
     /// Appends a packet to a queue.
     pub(crate) fn push(&mut self, list: &mut WaitingList, starts: Instant, size: u32) {
-        let place = self.put(Place { starts, size, next: NONE });
+        let place = self.places.put(Place { starts, size, next: NONE });
         if list.is_empty() {
             list.first = place;
         } else {
-            self.places[list.last as usize].next = place;
+            self.places[list.last].next = place;
         }
         list.last = place;
     }
 
     /// Removes the first packet of a queue if its transmission has started by `now`. Returns the start and the size.
     pub(crate) fn pop_started(&mut self, list: &mut WaitingList, now: Instant) -> Option<(Instant, u32)> {
-        // An empty list has no first place.
-        let place = self.places.get_mut(list.first as usize)?;
-        let (starts, size) = (place.starts, place.size);
-        if starts > now {
+        if list.is_empty() || self.places[list.first].starts > now {
             return None;
         }
-        let first = std::mem::replace(&mut list.first, place.next);
-        // A free place has its own number behind the last one.
-        place.next = self.free.unwrap_or(first);
-        self.free = Some(first);
+        let Place { starts, size, next } = self.places.take(list.first);
+        list.first = next;
+        self.places.give_back();
         Some((starts, size))
-    }
-
-    fn put(&mut self, place: Place) -> u32 {
-        let Some(free) = self.free else {
-            push_tightly(&mut self.places, place);
-            return self.places.len() as u32 - 1;
-        };
-        let next = std::mem::replace(&mut self.places[free as usize], place).next;
-        self.free = (next != free).then_some(next);
-        free
     }
 }
 
@@ -112,6 +104,7 @@ mod tests {
                 most = most.max(model.iter().map(VecDeque::len).sum());
                 prop_assert_eq!(lists.map(WaitingList::is_empty), [0, 1, 2].map(|list| model[list].is_empty()));
             }
+            // So few places are never given back.
             prop_assert_eq!(store.places.len(), most);
         }
     }

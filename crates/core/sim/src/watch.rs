@@ -234,7 +234,7 @@ impl View<'_> {
             return SeenHeader::Message(self.messages.get(self.handle).clone());
         }
         let flow = end.index();
-        let packed = self.packet.header;
+        let packed = self.packet.header();
         if packed.is_wide() {
             return match *self.wide.get(self.handle) {
                 WideHeader::Data(header) => SeenHeader::Data(header),

@@ -59,6 +59,10 @@ impl Parts {
     pub(super) fn new(network: &Network, settings: &SimulationSettings) -> Result<Self, NetworkError> {
         let flows = network.flows();
         let hops = flows.iter().map(|flow| flow.route.len() + flow.return_route.len() + 2).sum();
+        let of_flows = flows.iter().filter(|flow| flow.distributions == Distributions::PerFlow).count();
+        let groups = network.groups().len();
+        let mut delays = Vec::with_capacity(groups + of_flows);
+        delays.resize(groups, DelayRecord::default());
         let mut parts = Self {
             routes: Routes::with_capacity(hops),
             fifo_links: Vec::with_capacity(
@@ -71,8 +75,8 @@ impl Parts {
             sending: Vec::with_capacity(flows.len()),
             receiving: Vec::with_capacity(flows.len()),
             background: Vec::with_capacity(flows.len()),
-            delays: vec![DelayRecord::default(); network.groups().len()],
-            groups: network.groups().len(),
+            delays,
+            groups,
             rate_changes: Vec::new(),
             settings: *settings,
             streams: Streams::new(settings.seed),
@@ -261,7 +265,7 @@ impl Parts {
     ) -> (Option<Outgoing<Header>>, u64) {
         let flow = &mut self.receiving[id];
         let before = flow.sink.delivered();
-        let receipt = flow.sink.on_data(now, packet.header, packet.marked, wide);
+        let receipt = flow.sink.on_data(now, packet.header(), packet.marked, wide);
         let arrival = Received {
             queuing: packet.queued,
             one_way: now - receipt.sent_at,

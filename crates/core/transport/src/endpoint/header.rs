@@ -28,6 +28,23 @@ impl PackedHeader {
         Self { number, time, len, flags, is_wide: false }
     }
 
+    /// The bit of [`PackedHeader::bits`] for [`PackedHeader::WIDE`].
+    const WIDE_BIT: u8 = 8;
+
+    /// Returns the flags in four bits, of which the last one is [`PackedHeader::is_wide`].
+    #[inline]
+    pub const fn bits(&self) -> u8 {
+        let [first, second, third] = self.flags;
+        first as u8 + 2 * second as u8 + 4 * third as u8 + Self::WIDE_BIT * self.is_wide as u8
+    }
+
+    /// Returns the header with these numbers, and with the flags of [`PackedHeader::bits`].
+    #[inline]
+    pub const fn from_bits(number: u64, time: Instant, len: u32, bits: u8) -> Self {
+        let flags = [bits & 1 != 0, bits & 2 != 0, bits & 4 != 0];
+        Self { number, time, len, flags, is_wide: bits & Self::WIDE_BIT != 0 }
+    }
+
     /// Returns whether this is [`PackedHeader::WIDE`].
     #[inline]
     pub const fn is_wide(&self) -> bool {

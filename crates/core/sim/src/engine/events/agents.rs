@@ -156,10 +156,10 @@ impl EventLoop {
         self.agents.messages.put(handle, message);
         match begin {
             Begin::Route(position) => {
-                self.send(now, handle, Packet { size, position, hint, ..Packet::NONE });
+                self.send(now, handle, Packet::without_header(size, position, hint));
             }
             Begin::Here => {
-                *self.calendar.payload_mut(handle) = Packet { size, hint, ..Packet::NONE };
+                *self.calendar.payload_mut(handle) = Packet::without_header(size, 0, hint);
                 self.calendar.schedule(now, handle, Hop::new(EventKind::Agent, index).tag());
             }
         }

@@ -6,7 +6,7 @@ use crate::external::{ExternalEndpoint, FinishedPacket, InjectedPacket, PacketOu
 use crate::packet::Packet;
 use cutline_transport::endpoint::{PackedHeader, Transport as _};
 use cutline_transport::{tcp, udp};
-use cutline_units::{Duration, Instant};
+use cutline_units::Instant;
 
 impl EventLoop {
     /// Injects a packet from an external endpoint at `at`, after all events that are due until then. A time before the one to
@@ -31,8 +31,7 @@ impl EventLoop {
         }
         let handle = self.calendar.allocate();
         self.external.put(handle, key);
-        *self.calendar.payload_mut(handle) =
-            Packet { queued: Duration::ZERO, header, size, position, hint, ecn, marked: false };
+        *self.calendar.payload_mut(handle) = Packet::new(header, size, position, hint, ecn);
         self.enter(now, handle, position);
     }
 

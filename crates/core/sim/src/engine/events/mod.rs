@@ -24,7 +24,7 @@ use crate::packet::{Packet, WideHeaders};
 use crate::route::{EventKind, Hop};
 use crate::watch::{Observation, Watch};
 use cutline_transport::endpoint::{Header, Outgoing};
-use cutline_units::{Duration, Hint, Instant};
+use cutline_units::{Hint, Instant};
 
 /// A simulation that takes one event after the other from a calendar.
 pub(super) struct EventLoop {
@@ -98,7 +98,7 @@ impl EventLoop {
     /// Handles an acknowledgement or feedback that reaches the source.
     #[inline]
     fn reach_source(&mut self, now: Instant, handle: EventHandle, flow: usize) {
-        let header = self.calendar.payload(handle).header;
+        let header = self.calendar.payload(handle).header();
         let wide = &self.wide_headers;
         self.parts.sending[flow].source.on_reply(now, header, || wide.reply(handle));
         self.calendar.release(handle);
@@ -138,12 +138,7 @@ impl EventLoop {
         if let Some(wide) = header.wide {
             self.wide_headers.put(handle, wide);
         }
-        let header = header.packed;
-        self.send(
-            now,
-            handle,
-            Packet { queued: Duration::ZERO, header, size, position, hint, ecn, marked: false },
-        );
+        self.send(now, handle, Packet::new(header.packed, size, position, hint, ecn));
     }
 
     /// Writes a packet into its calendar entry, and puts it at the beginning of its route.

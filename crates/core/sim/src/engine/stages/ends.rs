@@ -11,7 +11,7 @@ use crate::engine::parts::Parts;
 use crate::packet::Packet;
 use crate::route::{EventKind, Hop};
 use cutline_transport::endpoint::{Header, Outgoing};
-use cutline_units::{Duration, Hint, Instant};
+use cutline_units::{Hint, Instant};
 
 /// Returns the packets of a window from `next` on, as far as a block goes.
 fn block(window: &[Parcel], next: usize) -> &[Parcel] {
@@ -106,8 +106,8 @@ impl Stages {
     fn reach_source(&mut self, parcel: &Parcel) {
         let (now, packet) = (parcel.at, &parcel.packet);
         let flow = self.parts.routes.at(packet.position).index();
-        let headers = &mut self.headers;
-        self.parts.sending[flow].source.on_reply(now, packet.header, || headers.take_reply(packet.header));
+        let (header, headers) = (packet.header(), &mut self.headers);
+        self.parts.sending[flow].source.on_reply(now, header, || headers.take_reply(header));
         self.pump(now, flow);
     }
 
@@ -116,7 +116,7 @@ impl Stages {
         let (now, packet) = (parcel.at, &parcel.packet);
         let id = self.parts.routes.at(packet.position).index();
         let headers = &mut self.headers;
-        let (reply, delivered) = self.parts.read_data(now, packet, id, || headers.take_data(packet.header));
+        let (reply, delivered) = self.parts.read_data(now, packet, id, || headers.take_data(packet.header()));
         if let Some(reply) = reply {
             let flow = &self.parts.receiving[id];
             let (route, hint) = (flow.route, flow.hint);
@@ -156,7 +156,7 @@ impl Endpoints for Stages {
     fn emit(&mut self, now: Instant, position: u32, hint: Hint, outgoing: Outgoing<Header>) {
         let Outgoing { size, ecn, header: Header { packed, wide } } = outgoing;
         let header = wide.map_or(packed, |wide| self.headers.put(wide));
-        let packet = Packet { queued: Duration::ZERO, header, size, position, hint, ecn, marked: false };
+        let packet = Packet::new(header, size, position, hint, ecn);
         let first = self.parts.routes.at(position);
         self.cross_fifo_links(now, first.index(), packet);
     }

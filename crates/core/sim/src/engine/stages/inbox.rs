@@ -163,8 +163,8 @@ fn give_back(parcels: &mut Vec<Parcel>) {
     const KEPT: usize = 64;
     let used = parcels.len();
     parcels.clear();
-    if parcels.capacity() > KEPT.max(4 * used) {
-        parcels.shrink_to(KEPT.max(2 * used));
+    if parcels.capacity() > KEPT.max(2 * used) {
+        parcels.shrink_to(KEPT.max(used + used / 2));
     }
 }
 
@@ -254,12 +254,13 @@ impl Timers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cutline_units::Hint;
     use proptest::prelude::*;
 
     const SHIFT: u32 = 4;
 
     fn packet(position: u32, size: u32) -> Packet {
-        Packet { size, position, ..Packet::NONE }
+        Packet::without_header(size, position, Hint::LEAST_DELAY)
     }
 
     proptest! {

@@ -91,6 +91,7 @@ impl Stages {
         if !self.queues[link].lost.is_empty() {
             self.lose_packets(link, until);
         }
+        self.queues[link].packets.give_back();
         self.empty_outbox();
         self.events += (next - first) as u64;
         self.inboxes.links[link].put_back(parcels, next);
@@ -107,7 +108,7 @@ impl Stages {
             let mut packet = parcel.packet;
             match self.parts.offer_to_fifo_link(parcel.at, &mut packet, fifo_link) {
                 Crossed::Arrives(at, hop) => self.forward(at, hop, packet),
-                Crossed::Dropped(at) => self.drop_packet(at, packet.header, packet.position),
+                Crossed::Dropped(at) => self.drop_packet(at, packet.header(), packet.position),
             }
             next += 1;
         }
@@ -151,7 +152,7 @@ impl Stages {
         match queued_link.arrive(now, arrival, handle) {
             Verdict::Drop(_) => {
                 packets.take(handle);
-                self.drop_packet(now, parcel.packet.header, parcel.packet.position);
+                self.drop_packet(now, parcel.packet.header(), parcel.packet.position);
             }
             verdict => {
                 if verdict == Verdict::Mark {
@@ -170,7 +171,7 @@ impl Stages {
     fn drop_shed(&mut self, now: Instant, link: usize) {
         while let Some((handle, _)) = self.parts.queued_links[link].shed(now) {
             let packet = self.queues[link].packets.take(handle);
-            self.drop_packet(now, packet.header, packet.position);
+            self.drop_packet(now, packet.header(), packet.position);
         }
     }
 
@@ -242,7 +243,7 @@ impl Stages {
             let impaired =
                 self.parts.queued_links[link].impairment.as_mut().expect("only such links lose packets");
             impaired.counts.lost += u64::from(window.contains(departs));
-            self.drop_packet(departs, packet.header, packet.position);
+            self.drop_packet(departs, packet.header(), packet.position);
         }
     }
 }

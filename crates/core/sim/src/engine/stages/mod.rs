@@ -293,7 +293,7 @@ impl Stages {
     fn cross_fifo_links(&mut self, now: Instant, fifo_link: usize, mut packet: Packet) {
         match self.parts.cross_fifo_links(now, &mut packet, fifo_link) {
             Crossed::Arrives(at, next) => self.inboxes.push(at, next, packet),
-            Crossed::Dropped(at) => self.drop_packet(at, packet.header, packet.position),
+            Crossed::Dropped(at) => self.drop_packet(at, packet.header(), packet.position),
         }
     }
 

@@ -219,8 +219,8 @@ impl Shard {
             let (list, long) = &mut mail.lists[number];
             inbox.export(list);
             if !headers.is_empty() {
-                let wide = list.iter().filter(|parcel| parcel.packet.header.is_wide());
-                long.extend(wide.map(|parcel| headers.take(parcel.packet.header)));
+                let wide = list.iter().filter(|parcel| parcel.packet.header().is_wide());
+                long.extend(wide.map(|parcel| headers.take(parcel.packet.header())));
             }
         }
     }
@@ -230,9 +230,9 @@ impl Shard {
         let Stages { inboxes, headers, .. } = &mut self.stages;
         for (inbox, (list, long)) in inboxes_of(inboxes, &self.plan, self.number).zip(&mut mail.lists) {
             if !long.is_empty() {
-                let wide = list.iter_mut().filter(|parcel| parcel.packet.header.is_wide());
+                let wide = list.iter_mut().filter(|parcel| parcel.packet.header().is_wide());
                 for (parcel, header) in wide.zip(long.drain(..)) {
-                    parcel.packet.header = headers.put(header);
+                    parcel.packet.set_header(headers.put(header));
                 }
             }
             inbox.import(list);

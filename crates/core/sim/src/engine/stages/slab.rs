@@ -2,52 +2,29 @@
 
 use crate::calendar::EventHandle;
 use crate::packet::Packet;
-use crate::tight::push_tightly;
+use crate::places::{Linked, Places};
 use cutline_transport::endpoint::{DataHeader, PackedHeader, ReplyHeader, WideHeader};
 
 /// The packets that a queue holds, by handle.
-pub(super) struct Packets {
-    packets: Vec<Packet>,
-    /// The place that was left last, whose packet has the place that was left before it as its position; [`NONE`] if all are taken.
-    free: EventHandle,
-}
+pub(super) type Packets = Places<Packet>;
 
-/// No place.
-const NONE: EventHandle = EventHandle::MAX;
+/// A packet that has left its place has the link as its position.
+impl Linked for Packet {
+    #[inline]
+    fn link(&self) -> EventHandle {
+        self.position
+    }
 
-impl Default for Packets {
-    fn default() -> Self {
-        Self { packets: Vec::new(), free: NONE }
+    #[inline]
+    fn set_link(&mut self, link: EventHandle) {
+        self.position = link;
     }
 }
 
 impl Packets {
-    /// Stores a packet and returns its handle.
-    #[inline]
-    pub(super) fn put(&mut self, packet: Packet) -> EventHandle {
-        let handle = self.free;
-        if let Some(place) = self.packets.get_mut(handle as usize) {
-            self.free = place.position;
-            *place = packet;
-            return handle;
-        }
-        push_tightly(&mut self.packets, packet);
-        self.packets.len() as EventHandle - 1
-    }
-
     /// Marks a packet.
     pub(super) fn mark(&mut self, handle: EventHandle) {
-        self.packets[handle as usize].marked = true;
-    }
-
-    /// Removes a packet.
-    #[inline]
-    pub(super) fn take(&mut self, handle: EventHandle) -> Packet {
-        let place = &mut self.packets[handle as usize];
-        let packet = *place;
-        place.position = self.free;
-        self.free = handle;
-        packet
+        self[handle].marked = true;
     }
 }
 
