@@ -91,6 +91,16 @@ fn zero(parameter: &str, allowed: &str) -> ParameterError {
     ParameterError::new(parameter, 0, allowed)
 }
 
+impl<P: Copy> AnyQueue<P> {
+    /// Gives memory back after a burst. A queue does not do so by itself, because it must not allocate while it forwards. A simulator
+    /// has many of them. Only the ring of a FIFO queue gives memory back.
+    pub fn give_back(&mut self) {
+        if let Self::Fifo(queue) = self {
+            queue.give_back();
+        }
+    }
+}
+
 forward_queue!(
     #[inline]
     AnyQueue { Fifo, Tsq, Discipline }
@@ -99,7 +109,8 @@ forward_queue!(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry;
+    use crate::{Arrival, Queue as _, registry};
+    use cutline_units::{Hint, Instant, Streams};
 
     fn spec(name: &str, values: &[(&str, ParameterValue)]) -> QueueSpec {
         let aqm = AqmSpec::from_values(name, values.iter().cloned()).unwrap();
@@ -143,6 +154,25 @@ mod tests {
             "protected-dual-pi2 mean-packet",
         ];
         assert_eq!(adapted, expected);
+    }
+
+    #[test]
+    fn memory_is_given_back_with_the_packets_in_their_order() {
+        let rate = Rate::from_mbps(8);
+        let mut queue: AnyQueue<u32> =
+            QueueSpec::drop_tail(Limit::Packets(100_000), rate).build().expect("it is sound");
+        let mut random = Streams::new(1).stream("queue", "drop");
+        let arrival = Arrival::new(1000, Hint::LEAST_DELAY);
+        for packet in 0..10_000 {
+            queue.enqueue(Instant::ZERO, arrival, packet, &mut random);
+        }
+        let taken = (0..9_000).filter_map(|_| queue.dequeue(Instant::ZERO)).map(|it| it.packet);
+        assert!((0..9_000).eq(taken));
+        queue.give_back();
+        let AnyQueue::Fifo(fifo) = &queue else { panic!("drop-tail is first in, first out") };
+        assert!(fifo.room() < 4000, "room for {} packets", fifo.room());
+        let rest = (0..2_000).filter_map(|_| queue.dequeue(Instant::ZERO)).map(|it| it.packet);
+        assert!((9_000..10_000).eq(rest));
     }
 
     #[test]

@@ -43,6 +43,18 @@ impl<P: Copy, A: DropProbability> Fifo<P, A> {
         self.waiting.reserve_exact((self.waiting.len() / 4).max(LEAST));
     }
 
+    /// Returns the number of packets for which there is memory.
+    #[cfg(test)]
+    pub(crate) fn room(&self) -> usize {
+        self.waiting.capacity()
+    }
+
+    /// Gives memory back: leaves room for twice as many packets as wait now.
+    pub fn give_back(&mut self) {
+        const KEPT: usize = 256;
+        self.waiting.shrink_to((2 * self.waiting.len()).max(KEPT));
+    }
+
     #[inline]
     fn judge(&mut self, now: Instant, arrival: Arrival, random: &mut RandomStream) -> Verdict {
         let p = self.aqm.arrive(now, arrival, self.backlog);

@@ -38,7 +38,7 @@ pub(crate) struct Receiving {
     pub(crate) route: u32,
     /// The hint of acknowledgements, the same as the sender's.
     pub(crate) hint: Hint,
-    /// True if [`Background::series`] is kept, or [`Background::observed`].
+    /// True if [`Background::series`] is kept, or [`Rare::observed`].
     pub(crate) is_noted: bool,
     /// True if the application waits for delivery, so that it must be notified.
     pub(crate) app_waits: bool,
@@ -51,14 +51,24 @@ pub(crate) struct Background {
     /// The event of the application's deadline.
     pub(crate) timer: LazyTimer,
     pub(crate) stop: Instant,
-    /// Response times of an application that waits for delivery.
-    pub(crate) responses: Option<Box<Histogram>>,
     pub(crate) series: Option<Box<FlowSeries>>,
+    /// The rest, which few flows have.
+    pub(crate) rare: Option<Box<Rare>>,
+}
+
+/// State that few flows have.
+#[derive(Default)]
+pub(crate) struct Rare {
+    /// Response times of an application that waits for delivery.
+    pub(crate) responses: Option<Histogram>,
     /// Counts of the arrivals of a flow that agents observe.
-    pub(crate) observed: Option<Box<FlowCounts>>,
+    pub(crate) observed: Option<FlowCounts>,
     /// The centre of the trials of an adaptive hint.
     pub(crate) centre: Option<Hint>,
 }
+
+// A flow of bulk data has these after its start. Most flows are of bulk data in the largest networks.
+const _: () = assert!(size_of::<Background>() <= 40, "the background of a flow has 40 bytes");
 
 /// A running application and its random numbers.
 pub(crate) struct Running {
@@ -123,7 +133,7 @@ impl Background {
         if let Some(series) = &mut self.series {
             series.received(now, arrival, ipdv);
         }
-        if let Some(counts) = &mut self.observed {
+        if let Some(counts) = self.rare.as_mut().and_then(|rare| rare.observed.as_mut()) {
             counts.received += 1;
             counts.delivered_bytes += arrival.delivered;
             counts.one_way += arrival.one_way;
@@ -142,10 +152,11 @@ impl Background {
             running: Some(Box::new(Running { app, random })),
             timer: LazyTimer::default(),
             stop: spec.stop,
-            responses: spec.app.needs_reliability().then(Box::default),
             series: spec.series.then(|| Box::new(FlowSeries::new(interval, spec.hint))),
-            observed: None,
-            centre: None,
+            rare: spec
+                .app
+                .needs_reliability()
+                .then(|| Box::new(Rare { responses: Some(Histogram::default()), ..Rare::default() })),
         }
     }
 }
@@ -158,13 +169,13 @@ pub(crate) fn finish(
     delays: Option<Box<DelayRecord>>,
     end: Instant,
 ) -> FlowOutcome {
-    let hint = background.centre.unwrap_or(sending.hint);
+    let rare = background.rare.map(|rare| *rare).unwrap_or_default();
     FlowOutcome {
-        hint,
+        hint: rare.centre.unwrap_or(sending.hint),
         record: FlowRecord::new(sending.record, receiving.record),
         delays,
         series: background.series.map(|series| series.finish(end)),
         transport: sending.source.counts(),
-        responses: background.responses,
+        responses: rare.responses.map(Box::new),
     }
 }

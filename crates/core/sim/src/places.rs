@@ -97,12 +97,14 @@ impl<T: Linked> Places<T> {
         item
     }
 
-    /// Gives places back if two thirds of them are free.
+    /// Begins to give places back if two thirds of them are free. Returns whether it has begun.
     #[inline]
-    pub(crate) fn give_back(&mut self) {
-        if self.items.len() as u32 / 3 > self.taken.max(KEPT) && self.limit == NONE {
+    pub(crate) fn give_back(&mut self) -> bool {
+        let begins = self.items.len() as u32 / 3 > self.taken.max(KEPT) && self.limit == NONE;
+        if begins {
             self.set_limit();
         }
+        begins
     }
 
     /// Sets the limit, which leaves twice as many places as are taken now.

@@ -184,6 +184,12 @@ impl QueuedLink {
         Some(Started { handle, waited, marked, free: self.free, departs, arrives: departs + self.delay })
     }
 
+    /// Gives memory of the queue back, in which few packets are left after a burst.
+    #[cold]
+    pub(crate) fn give_back(&mut self) {
+        self.queue.give_back();
+    }
+
     /// Returns whether a packet's transmission has started and not ended.
     pub(crate) fn has_started(&self) -> bool {
         self.busy && self.sent_last != EventHandle::MAX

@@ -46,7 +46,7 @@ pub(super) trait Endpoints {
         let delivered = parts.receiving[id].sink.delivered();
         if let Some(running) = &mut flow.running
             && let Some(Completion { latency, .. }) = running.app.on_delivered(now, delivered)
-            && let Some(responses) = &mut flow.responses
+            && let Some(responses) = flow.rare.as_mut().and_then(|rare| rare.responses.as_mut())
             && parts.settings.window.contains(now)
         {
             responses.record(latency);

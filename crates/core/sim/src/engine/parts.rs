@@ -1,6 +1,7 @@
 //! The parts of a network that both engines drive: routes, links and flows. An engine adds the order in which they work.
 
 use super::SimulationSettings;
+use crate::agent::FlowCounts;
 use crate::deliveries::DeliveryClock;
 use crate::fifo_link::{FifoClass, FifoLink};
 use crate::flow::{Background, Receiving, Sending};
@@ -154,7 +155,9 @@ impl Parts {
         self.receiving.push(Receiving::new(spec, return_route, delays));
         self.receiving[id].is_noted |= is_observed;
         let mut background = Background::new(spec, start, random, self.settings.interval);
-        background.observed = is_observed.then(Box::default);
+        if is_observed {
+            background.rare.get_or_insert_default().observed = Some(FlowCounts::default());
+        }
         self.background.push(background);
     }
 

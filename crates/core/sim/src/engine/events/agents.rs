@@ -55,7 +55,8 @@ struct FlowsRead<'s> {
 
 impl ReadFlows for FlowsRead<'_> {
     fn counts(&self, flow: usize) -> FlowCounts {
-        let received = self.background[flow].observed.as_deref().copied().unwrap_or_default();
+        let rare = self.background[flow].rare.as_ref();
+        let received = rare.and_then(|rare| rare.observed).unwrap_or_default();
         FlowCounts { sent: self.sending[flow].record.total(), ..received }
     }
 
@@ -186,7 +187,7 @@ impl EventLoop {
         self.parts.sending[flow].hint = hint;
         self.parts.receiving[flow].hint = hint;
         let background = &mut self.parts.background[flow];
-        background.centre = Some(centre);
+        background.rare.get_or_insert_default().centre = Some(centre);
         if let Some(series) = &mut background.series {
             series.adapted(now, hint, centre);
         }

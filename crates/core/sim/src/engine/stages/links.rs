@@ -91,7 +91,9 @@ impl Stages {
         if !self.queues[link].lost.is_empty() {
             self.lose_packets(link, until);
         }
-        self.queues[link].packets.give_back();
+        if self.queues[link].packets.give_back() {
+            self.parts.queued_links[link].give_back();
+        }
         self.empty_outbox();
         self.events += (next - first) as u64;
         self.inboxes.links[link].put_back(parcels, next);
