@@ -4,6 +4,9 @@
 //! packet before it has left. A packet therefore crosses the link in one step, without an event for its departure. The
 //! result is exact: times, drops and backlog are the same as with an event per departure. The queue of an AQM cannot be
 //! folded in this way, because it reorders packets or decides at their departure.
+//!
+//! A large network has four FIFO links for each flow, which most packets find idle, and most packets of a link have the same size. So a
+//! link counts those of one small and of one large size in four bytes. All other packets are counted beside its queue.
 
 use crate::measure::{BacklogMeter, Window};
 use crate::waiting::{WaitingList, WaitingPackets};
@@ -52,16 +55,66 @@ pub(crate) struct FifoClass {
 }
 
 /// The transmission time of a packet size on an idle link: whole nanoseconds, and the remainder of the division.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Transmission {
     size: u32,
+    /// The number of the size.
+    number: u16,
     ns: u64,
     remainder: u64,
 }
 
+/// The first sizes of packets, by whose numbers FIFO links count. Most networks have few sizes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PacketSizes {
+    sizes: Vec<u32>,
+}
+
+/// The number of sizes that have a number.
+const NUMBERS: u16 = 15;
+/// The number of all other sizes, which no tally can have.
+const OTHER: u16 = 1 << (u16::BITS as u16 - COUNT_BITS);
+
+impl PacketSizes {
+    /// Returns the number of a size.
+    fn number(&mut self, size: u32) -> u16 {
+        if let Some(number) = self.sizes.iter().position(|known| *known == size) {
+            return number as u16;
+        }
+        if self.sizes.len() == usize::from(NUMBERS) {
+            return OTHER;
+        }
+        self.sizes.push(size);
+        self.sizes.len() as u16 - 1
+    }
+}
+
+/// Counts of packets of one small and of one large size: the number of the size in the upper four bits, and the count in the others.
+#[derive(Clone, Copy, Debug)]
+struct Tally([u16; 2]);
+
+/// The bits of a count.
+const COUNT_BITS: u16 = 12;
+/// The largest count.
+const MOST: u16 = (1 << COUNT_BITS) - 1;
+/// The tally before the first packet. No size has its number.
+const NOTHING: u16 = NUMBERS << COUNT_BITS;
+
+impl Tally {
+    /// Counts a packet of the size with this number. Returns false, and counts nothing, if the tally is that of another size, or full.
+    #[inline]
+    fn count(&mut self, part: usize, number: u16) -> bool {
+        let tally = &mut self.0[part];
+        let counts = *tally >> COUNT_BITS == number && *tally & MOST < MOST;
+        *tally += u16::from(counts);
+        counts
+    }
+}
+
 impl FifoClass {
     pub(crate) fn new(rate: Rate, delay: Duration, limit: Limit) -> Self {
-        Self { pace: Pace::new(rate), delay, limit, known: [Transmission::default(); 2] }
+        let nothing = Transmission { size: 0, number: OTHER, ns: 0, remainder: 0 };
+        Self { pace: Pace::new(rate), delay, limit, known: [nothing; 2] }
     }
 
     /// Returns whether links with these parameters belong to this class.
@@ -69,33 +122,30 @@ impl FifoClass {
         (self.pace.rate(), self.delay, self.limit) == (rate, delay, limit)
     }
 
+    /// Returns the transmission of a packet of the small sizes (part 0) or of the large ones (1).
     #[inline]
-    fn transmission(&mut self, size: u32) -> Transmission {
-        const LARGE: u32 = 256;
-        let known = &mut self.known[usize::from(size >= LARGE)];
+    fn transmission(&mut self, part: usize, size: u32, sizes: &mut PacketSizes) -> Transmission {
+        let known = &mut self.known[part];
         if known.size != size {
             let (ns, remainder) = self.pace.divide(Pace::bit_nanos(Bytes::new(u64::from(size))));
-            *known = Transmission { size, ns, remainder };
+            *known = Transmission { size, number: sizes.number(size), ns, remainder };
         }
         *known
     }
 }
 
-/// A link with a drop-tail queue; see the module's documentation. It fits in one cache line, because a large network has
+/// A link with a drop-tail queue; see the module's documentation. Two of them fit in one cache line, because a large network has
 /// four of them per flow and each packet touches each of them once.
 #[derive(Clone, Debug)]
-#[repr(align(64))]
+#[repr(align(32))]
 pub(crate) struct FifoLink {
     line: Line,
     /// Index of the link's class. While packets of the queue have places in the store, [`WAITING`] is added, which makes the index invalid:
     /// so the check of its bounds finds such links, and other links need no further check.
     pub(crate) class: u32,
-    /// Packets that arrived and were not dropped.
-    arrived: u64,
-    sent: u64,
-    sent_bytes: u64,
-    busy: Duration,
-    /// Allocated when a packet first has to wait, because most links of a large network never queue.
+    /// Packets that found the link idle, arrived and departed within the window, and have the size of the tally.
+    tally: Tally,
+    /// Allocated when a packet first has to wait, or has another size, because most links of a large network never queue.
     queue: Option<Box<FifoQueue>>,
 }
 
@@ -107,11 +157,54 @@ fn class_of(class: u32, queue: WaitingList) -> u32 {
     if queue.is_empty() { class & !WAITING } else { class | WAITING }
 }
 
-const _: () = assert!(size_of::<FifoLink>() == 64, "a FIFO link is one cache line");
+const _: () = assert!(size_of::<FifoLink>() == 32, "a FIFO link is half a cache line");
 
-/// The queue of a FIFO link: the waiting packets, whose number the meter has, and the queue's measures.
+/// Packets that a FIFO link received and did not drop.
+#[derive(Clone, Copy, Debug, Default)]
+struct Passed {
+    arrived: u64,
+    sent: u64,
+    sent_bytes: u64,
+    busy: Duration,
+}
+
+impl Passed {
+    /// Counts packets that arrived and departed within the window, and were each transmitted for this time.
+    #[inline]
+    fn add(&mut self, packets: u64, size: u32, busy: Duration) {
+        self.arrived += packets;
+        self.sent += packets;
+        self.sent_bytes += packets * u64::from(size);
+        self.busy += busy * packets;
+    }
+
+    /// Counts a packet that arrives at `now` and is transmitted from `starts` to `departs`.
+    #[inline]
+    fn count(&mut self, now: Instant, starts: Instant, departs: Instant, size: u32, window: Window) {
+        if !window.covers(now, departs) {
+            self.count_at_edge(now, starts, departs, size, window);
+            return;
+        }
+        self.add(1, size, departs - starts);
+    }
+
+    /// Counts a packet that arrives before the window or departs after it.
+    #[cold]
+    fn count_at_edge(&mut self, now: Instant, starts: Instant, departs: Instant, size: u32, window: Window) {
+        self.arrived += u64::from(window.contains(now));
+        if window.contains(starts) {
+            self.sent += 1;
+            self.sent_bytes += u64::from(size);
+        }
+        self.busy += window.overlap(starts, departs);
+    }
+}
+
+/// The queue of a FIFO link: the waiting packets, whose number the meter has, and the measures of the queue and of packets that are not
+/// in the link's tally.
 #[derive(Clone, Debug)]
 pub(crate) struct FifoQueue {
+    passed: Passed,
     waiting: WaitingList,
     /// Packets that were dropped within the measuring window because the queue was full.
     dropped: u64,
@@ -119,8 +212,8 @@ pub(crate) struct FifoQueue {
     pub(crate) waits: Histogram,
 }
 
-// A flow of a large network has two of them or more. With its header, an allocation has 144 bytes.
-const _: () = assert!(size_of::<FifoQueue>() <= 136, "the queue of a FIFO link has 136 bytes");
+// A flow of a large network has two of them or more. With its header, an allocation has 176 bytes.
+const _: () = assert!(size_of::<FifoQueue>() <= 168, "the queue of a FIFO link has 168 bytes");
 
 /// The times of a packet's passage over a FIFO link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,36 +226,71 @@ pub(crate) struct Passage {
 
 impl FifoLink {
     pub(crate) fn new(class: u32) -> Self {
-        Self {
-            line: Line::default(),
-            class,
-            arrived: 0,
-            sent: 0,
-            sent_bytes: 0,
-            busy: Duration::ZERO,
-            queue: None,
-        }
+        Self { line: Line::default(), class, tally: Tally([NOTHING; 2]), queue: None }
+    }
+
+    /// Returns the index of the link's class.
+    pub(crate) const fn class_index(&self) -> usize {
+        (self.class & !WAITING) as usize
     }
 
     /// Offers a packet of `size` bytes that arrives at `now`, which is not before the previous arrival. Returns `None` when
-    /// the queue is full. `class` must be the class of this link, `waiting` the store of its packets.
+    /// the queue is full. `class` must be the class of this link, `waiting` the store of its packets, `sizes` those of the network.
     #[inline]
     pub(crate) fn offer(
         &mut self,
         class: &mut FifoClass,
         waiting: &mut WaitingPackets,
+        sizes: &mut PacketSizes,
         now: Instant,
         size: u32,
         window: Window,
     ) -> Option<Passage> {
+        const LARGE: u32 = 256;
         if self.line.free_at() >= now {
             return self.offer_busy(class, waiting, now, size, window);
         }
-        let Transmission { ns, remainder, .. } = class.transmission(size);
-        let departs = now + Duration::from_nanos(ns);
-        self.line = Line::new(departs, remainder);
-        self.count(now, now, departs, size, window);
+        let part = usize::from(size >= LARGE);
+        let transmission = class.transmission(part, size, sizes);
+        let departs = now + Duration::from_nanos(transmission.ns);
+        self.line = Line::new(departs, transmission.remainder);
+        if !window.covers(now, departs) {
+            self.count_at_edge(now, departs, size, window);
+        } else if !self.tally.count(part, transmission.number) {
+            self.count_apart(part, &transmission, window);
+        }
         Some(Passage { waited: Duration::ZERO, arrives: departs + class.delay })
+    }
+
+    /// Counts a packet that found the link idle, and is transmitted before the window, after it or over one of its ends.
+    #[cold]
+    #[inline(never)]
+    fn count_at_edge(&mut self, now: Instant, departs: Instant, size: u32, window: Window) {
+        if window.contains(now) || !window.overlap(now, departs).is_zero() {
+            let queue = self.queue.get_or_insert_with(|| Box::new(FifoQueue::new(window)));
+            queue.passed.count_at_edge(now, now, departs, size, window);
+        }
+    }
+
+    /// Counts a packet that found the link idle, and is not counted by the tally: the first one, one of another size, or one for which
+    /// there is no room.
+    #[cold]
+    #[inline(never)]
+    fn count_apart(&mut self, part: usize, transmission: &Transmission, window: Window) {
+        let Transmission { size, number, ns, .. } = *transmission;
+        let (tally, busy) = (&mut self.tally.0[part], Duration::from_nanos(ns));
+        if *tally == NOTHING && number != OTHER {
+            *tally = number << COUNT_BITS | 1;
+            return;
+        }
+        let passed = &mut self.queue.get_or_insert_with(|| Box::new(FifoQueue::new(window))).passed;
+        if *tally >> COUNT_BITS == number {
+            // It is full.
+            passed.add(u64::from(MOST), size, busy);
+            *tally -= MOST - 1;
+        } else {
+            passed.add(1, size, busy);
+        }
     }
 
     /// Handles a packet that arrives while another one is transmitted, or at the very time at which the other one's last
@@ -177,8 +305,8 @@ impl FifoLink {
         window: Window,
     ) -> Option<Passage> {
         let starts = self.line.free_at();
+        let queue = self.queue.get_or_insert_with(|| Box::new(FifoQueue::new(window)));
         if starts > now {
-            let queue = self.queue.get_or_insert_with(|| Box::new(FifoQueue::new(window)));
             let is_admitted = queue.admit(class.limit, waiting, now, starts, size, window);
             self.class = class_of(self.class, queue.waiting);
             if !is_admitted {
@@ -186,7 +314,7 @@ impl FifoLink {
             }
         }
         let departs = self.line.send(now, Bytes::new(u64::from(size)), class.pace);
-        self.count(now, starts, departs, size, window);
+        queue.passed.count(now, starts, departs, size, window);
         Some(Passage { waited: starts - now, arrives: departs + class.delay })
     }
 
@@ -205,30 +333,7 @@ impl FifoLink {
             queue.release(waiting, now, window);
             self.class = class_of(self.class, queue.waiting);
         }
-        (self.class & !WAITING) as usize
-    }
-
-    #[inline]
-    fn count(&mut self, now: Instant, starts: Instant, departs: Instant, size: u32, window: Window) {
-        if !window.covers(now, departs) {
-            self.count_at_edge(now, starts, departs, size, window);
-            return;
-        }
-        self.arrived += 1;
-        self.sent += 1;
-        self.sent_bytes += u64::from(size);
-        self.busy += departs - starts;
-    }
-
-    /// Counts a packet that arrives before the window or departs after it.
-    #[cold]
-    fn count_at_edge(&mut self, now: Instant, starts: Instant, departs: Instant, size: u32, window: Window) {
-        self.arrived += u64::from(window.contains(now));
-        if window.contains(starts) {
-            self.sent += 1;
-            self.sent_bytes += u64::from(size);
-        }
-        self.busy += window.overlap(starts, departs);
+        self.class_index()
     }
 
     /// Returns whether a packet has ever arrived.
@@ -236,17 +341,25 @@ impl FifoLink {
         self.line.free_at() > Instant::ZERO
     }
 
-    /// Returns the counts within the measuring window.
-    pub(crate) fn counts(&self) -> LinkCounts {
-        let dropped = self.queue.as_ref().map_or(0, |queue| queue.dropped);
+    /// Returns the counts within the measuring window. `class` must be the class of this link, `sizes` those of the network.
+    pub(crate) fn counts(&self, class: &FifoClass, sizes: &PacketSizes) -> LinkCounts {
+        let queue = self.queue.as_ref();
+        let mut passed = queue.map_or_else(Passed::default, |queue| queue.passed);
+        for tally in self.tally.0.iter().filter(|tally| **tally != NOTHING) {
+            let size = sizes.sizes[usize::from(*tally >> COUNT_BITS)];
+            let (ns, _) = class.pace.divide(Pace::bit_nanos(Bytes::new(u64::from(size))));
+            passed.add(u64::from(*tally & MOST), size, Duration::from_nanos(ns));
+        }
+        let dropped = queue.map_or(0, |queue| queue.dropped);
+        let Passed { arrived, sent, sent_bytes, busy } = passed;
         LinkCounts {
-            arrived: self.arrived + dropped,
+            arrived: arrived + dropped,
             dropped,
             overflowed: dropped,
             marked: 0,
-            sent: self.sent,
-            sent_bytes: self.sent_bytes,
-            busy: self.busy,
+            sent,
+            sent_bytes,
+            busy,
         }
     }
 
@@ -260,13 +373,14 @@ impl FifoLink {
         let mut queue = *self.queue.take()?;
         queue.release(waiting, end, window);
         queue.meter.set(end, queue.meter.packets(), queue.meter.bytes(), window);
-        Some(queue)
+        queue.waiting.was_used().then_some(queue)
     }
 }
 
 impl FifoQueue {
     fn new(window: Window) -> Self {
         Self {
+            passed: Passed::default(),
             waiting: WaitingList::default(),
             dropped: 0,
             meter: BacklogMeter::new(window),
@@ -320,18 +434,26 @@ mod tests {
     /// 8 Mbit/s: a microsecond a byte.
     const RATE: Rate = Rate::from_mbps(8);
 
-    /// A FIFO link, its class and its waiting packets.
-    struct Alone(FifoLink, FifoClass, WaitingPackets);
+    /// A FIFO link, its class, its waiting packets and their sizes.
+    struct Alone(FifoLink, FifoClass, WaitingPackets, PacketSizes);
 
     impl Alone {
         fn offer(&mut self, now: Instant, size: u32) -> Option<Passage> {
-            self.0.offer(&mut self.1, &mut self.2, now, size, ALWAYS)
+            self.offer_within(now, size, ALWAYS)
+        }
+
+        fn offer_within(&mut self, now: Instant, size: u32, window: Window) -> Option<Passage> {
+            self.0.offer(&mut self.1, &mut self.2, &mut self.3, now, size, window)
+        }
+
+        fn counts(&self) -> LinkCounts {
+            self.0.counts(&self.1, &self.3)
         }
     }
 
     fn fifo_link(limit: Limit) -> Alone {
         let class = FifoClass::new(RATE, Duration::from_millis(1), limit);
-        Alone(FifoLink::new(0), class, WaitingPackets::default())
+        Alone(FifoLink::new(0), class, WaitingPackets::default(), PacketSizes::default())
     }
 
     fn us(n: u64) -> Instant {
@@ -358,12 +480,52 @@ mod tests {
         assert!(fifo_link.offer(us(100), 100).is_some(), "the waiting one has started");
         let busy = Duration::from_micros(300);
         assert_eq!(
-            fifo_link.0.counts(),
+            fifo_link.counts(),
             LinkCounts { arrived: 4, dropped: 1, overflowed: 1, marked: 0, sent: 3, sent_bytes: 300, busy }
         );
     }
 
+    #[test]
+    fn thousands_of_packets_of_one_size_need_no_queue_until_the_tally_is_full() {
+        let mut fifo_link = fifo_link(Limit::Packets(10));
+        let mut now = us(0);
+        for packets in 1..=20_000_u64 {
+            let size = if packets % 2 == 0 { 1000 } else { 40 };
+            now += Duration::from_micros(2000);
+            assert_eq!(fifo_link.offer(now, size).unwrap().waited, Duration::ZERO);
+            assert_eq!(fifo_link.0.queue.is_some(), packets > 2 * u64::from(MOST), "{packets} packets");
+            let sent_bytes = packets / 2 * 1000 + packets.div_ceil(2) * 40;
+            let (arrived, busy) = (packets, Duration::from_micros(sent_bytes));
+            let expected = LinkCounts { arrived, sent: packets, sent_bytes, busy, ..LinkCounts::default() };
+            assert_eq!(fifo_link.counts(), expected);
+        }
+        assert!(fifo_link.0.finish(&mut fifo_link.2, now, ALWAYS).is_none(), "no packet has waited");
+    }
+
     proptest! {
+        /// Against sums, with packets of many sizes that find the link idle or busy, in the window and around its ends.
+        #[test]
+        fn every_packet_is_counted_once(
+            packets in prop::collection::vec((0u64..400, 0usize..20), 1..200),
+            from in 0u64..20_000,
+            length in 1u64..20_000,
+        ) {
+            let window = Window { from: us(from), until: us(from + length) };
+            let mut fifo_link = fifo_link(Limit::Packets(1000));
+            let (mut now, mut free) = (us(0), us(0));
+            let mut expected = LinkCounts::default();
+            for (gap, number) in packets {
+                let size = [40, 52, 1000, 1500].get(number).copied().unwrap_or(30 + 37 * number as u32);
+                now += Duration::from_micros(gap);
+                let starts = free.max(now);
+                free = starts + Duration::from_micros(u64::from(size));
+                fifo_link.offer_within(now, size, window).unwrap();
+                expected.arrived += u64::from(window.contains(now));
+                expected.sent(window, starts, free, size);
+            }
+            prop_assert_eq!(fifo_link.counts(), expected);
+        }
+
         /// Against a queue simulated step by step, a microsecond at a time.
         #[test]
         fn folding_is_exact(arrivals in prop::collection::vec((0u64..300, 1u32..200), 1..60), limit in 1u32..5) {

@@ -67,7 +67,7 @@ pub(crate) struct Rare {
     pub(crate) centre: Option<Hint>,
 }
 
-// A flow of bulk data has these after its start. Most flows are of bulk data in the largest networks.
+// Flows of bulk data need no more memory after their start.
 const _: () = assert!(size_of::<Background>() <= 40, "the background of a flow has 40 bytes");
 
 /// A running application and its random numbers.

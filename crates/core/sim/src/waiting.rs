@@ -25,7 +25,7 @@ struct Place {
 pub(crate) struct WaitingList {
     /// The place of the first packet; [`NONE`] if there is none.
     first: u32,
-    /// The place of the last packet, if there is one.
+    /// The place of the last packet if there is one, or of the last one that there was; [`NONE`] if there never was one.
     last: u32,
 }
 
@@ -36,6 +36,11 @@ impl Default for WaitingList {
 }
 
 impl WaitingList {
+    /// Returns whether a packet has ever waited.
+    pub(crate) const fn was_used(self) -> bool {
+        self.last != NONE
+    }
+
     /// Returns whether no packet waits.
     pub(crate) const fn is_empty(self) -> bool {
         self.first == NONE

@@ -3,7 +3,7 @@
 use super::SimulationSettings;
 use crate::agent::FlowCounts;
 use crate::deliveries::DeliveryClock;
-use crate::fifo_link::{FifoClass, FifoLink};
+use crate::fifo_link::{FifoClass, FifoLink, PacketSizes};
 use crate::flow::{Background, Receiving, Sending};
 use crate::id::LinkId;
 use crate::impairment::Impairment;
@@ -23,7 +23,9 @@ use std::sync::Arc;
 pub(crate) struct Parts {
     pub(crate) routes: Routes,
     pub(crate) fifo_links: Vec<FifoLink>,
-    fifo_classes: Vec<FifoClass>,
+    pub(super) fifo_classes: Vec<FifoClass>,
+    /// The sizes of packets by which FIFO links count.
+    pub(super) sizes: PacketSizes,
     /// The packets in the queues of FIFO links.
     pub(super) waiting: WaitingPackets,
     pub(crate) queued_links: Vec<QueuedLink>,
@@ -70,6 +72,7 @@ impl Parts {
                 network.link_ids().filter(|link| is_fifo_link(network, *link)).count(),
             ),
             fifo_classes: Vec::new(),
+            sizes: PacketSizes::default(),
             waiting: WaitingPackets::default(),
             queued_links: Vec::new(),
             links: Vec::with_capacity(network.links().len()),
@@ -231,8 +234,8 @@ impl Parts {
                 &mut self.fifo_classes[class]
             }
         };
-        let Some(passage) = link.offer(class, &mut self.waiting, now, packet.size, self.settings.window)
-        else {
+        let (waiting, sizes, window) = (&mut self.waiting, &mut self.sizes, self.settings.window);
+        let Some(passage) = link.offer(class, waiting, sizes, now, packet.size, window) else {
             return Crossed::Dropped(now);
         };
         packet.queued += passage.waited;

@@ -1,13 +1,12 @@
 //! The end of a run: turns the parts of a network into an outcome.
 
 use super::parts::Parts;
-use crate::fifo_link::{FifoLink, LinkCounts};
+use crate::fifo_link::LinkCounts;
 use crate::flow;
 use crate::measure::{DelayRecord, Window};
 use crate::outcome::{BacklogOutcome, FlowOutcome, LinkOutcome, SimulationOutcome, Work};
 use crate::queued_link::QueuedLink;
 use crate::route::{EventKind, Hop};
-use crate::waiting::WaitingPackets;
 use cutline_units::Instant;
 
 impl Parts {
@@ -47,32 +46,28 @@ impl Parts {
             EventKind::QueuedLink | EventKind::Watched => {
                 finish_queued_link(&mut self.queued_links[link.index()], end, window)
             }
-            _ => finish_fifo_link(&mut self.fifo_links[link.index()], &mut self.waiting, end, window),
+            _ => self.settle_fifo_link(link.index(), end, window),
         }
     }
-}
 
-fn finish_fifo_link(
-    fifo_link: &mut FifoLink,
-    waiting: &mut WaitingPackets,
-    end: Instant,
-    window: Window,
-) -> LinkOutcome {
-    let counts = fifo_link.counts();
-    let queue = fifo_link.finish(waiting, end, window);
-    let backlog = queue.as_ref().map(|queue| BacklogOutcome::from_meter(&queue.meter, window));
-    let waited = queue.map(|queue| Box::new(queue.waits));
-    // A FIFO link does not record the packets that did not wait.
-    let recorded = waited.as_ref().map_or(0, |waits| waits.count());
-    LinkOutcome {
-        counts,
-        utilisation: utilisation(&counts, window),
-        backlog: backlog.unwrap_or_default(),
-        waited,
-        unwaited: counts.sent.saturating_sub(recorded) as u32,
-        probability: None,
-        impairment: None,
-        series: None,
+    fn settle_fifo_link(&mut self, index: usize, end: Instant, window: Window) -> LinkOutcome {
+        let fifo_link = &mut self.fifo_links[index];
+        let counts = fifo_link.counts(&self.fifo_classes[fifo_link.class_index()], &self.sizes);
+        let queue = fifo_link.finish(&mut self.waiting, end, window);
+        let backlog = queue.as_ref().map(|queue| BacklogOutcome::from_meter(&queue.meter, window));
+        let waited = queue.map(|queue| Box::new(queue.waits));
+        // A FIFO link does not record the packets that did not wait.
+        let recorded = waited.as_ref().map_or(0, |waits| waits.count());
+        LinkOutcome {
+            counts,
+            utilisation: utilisation(&counts, window),
+            backlog: backlog.unwrap_or_default(),
+            waited,
+            unwaited: counts.sent.saturating_sub(recorded) as u32,
+            probability: None,
+            impairment: None,
+            series: None,
+        }
     }
 }
 
