@@ -17,7 +17,7 @@
 //! Karn's algorithm (RFC 6298 section 3) is needed only without timestamps: a timestamp identifies the transmission that
 //! is acknowledged. The sender applies it with [`RttSampling::OneSegment`](super::RttSampling::OneSegment).
 
-use cutline_units::Duration;
+use cutline_units::{Duration, Instant};
 
 use super::Params;
 
@@ -27,16 +27,35 @@ pub struct RttEstimator {
     srtt: Duration,
     rttvar: Duration,
     rto: Duration,
-    /// With peaks: four times the short average of the deviation, and the largest one of this round trip.
+}
+
+/// The state for [peaks](super::RttSampling::Peaks), which other samples do not need.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Peaks {
+    /// Four times the short average of the deviation.
     deviation: Duration,
+    /// The largest one of this round trip.
     peak: Duration,
+    /// Time at which this round trip began.
+    round_from: Instant,
+}
+
+impl Peaks {
+    /// Returns whether the echo of a segment that left at `echo` begins a new round trip at `now`.
+    pub(super) fn begins_round(&mut self, now: Instant, echo: Instant) -> bool {
+        let begins = echo >= self.round_from;
+        if begins {
+            self.round_from = now;
+        }
+        begins
+    }
 }
 
 impl RttEstimator {
     /// Creates an estimator without samples. Its timeout is the initial one (RFC 6298 section 2.1).
     pub const fn new(params: &Params) -> Self {
         let zero = Duration::ZERO;
-        Self { srtt: zero, rttvar: zero, rto: params.initial_rto, deviation: zero, peak: zero }
+        Self { srtt: zero, rttvar: zero, rto: params.initial_rto }
     }
 
     /// Returns the smoothed round-trip time; zero before the first sample.
@@ -73,26 +92,32 @@ impl RttEstimator {
     }
 
     /// Adds a sample, and follows the peaks of the deviation. `is_new_round` is true if a round trip has passed since it was last true.
-    pub(super) fn sample_peak(&mut self, sample: Duration, is_new_round: bool, params: &Params) {
+    pub(super) fn sample_peak(
+        &mut self,
+        sample: Duration,
+        is_new_round: bool,
+        peaks: &mut Peaks,
+        params: &Params,
+    ) {
         let r = rounded(sample, params.clock_granularity);
         let least = params.clock_granularity.max(params.variant.least_variation);
         let mut variation = self.rttvar * 4;
         if self.srtt.is_zero() {
-            (self.srtt, self.deviation) = (r, r * 2);
-            variation = self.deviation.max(least);
-            self.peak = variation;
+            (self.srtt, peaks.deviation) = (r, r * 2);
+            variation = peaks.deviation.max(least);
+            peaks.peak = variation;
         } else {
             let error = self.srtt.abs_diff(r);
-            let mean = self.deviation / 4;
+            let mean = peaks.deviation / 4;
             // A round trip that becomes shorter is no reason to wait longer.
             let counts = if r < self.srtt && error > mean { mean + (error - mean) / 8 } else { error };
-            self.deviation = self.deviation - mean + counts;
+            peaks.deviation = peaks.deviation - mean + counts;
             self.srtt = weighted(self.srtt, r, 8);
-            self.peak = self.peak.max(self.deviation);
-            variation = variation.max(self.peak);
+            peaks.peak = peaks.peak.max(peaks.deviation);
+            variation = variation.max(peaks.peak);
             if is_new_round {
-                variation -= (variation - self.peak.min(variation)) / 4;
-                self.peak = least;
+                variation -= (variation - peaks.peak.min(variation)) / 4;
+                peaks.peak = least;
             }
         }
         self.rttvar = variation / 4;
@@ -176,28 +201,31 @@ mod tests {
         let least_variation = Duration::from_millis(200);
         let variant = crate::tcp::Variant { least_variation, ..crate::tcp::Variant::default() };
         let params = Params { variant, ..no_floor() };
-        let mut rtt = RttEstimator::new(&params);
+        let (mut rtt, mut peaks) = (RttEstimator::new(&params), Peaks::default());
+        let mut sample = |rtt: &mut RttEstimator, time, is_new_round| {
+            rtt.sample_peak(time, is_new_round, &mut peaks, &params);
+        };
         let ms = Duration::from_millis;
         // The first deviation is twice the sample: 100 + 200.
-        rtt.sample_peak(ms(100), true, &params);
+        sample(&mut rtt, ms(100), true);
         assert_eq!(rtt.rto(), ms(300));
         for _ in 0..100 {
-            rtt.sample_peak(ms(100), true, &params);
+            sample(&mut rtt, ms(100), true);
         }
         assert_eq!(rtt.rto(), ms(300), "never below the least variation");
         // 400 ms: SRTT 137.5 ms, and the deviation is 300 ms.
-        rtt.sample_peak(ms(400), false, &params);
+        sample(&mut rtt, ms(400), false);
         // Samples are rounded to whole milliseconds.
         let near = |time: Duration, us| time.abs_diff(Duration::from_micros(us)) < ms(1);
         assert!(near(rtt.srtt(), 137_500) && near(rtt.rto(), 437_500), "{rtt:?}");
         // Within the round trip, samples of SRTT change nothing but the average.
         for _ in 0..20 {
-            rtt.sample_peak(Duration::from_micros(137_500), false, &params);
+            sample(&mut rtt, Duration::from_micros(137_500), false);
         }
         assert!(near(rtt.rto(), 437_500), "{rtt:?}");
         // The first round has had the peak; the next one, of 200 ms, takes a quarter of the difference.
         for expected in [437_500, 412_500] {
-            rtt.sample_peak(Duration::from_micros(137_500), true, &params);
+            sample(&mut rtt, Duration::from_micros(137_500), true);
             assert!(near(rtt.rto(), expected), "{rtt:?}");
         }
     }

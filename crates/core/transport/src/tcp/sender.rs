@@ -21,6 +21,7 @@ use cutline_units::{Duration, Instant, Rate};
 
 use super::congestion::{Acked, Acknowledgement};
 use super::rack::RackRecovery;
+use super::rtt::Peaks;
 use super::scoreboard::Scoreboard;
 use super::{Ack, Control, Params, RttEstimator, RttSampling, Window};
 
@@ -108,8 +109,8 @@ pub struct Sender {
     pub(super) sample_from: Instant,
     /// With [`RttSampling::OneSegment`]: the end of the timed segment, or [`NONE_TIMED`]. Otherwise [`BY_ECHO`].
     pub(super) timed: u64,
-    /// With [`RttSampling::Peaks`]: time at which this round trip began.
-    pub(super) round_from: Instant,
+    /// With [`RttSampling::Peaks`].
+    peaks: Option<Box<Peaks>>,
     pub(super) last_sent: Instant,
     /// With SACK and without [`Params::rack`].
     pub(super) scoreboard: Option<Box<Scoreboard>>,
@@ -153,7 +154,7 @@ impl Sender {
             control: Control::new(params),
             rtt: RttEstimator::new(params),
             sample_from: Instant::ZERO,
-            round_from: Instant::ZERO,
+            peaks: (params.variant.rtt_sampling == RttSampling::Peaks).then(Box::default),
             timed: if params.variant.rtt_sampling == RttSampling::OneSegment { NONE_TIMED } else { BY_ECHO },
             last_sent: now,
             scoreboard: (params.sack && !params.rack).then(Box::default),
@@ -363,11 +364,9 @@ impl Sender {
         let sample = now.saturating_since(echo);
         match self.params.variant.rtt_sampling {
             RttSampling::Peaks => {
-                let is_new_round = echo >= self.round_from;
-                if is_new_round {
-                    self.round_from = now;
-                }
-                self.rtt.sample_peak(sample, is_new_round, &self.params);
+                let peaks = self.peaks.as_mut().expect("a sender that samples peaks has their state");
+                let is_new_round = peaks.begins_round(now, echo);
+                self.rtt.sample_peak(sample, is_new_round, peaks, &self.params);
             }
             RttSampling::OncePerRoundTrip => {
                 self.rtt.sample(sample, &self.params);
