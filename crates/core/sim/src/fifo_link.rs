@@ -490,7 +490,7 @@ mod tests {
         let mut fifo_link = fifo_link(Limit::Packets(10));
         let mut now = us(0);
         for packets in 1..=20_000_u64 {
-            let size = if packets % 2 == 0 { 1000 } else { 40 };
+            let size = if packets.is_multiple_of(2) { 1000 } else { 40 };
             now += Duration::from_micros(2000);
             assert_eq!(fifo_link.offer(now, size).unwrap().waited, Duration::ZERO);
             assert_eq!(fifo_link.0.queue.is_some(), packets > 2 * u64::from(MOST), "{packets} packets");

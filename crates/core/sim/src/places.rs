@@ -190,7 +190,7 @@ mod tests {
                 for step in 0..leave.min(model.len()) {
                     let (place, number) = model.swap_remove(order.wrapping_mul(step + 1) % model.len());
                     prop_assert_eq!(places.take(place).number, number);
-                    if step % 64 == 0 {
+                    if step.is_multiple_of(64) {
                         places.give_back();
                     }
                 }
