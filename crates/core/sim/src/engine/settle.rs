@@ -18,6 +18,8 @@ impl Parts {
 
     /// Completes the measures of the flows and returns the outcome with the links' measures.
     pub(super) fn settle_flows(self, links: Vec<LinkOutcome>, mut work: Work) -> SimulationOutcome {
+        // The outcome has as much memory as they had.
+        drop((self.fifo_links, self.queued_links, self.routes, self.waiting));
         let end = Instant::ZERO + self.settings.duration;
         (work.hops, work.simulated) = (self.hops, self.settings.duration);
         let mut delays = self.delays.into_iter();

@@ -19,10 +19,10 @@ use super::{Ack, Params, SackBlocks, Segment};
 pub struct ReceiverStats {
     /// Segments that arrived.
     pub segments: u64,
-    /// Segments that brought nothing new.
-    pub duplicates: u64,
-    /// Segments that arrived beyond a hole.
-    pub out_of_order: u64,
+    /// Segments that brought nothing new, up to 2^32 - 1.
+    pub duplicates: u32,
+    /// Segments that arrived beyond a hole, up to 2^32 - 1.
+    pub out_of_order: u32,
     /// Segments that a router marked.
     pub marked: u64,
 }
@@ -214,9 +214,9 @@ impl Receiver {
         let (start, end) = (segment.seq, segment.end());
         self.fin_arrived |= segment.fin;
         if end <= self.next || self.held().iter().any(|&(from, to)| from <= start && end <= to) {
-            self.stats.duplicates += 1;
+            self.stats.duplicates = self.stats.duplicates.saturating_add(1);
         } else if start > self.next {
-            self.stats.out_of_order += 1;
+            self.stats.out_of_order = self.stats.out_of_order.saturating_add(1);
             self.beyond.get_or_insert_default().hold(start, end);
         } else {
             self.next = end;
