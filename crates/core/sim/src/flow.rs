@@ -67,8 +67,11 @@ pub(crate) struct Rare {
     pub(crate) centre: Option<Hint>,
 }
 
-// Flows of bulk data need no more memory after their start.
+// The memory of a flow, besides its links and packets in transit. Flows of bulk data need nothing more after their start.
+const _: () = assert!(size_of::<Sending>() <= 304, "the sending end of a flow has up to 304 bytes");
+const _: () = assert!(size_of::<Receiving>() <= 184, "the receiving end of a flow has up to 184 bytes");
 const _: () = assert!(size_of::<Background>() <= 40, "the background of a flow has 40 bytes");
+const _: () = assert!(size_of::<DelayRecord>() <= 192, "a record of delays has 192 bytes");
 
 /// A running application and its random numbers.
 pub(crate) struct Running {

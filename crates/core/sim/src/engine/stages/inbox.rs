@@ -18,6 +18,9 @@ pub(super) struct Parcel {
     pub(super) packet: Packet,
 }
 
+// A long network has many of them.
+const _: () = assert!(size_of::<Parcel>() <= 48, "a packet on its way to a stage has 48 bytes");
+
 /// The packets on their way to a stage.
 ///
 /// Packets of the same time arrive in the order of their positions, and those of the same position in the order of sending.
