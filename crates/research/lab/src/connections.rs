@@ -19,7 +19,8 @@ use cutline_signal::session::SessionParams;
 use cutline_sim::FlowSpec;
 use cutline_sim::qos::{ConnectionService, EndRecord, Passage, QosConnection, QosRecord};
 use cutline_socket::{
-    AllocationOptions, Marking, Peer, QosError, QosOptions, QosUdpListener, QosUdpSocket, SessionEvent,
+    AllocationOptions, ConnectionHandle, DirectAddress, Marking, Peer, QosDirectSocket, QosError, QosOptions,
+    QosUdpListener, QosUdpSocket, SessionEvent,
 };
 use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
@@ -29,6 +30,7 @@ use cutline_units::{Bytes, Duration, Histogram, Instant, Streams};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddrV4, UdpSocket};
+use std::ops::Deref;
 
 /// QoS connections by the indices of the flows in whose place they are.
 ///
@@ -56,6 +58,46 @@ pub const GLANCE: Duration = Duration::from_millis(50);
 pub const LISTEN: Duration = Duration::from_millis(5);
 /// Room for the longest datagram, bytes.
 pub const LONGEST: usize = 65_535;
+
+/// A QoS socket for messages: over UDP, or in frames below IP.
+pub trait MessageSocket: Deref<Target = ConnectionHandle> + Sync {
+    /// Sends a message.
+    fn send_message(&self, message: &[u8]) -> io::Result<usize>;
+
+    /// Receives a message. Returns its length, and when the kernel received it.
+    fn next_message(&self, buffer: &mut [u8]) -> io::Result<(usize, Instant)>;
+
+    /// Sets the longest wait for a message.
+    fn wait_at_most(&self, time: Duration) -> io::Result<()>;
+}
+
+impl MessageSocket for QosUdpSocket {
+    fn send_message(&self, message: &[u8]) -> io::Result<usize> {
+        self.send(message)
+    }
+
+    fn next_message(&self, buffer: &mut [u8]) -> io::Result<(usize, Instant)> {
+        self.recv_stamped(buffer)
+    }
+
+    fn wait_at_most(&self, time: Duration) -> io::Result<()> {
+        self.set_read_timeout(Some(standard(time)))
+    }
+}
+
+impl MessageSocket for QosDirectSocket {
+    fn send_message(&self, message: &[u8]) -> io::Result<usize> {
+        self.send(message)
+    }
+
+    fn next_message(&self, buffer: &mut [u8]) -> io::Result<(usize, Instant)> {
+        self.recv_stamped(buffer)
+    }
+
+    fn wait_at_most(&self, time: Duration) -> io::Result<()> {
+        self.set_read_timeout(Some(standard(time)))
+    }
+}
 
 /// Course of a run.
 #[derive(Clone, Copy)]
@@ -168,13 +210,40 @@ pub fn send<'s>(
 ) -> Result<Vec<Sent>, LabError> {
     std::thread::scope(|scope| {
         let send = |(&index, connection): (&usize, &'s QosConnection)| {
-            let phase = streams.stream(&connection.name, "laboratory").uniform();
+            let phase = phase(connection, streams);
             let place = places(index);
             scope.spawn(move || depart(&place, connection, phase, course).map_err(of(connection)))
         };
         let threads: Vec<_> = connections.iter().map(send).collect();
         threads.into_iter().map(joined).collect()
     })
+}
+
+/// Runs the application of a connection in frames below IP until the end of the run, in the namespace of the calling thread. `most` is the
+/// largest number of messages that it makes per second, if it has one.
+///
+/// # Errors
+/// When the connection cannot be made, or its ends do not agree.
+pub fn send_in_frames(
+    connection: &QosConnection,
+    to: DirectAddress,
+    most: Option<f64>,
+    streams: Streams,
+    course: Course<'_>,
+) -> Result<Sent, LabError> {
+    let send = || {
+        if !has_begun(connection, course)? {
+            return Ok(Sent::default());
+        }
+        let socket = QosDirectSocket::connect(to, &source_options(connection))?;
+        work(&socket, connection, (most, phase(connection, streams)), course)
+    };
+    send().map_err(of(connection))
+}
+
+/// Returns the share of an interval after which the first message of a connection comes.
+fn phase(connection: &QosConnection, streams: Streams) -> f64 {
+    streams.stream(&connection.name, "laboratory").uniform()
 }
 
 /// Combines the records of both ends of a connection, in the time of the simulation.
@@ -211,11 +280,7 @@ fn depart(
     phase: f64,
     course: Course<'_>,
 ) -> Result<Sent, QosError> {
-    let begin = course.real(connection.start);
-    while !course.is_over() && now() < begin {
-        wait(&mut [], begin.saturating_since(now()).min(GLANCE)).map_err(system("cannot wait"))?;
-    }
-    if course.is_over() {
+    if !has_begun(connection, course)? {
         return Ok(Sent::default());
     }
     let options = match &place.share {
@@ -224,10 +289,29 @@ fn depart(
     };
     let plain = connected(place).map_err(system("cannot connect"))?;
     let socket = QosUdpSocket::over(plain, &options)?;
-    let mut work = Work::new(&socket, connection, place.most, course);
+    work(&socket, connection, (place.most, phase), course)
+}
+
+/// Waits until a connection begins. Returns false if the run is over before.
+fn has_begun(connection: &QosConnection, course: Course<'_>) -> Result<bool, QosError> {
+    let begin = course.real(connection.start);
+    while !course.is_over() && now() < begin {
+        wait(&mut [], begin.saturating_since(now()).min(GLANCE)).map_err(system("cannot wait"))?;
+    }
+    Ok(!course.is_over())
+}
+
+/// Runs the application of a connection over its socket.
+fn work<S: MessageSocket>(
+    socket: &S,
+    connection: &QosConnection,
+    (most, phase): (Option<f64>, f64),
+    course: Course<'_>,
+) -> Result<Sent, QosError> {
+    let mut work = Work::new(socket, connection, most, course);
     std::thread::scope(|scope| {
         // Nothing of the application's comes back, but reports do.
-        let reports = scope.spawn(|| receive(&socket, course, |_, _| {}));
+        let reports = scope.spawn(|| receive(socket, course, |_, _| {}));
         let sent = work.send(phase);
         joined(reports)?;
         sent
@@ -271,15 +355,15 @@ fn arrive(
 }
 
 /// Receives messages until the end of the run, with their times of arrival.
-fn receive(
-    socket: &QosUdpSocket,
+pub fn receive<S: MessageSocket>(
+    socket: &S,
     course: Course<'_>,
     mut take: impl FnMut(&[u8], Instant),
 ) -> io::Result<()> {
-    socket.set_read_timeout(Some(standard(GLANCE)))?;
+    socket.wait_at_most(GLANCE)?;
     let mut buffer = vec![0; LONGEST];
     while !course.is_over() {
-        match socket.recv_stamped(&mut buffer) {
+        match socket.next_message(&mut buffer) {
             Ok((length, at)) => take(&buffer[..length], at),
             Err(error) if is_temporary(error.kind()) => {}
             Err(error) => return Err(error),
@@ -297,7 +381,7 @@ pub const fn is_temporary(error: io::ErrorKind) -> bool {
 
 /// Records the events and measurements of an end's session.
 struct Watch<'s> {
-    socket: &'s QosUdpSocket,
+    socket: &'s ConnectionHandle,
     course: Course<'s>,
     sample: Duration,
     next_sample: Instant,
@@ -305,7 +389,7 @@ struct Watch<'s> {
 }
 
 impl<'s> Watch<'s> {
-    fn new(socket: &'s QosUdpSocket, connection: &QosConnection, course: Course<'s>) -> Self {
+    fn new(socket: &'s ConnectionHandle, connection: &QosConnection, course: Course<'s>) -> Self {
         let QosConnection { start, sample, .. } = *connection;
         let next_sample = course.real(start).saturating_add(sample);
         Self { socket, course, sample, next_sample, record: EndRecord::default() }
@@ -332,7 +416,8 @@ impl<'s> Watch<'s> {
 }
 
 /// The application of a source at work.
-struct Work<'s> {
+struct Work<'s, S> {
+    socket: &'s S,
     watch: Watch<'s>,
     connection: &'s QosConnection,
     /// Messages per second at most.
@@ -343,14 +428,10 @@ struct Work<'s> {
     lateness: Histogram,
 }
 
-impl<'s> Work<'s> {
-    fn new(
-        socket: &'s QosUdpSocket,
-        connection: &'s QosConnection,
-        most: Option<f64>,
-        course: Course<'s>,
-    ) -> Self {
+impl<'s, S: MessageSocket> Work<'s, S> {
+    fn new(socket: &'s S, connection: &'s QosConnection, most: Option<f64>, course: Course<'s>) -> Self {
         let mut this = Self {
+            socket,
             most: most.unwrap_or(f64::INFINITY),
             watch: Watch::new(socket, connection, course),
             connection,
@@ -416,7 +497,7 @@ impl<'s> Work<'s> {
         let mut message = vec![0; self.size];
         let number = (self.messages.len() as u64).to_be_bytes();
         message[..number.len()].copy_from_slice(&number);
-        match self.watch.socket.send(&message) {
+        match self.socket.send_message(&message) {
             Err(error) if !is_temporary(error.kind()) => return Err(error),
             Ok(_) | Err(_) => {}
         }

@@ -1,36 +1,39 @@
 //! A receiver whose processor other work loads (QUANTA section 4.2, table 3).
 //!
 //! ```text
-//! sender's namespace                receiver's namespace
-//! QosUdpSocket  ═══ virtual pair ═══  QosUdpSocket      one processor: the receiving thread, and decoders
+//! sender's namespace             receiver's namespace
+//! QoS socket  ═══ virtual pair ═══  QoS socket      one processor: the receiving thread, and decoders
 //! ```
 //!
 //! The flows of a scenario are measured one after the other, each for the whole duration, so that a busy machine disturbs them alike. The
-//! name of a flow defines how its receiver is run: `managed-4` has a protected thread ([`ProtectedThread`]) and four decoders beside it,
-//! `unmanaged-0` has neither. A link of the scenario has no rate and no queue here: it is a pair of virtual interfaces.
+//! name of a flow defines its carrier and how its receiver is run: `managed-4` has a protected thread ([`ProtectedThread`]) and four decoders
+//! beside it, `unmanaged-0` has neither. Both are datagrams of UDP. `tcp-managed-4` is a stream of TCP, and `direct-managed-4` has its messages
+//! in frames below IP. A link of the scenario has no rate and no queue here: it is a pair of virtual interfaces.
 
 use crate::LabError;
 use crate::connections::{
-    self, Arrived, Connections, Course, GLANCE, LISTEN, LONGEST, Placement, Sent, is_temporary, non_blocking,
-    of, sink_options, standard, system,
+    self, Arrived, Connections, Course, LISTEN, MessageSocket, Placement, Sent, non_blocking, of,
+    sink_options, system,
 };
 use crate::programs::decoder::{EncodedFilm, pin, processors};
 use crate::reader::{FIRST_PORT, QOS_PORT};
-use crate::routed::{Carried, connected, connection, rate_of, rows};
+use crate::routed::{Carried, ManagedStream, connected, connection, rate_of, rows};
 use crate::threads::punctual;
 use cutline_quality::spec::{Interval, Measure, Region, Specification};
 use cutline_results::{DistributionRow, RunResult, TimingRow};
 use cutline_scenario::Scenario;
 use cutline_sim::qos::{QosConnection, QosRecord};
 use cutline_sim::{FlowSpec, SimulationSettings};
-use cutline_socket::{ProtectedThread, QosError, QosUdpListener};
+use cutline_socket::{DirectAddress, ProtectedThread, QosDirectListener, QosError, QosUdpListener};
 use cutline_sys::namespace::{Namespace, sweep};
-use cutline_sys::now;
+use cutline_sys::packet::LinkAddress;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_sys::thread::joined;
+use cutline_sys::{SysError, interface, now};
 use cutline_units::{Duration, Histogram, Instant, Streams};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use tempfile::TempDir;
 
@@ -41,6 +44,12 @@ const DECODED: &str = "decoders_percent";
 /// Addresses of both hosts. No other namespace has a route to them.
 const SOURCE: Ipv4Addr = Ipv4Addr::new(198, 18, 35, 1);
 const SINK: Ipv4Addr = Ipv4Addr::new(198, 18, 35, 2);
+/// The receiver's address on the link: locally administered.
+const SINK_LINK: LinkAddress = [0x02, 0, 0, 0, 0x35, 0x02];
+/// The interface of either host.
+const HOST: &str = "host";
+/// Address at which a flow's receiver listens.
+const SINK_PLACE: SocketAddrV4 = SocketAddrV4::new(SINK, QOS_PORT);
 /// Time for the start of decoders, and for the ends of a connection to agree.
 const LEAD: Duration = Duration::from_millis(500);
 /// The largest 99th percentile of the lateness of the sender's messages.
@@ -48,9 +57,21 @@ const LATENESS: Duration = Duration::from_millis(2);
 /// Quantile of the delays of an interval that has to be inside the region.
 const DELAY_QUANTILE: f64 = 0.99;
 
+/// Carrier of a flow's messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LoadedCarrier {
+    /// Datagrams of UDP.
+    Datagrams,
+    /// Frames below IP.
+    Frames,
+    /// A stream of TCP.
+    Stream,
+}
+
 /// Configuration of a flow's receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Receiving {
+    carrier: LoadedCarrier,
     is_protected: bool,
     decoders: u32,
 }
@@ -62,14 +83,19 @@ impl Receiving {
         let refuse = || LabError::NoRouters {
             place: format!("flow {flow}"),
             what: "a name that does not say how its receiver is run",
-            instead: "use managed-N or unmanaged-N, with the number of decoders, 0 to 16",
+            instead: "use managed-N or unmanaged-N, with the number of decoders, 0 to 16, behind tcp- or direct- for a stream or frames",
         };
-        let (kind, decoders) = flow.rsplit_once('-').ok_or_else(refuse)?;
+        let (carrier, receiver) = match flow.split_once('-') {
+            Some(("tcp", receiver)) => (LoadedCarrier::Stream, receiver),
+            Some(("direct", receiver)) => (LoadedCarrier::Frames, receiver),
+            _ => (LoadedCarrier::Datagrams, flow),
+        };
+        let (kind, decoders) = receiver.rsplit_once('-').ok_or_else(refuse)?;
         let decoders: u32 = decoders.parse().map_err(|_| refuse())?;
         match kind {
             _ if decoders > 16 => Err(refuse()),
-            "managed" => Ok(Self { is_protected: true, decoders }),
-            "unmanaged" => Ok(Self { is_protected: false, decoders }),
+            "managed" => Ok(Self { carrier, is_protected: true, decoders }),
+            "unmanaged" => Ok(Self { carrier, is_protected: false, decoders }),
             _ => Err(refuse()),
         }
     }
@@ -95,11 +121,13 @@ impl Bed {
         let film = EncodedFilm::make(folder.path()).map_err(|error| LabError::Program(Box::new(error)))?;
         let sender = Namespace::create(&format!("loads{run}"))?;
         let receiver = Namespace::create(&format!("loaded{run}"))?;
+        let link = SINK_LINK.map(|octet| format!("{octet:02x}")).join(":");
         sender.ip_batch(&format!(
-            "link add host type veth peer name host netns {}\naddress add {SOURCE}/30 dev host\nlink set host up\n",
+            "link add {HOST} type veth peer name {HOST} address {link} netns {}\n\
+             address add {SOURCE}/30 dev {HOST}\nlink set {HOST} up\n",
             receiver.name()
         ))?;
-        receiver.ip_batch(&format!("address add {SINK}/30 dev host\nlink set host up\n"))?;
+        receiver.ip_batch(&format!("address add {SINK}/30 dev {HOST}\nlink set {HOST} up\n"))?;
         let mut sending = processors().map_err(failed)?;
         let receiving = sending.pop().unwrap_or(0);
         if sending.is_empty() {
@@ -116,26 +144,127 @@ impl Bed {
 pub fn check(scenario: &Scenario) -> Result<(), LabError> {
     let network = scenario.network()?;
     network.flows().iter().enumerate().try_for_each(|(index, flow)| {
-        Receiving::of(&flow.name)?;
-        planned(scenario, flow, index, scenario.seed).map(drop)
+        let how = Receiving::of(&flow.name)?;
+        FlowApplication::of(scenario, flow, (index, how.carrier), scenario.seed).map(drop)
     })
 }
 
-/// The connection in the place of a flow, by the flow's number.
-fn planned(scenario: &Scenario, flow: &FlowSpec, index: usize, seed: u64) -> Result<Connections, LabError> {
-    let network = scenario.network()?;
-    let group = &scenario.flows[flow.group.0 as usize];
-    let connection = connection(flow, group, &network, Streams::new(seed))?;
-    let connection = connection.ok_or_else(|| LabError::NoRouters {
-        place: format!("flow {}", flow.name),
-        what: "a receiver of something else than datagrams with a specification",
-        instead: "set protocol = \"udp\" and [flow.qos.send]",
-    })?;
-    // Flows are measured one after the other.
-    let connection = QosConnection { start: Instant::ZERO, stop: Instant::FAR_FUTURE, ..connection };
-    let connections = Connections::from([(index, connection)]);
-    connections::check(&connections, network.flows())?;
-    Ok(connections)
+/// Application of a flow: both ends.
+enum FlowApplication {
+    /// Messages over UDP: the connection in the place of the flow, by the flow's number.
+    Datagrams(Connections),
+    /// Messages in frames below IP.
+    Frames(Box<QosConnection>),
+    /// Blocks over TCP.
+    Stream(Box<ManagedStream>),
+}
+
+/// Receives in the namespace in which its socket was opened, until the end of the run.
+type Receive<'a> = Box<dyn FnOnce(Course<'_>) -> Result<Arrived, LabError> + Send + 'a>;
+
+impl FlowApplication {
+    /// Returns the application of a flow, by the flow's number and carrier.
+    ///
+    /// # Errors
+    /// When the flow has another transport, no specification, or parameters that sockets do not have.
+    fn of(
+        scenario: &Scenario,
+        flow: &FlowSpec,
+        (index, carrier): (usize, LoadedCarrier),
+        seed: u64,
+    ) -> Result<Self, LabError> {
+        let network = scenario.network()?;
+        let group = &scenario.flows[flow.group.0 as usize];
+        let (place, streams) = (format!("flow {}", flow.name), Streams::new(seed));
+        if carrier == LoadedCarrier::Stream {
+            let stream = ManagedStream::of(flow, group, streams)?.ok_or(LabError::NoRouters {
+                place,
+                what: "a receiver named tcp- of something else than a stream with a specification",
+                instead: "set protocol = \"tcp\" and [flow.qos.send]",
+            })?;
+            // Flows are measured one after the other.
+            return Ok(Self::Stream(Box::new(stream.throughout())));
+        }
+        let connection = connection(flow, group, &network, streams)?.ok_or(LabError::NoRouters {
+            place,
+            what: "a receiver of something else than datagrams with a specification",
+            instead: "set protocol = \"udp\" and [flow.qos.send], or begin the name with tcp-",
+        })?;
+        let connection = QosConnection { start: Instant::ZERO, stop: Instant::FAR_FUTURE, ..connection };
+        let connections = Connections::from([(index, connection.clone())]);
+        connections::check(&connections, network.flows())?;
+        let is_in_frames = carrier == LoadedCarrier::Frames;
+        Ok(if is_in_frames { Self::Frames(Box::new(connection)) } else { Self::Datagrams(connections) })
+    }
+
+    /// Specification of the sending end.
+    fn specification(&self) -> &Specification {
+        match self {
+            Self::Datagrams(connections) => &only(connections).send,
+            Self::Frames(connection) => &connection.send,
+            Self::Stream(stream) => stream.specification(),
+        }
+    }
+
+    /// Listens, in the namespace of the calling thread. Returns the function that receives.
+    ///
+    /// # Errors
+    /// When the socket cannot be opened.
+    fn listen(&self) -> Result<Receive<'_>, LabError> {
+        let failed = system("cannot listen");
+        let receiving: Receive<'_> = match self {
+            Self::Datagrams(connections) => {
+                let connection = only(connections);
+                let listener = QosUdpListener::bind(SINK_PLACE, &sink_options(connection))
+                    .and_then(|listener| non_blocking(listener).map_err(failed))
+                    .map_err(of(connection))?;
+                Box::new(move |course: Course<'_>| {
+                    let accept = || listener.accept().map(|(socket, _)| socket);
+                    receive(&listener, accept, course).map_err(of(connection))
+                })
+            }
+            Self::Frames(connection) => {
+                let listener = QosDirectListener::bind(HOST, QOS_PORT, &sink_options(connection))
+                    .map_err(of(connection))?;
+                listener.set_nonblocking(true).map_err(failed).map_err(of(connection))?;
+                Box::new(move |course: Course<'_>| {
+                    let accept = || listener.accept().map(|(socket, _)| socket);
+                    receive(&listener, accept, course).map_err(of(connection))
+                })
+            }
+            Self::Stream(stream) => {
+                let listener = stream.listen(SINK_PLACE)?;
+                Box::new(move |course: Course<'_>| stream.take(&listener, course))
+            }
+        };
+        Ok(receiving)
+    }
+
+    /// Sends until the end of the run, in the namespace of the calling thread. `most` is the largest number of messages per second.
+    ///
+    /// # Errors
+    /// When the connection cannot be made, or breaks.
+    fn send(&self, most: Option<f64>, streams: Streams, course: Course<'_>) -> Result<Sent, LabError> {
+        let source = SocketAddrV4::new(SOURCE, FIRST_PORT);
+        let place = |_: usize| Placement { source, sink: SINK_PLACE, share: None, most };
+        match self {
+            Self::Datagrams(connections) => {
+                let sent = connections::send(connections, &place, streams, course)?;
+                Ok(sent.into_iter().next().unwrap_or_default())
+            }
+            Self::Frames(connection) => {
+                let number = interface::index(HOST)?;
+                let to = DirectAddress { interface: number, link: SINK_LINK, port: QOS_PORT };
+                connections::send_in_frames(connection, to, most, streams, course)
+            }
+            Self::Stream(stream) => stream.write(&place(0), course),
+        }
+    }
+}
+
+/// Returns the connection of a flow that is measured alone.
+fn only(connections: &Connections) -> &QosConnection {
+    connections.values().next().expect("a flow has a connection")
 }
 
 /// Measures the flows of a scenario, one after the other. Setting `cancel` from another thread ends the run early.
@@ -156,12 +285,12 @@ pub fn run(scenario: &Scenario, seed: u64, cancel: &AtomicBool) -> Result<RunRes
         overflowed: 0,
     };
     for (index, flow) in network.flows().iter().enumerate() {
-        let connections = planned(scenario, flow, index, seed)?;
-        let connection = &connections[&index];
-        let measured = measure(&bed, flow, index, &connections, &settings, cancel)?;
+        let how = Receiving::of(&flow.name)?;
+        let application = FlowApplication::of(scenario, flow, (index, how.carrier), seed)?;
+        let measured = measure(&bed, flow, (how, &application), &settings, cancel)?;
         carried.lateness.merge(&measured.lateness);
         carried.measured.push(connected(flow, &settings, &measured.record));
-        let inside = share_inside(&connection.send, &measured.record, &settings);
+        let inside = share_inside(application.specification(), &measured.record, &settings);
         carried.extra.push(DistributionRow::single(&flow.name, IN_REGION, 100.0 * inside));
         carried.extra.push(DistributionRow::single(&flow.name, DECODED, 100.0 * measured.decoded));
         if cancel.load(Ordering::Relaxed) {
@@ -195,95 +324,76 @@ struct LoadedMeasurement {
 fn measure(
     bed: &Bed,
     flow: &FlowSpec,
-    index: usize,
-    connections: &Connections,
+    (how, application): (Receiving, &FlowApplication),
     settings: &SimulationSettings,
     cancel: &AtomicBool,
 ) -> Result<LoadedMeasurement, LabError> {
-    let (how, connection) = (Receiving::of(&flow.name)?, &connections[&index]);
     let program = |error| LabError::Program(Box::new(error));
     let decoders = bed.film.decode(how.decoders, bed.receiving).map_err(program)?;
     let zero = now() + LEAD;
     let ended = || cancel.load(Ordering::Relaxed);
     let course = Course { zero, end: zero + settings.duration, ended: &ended };
-    let sink = SocketAddrV4::new(SINK, QOS_PORT);
-    let place = |_: usize| Placement {
-        source: SocketAddrV4::new(SOURCE, FIRST_PORT),
-        sink,
-        share: None,
-        most: rate_of(&flow.app),
-    };
-    let listener = bed.receiver.within(|| {
-        let listener = QosUdpListener::bind(sink, &sink_options(connection));
-        listener
-            .and_then(|listener| non_blocking(listener).map_err(system("cannot listen")))
-            .map_err(of(connection))
-    })??;
+    let receive = bed.receiver.within(|| application.listen())??;
     let before = decoders.processor_time().map_err(program)?;
     let began = now();
     let (sent, arrived) = std::thread::scope(|scope| {
-        let receiver = scope.spawn(|| {
-            let receive = || {
-                on(&[bed.receiving], || receive(&listener, course, how.is_protected)).map_err(of(connection))
-            };
-            bed.receiver.within(receive)
+        let receiver = scope.spawn(move || {
+            let receive = || protected(how.is_protected, || receive(course));
+            bed.receiver.within(|| on(&[bed.receiving], receive))
         });
         let sender = scope.spawn(|| {
-            let send = || {
-                let send = || {
-                    punctual(|| connections::send(connections, &place, Streams::new(settings.seed), course))
-                };
-                on(&bed.sending, || Ok(send())).map_err(of(connection))
-            };
-            bed.sender.within(send)
+            let (most, streams) = (rate_of(&flow.app), Streams::new(settings.seed));
+            let send = || punctual(|| application.send(most, streams, course));
+            bed.sender.within(|| on(&bed.sending, send))
         });
         (joined(sender), joined(receiver))
     });
     let seconds = now().saturating_since(began).as_secs_f64();
     let decoded = (decoders.processor_time().map_err(program)? - before) / seconds;
     drop(decoders);
-    let (sent, arrived): (Vec<Sent>, Arrived) = (sent???, arrived??);
-    let sent = sent.into_iter().next().unwrap_or_default();
+    let (sent, arrived): (Sent, Arrived) = (sent??, arrived??);
     let lateness = sent.lateness.clone();
     Ok(LoadedMeasurement { record: connections::record(sent, arrived, course), lateness, decoded })
 }
 
 /// Runs a function on some processors, on the calling thread.
-fn on<T>(processors: &[usize], work: impl FnOnce() -> Result<T, QosError>) -> Result<T, QosError> {
-    pin(processors).map_err(system("cannot choose a processor"))?;
+fn on<T>(processors: &[usize], work: impl FnOnce() -> Result<T, LabError>) -> Result<T, LabError> {
+    pin(processors).map_err(|error| SysError::new("a thread cannot choose its processors", error))?;
+    work()
+}
+
+/// Runs a function on the calling thread, which is protected meanwhile if that is wanted.
+fn protected<T>(is_wanted: bool, work: impl FnOnce() -> Result<T, LabError>) -> Result<T, LabError> {
+    let protection = is_wanted.then(ProtectedThread::new).transpose();
+    let _protection = protection.map_err(|error| SysError::new("a thread cannot be protected", error))?;
     work()
 }
 
 /// Receives the messages of a connection until the end of the run. Their times are those at which the application has them.
-fn receive(listener: &QosUdpListener, course: Course<'_>, is_protected: bool) -> Result<Arrived, QosError> {
+fn receive<S: MessageSocket>(
+    listener: &impl AsFd,
+    accept: impl Fn() -> io::Result<S>,
+    course: Course<'_>,
+) -> Result<Arrived, QosError> {
     let failed = system("cannot receive");
-    let protected = if is_protected { Some(ProtectedThread::new().map_err(&failed)?) } else { None };
     let mut arrived = Arrived::default();
     let socket = loop {
         if course.is_over() {
             return Ok(arrived);
         }
-        match listener.accept() {
-            Ok((socket, _)) => break socket,
+        match accept() {
+            Ok(socket) => break socket,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 wait(&mut [PollFd::new(listener, PollFlags::IN)], LISTEN).map_err(&failed)?;
             }
             Err(error) => return Err(failed(error)),
         }
     };
-    socket.set_read_timeout(Some(standard(GLANCE))).map_err(&failed)?;
-    let mut buffer = vec![0; LONGEST];
-    while !course.is_over() {
-        match socket.recv(&mut buffer) {
-            Ok(length) => {
-                let number = buffer[..length].first_chunk();
-                arrived.messages.extend(number.map(|number| (u64::from_be_bytes(*number), now())));
-            }
-            Err(error) if is_temporary(error.kind()) => {}
-            Err(error) => return Err(failed(error)),
-        }
-    }
-    drop(protected);
+    let take = |message: &[u8], _: Instant| {
+        let number = message.first_chunk();
+        arrived.messages.extend(number.map(|number| (u64::from_be_bytes(*number), now())));
+    };
+    connections::receive(&socket, course, take).map_err(failed)?;
     Ok(arrived)
 }
 
@@ -323,9 +433,24 @@ mod tests {
 
     #[test]
     fn names_say_how_receivers_are_run() {
-        assert_eq!(Receiving::of("managed-4").unwrap(), Receiving { is_protected: true, decoders: 4 });
-        assert_eq!(Receiving::of("unmanaged-0").unwrap(), Receiving { is_protected: false, decoders: 0 });
-        for name in ["managed", "managed-x", "managed-17", "video-1"] {
+        let receiving = |carrier, is_protected, decoders| Receiving { carrier, is_protected, decoders };
+        for (name, expected) in [
+            ("managed-4", receiving(LoadedCarrier::Datagrams, true, 4)),
+            ("unmanaged-0", receiving(LoadedCarrier::Datagrams, false, 0)),
+            ("direct-managed-16", receiving(LoadedCarrier::Frames, true, 16)),
+            ("tcp-unmanaged-1", receiving(LoadedCarrier::Stream, false, 1)),
+        ] {
+            assert_eq!(Receiving::of(name).unwrap(), expected, "{name}");
+        }
+        for name in [
+            "managed",
+            "managed-x",
+            "managed-17",
+            "video-1",
+            "tcp-1",
+            "udp-managed-1",
+            "tcp-direct-managed-1",
+        ] {
             assert!(Receiving::of(name).unwrap_err().to_string().contains("managed-N"), "{name}");
         }
     }

@@ -1,6 +1,6 @@
 //! Shares of hosts, and a receiver on a loaded processor.
 //!
-//! The tests require root, and one of them ffmpeg. Without them they print a message and pass: `sudo -E cargo test -p cutline-lab`.
+//! The tests require root, and two of them ffmpeg. Without them they print a message and pass: `sudo -E cargo test -p cutline-lab`.
 
 use cutline_lab::loaded;
 use cutline_lab::routed::{self, LabOptions, Shares};
@@ -58,27 +58,39 @@ fn keep_within(scenario: &Scenario, options: &LabOptions) {
     assert!(rates.iter().sum::<f64>() < 97e6, "{rates:?}");
 }
 
-#[test]
-fn a_receiver_is_measured_beside_decoders() {
+/// Returns whether decoders can run in namespaces. Prints the reason if not.
+fn may_decode() -> bool {
     if !may_make_namespaces(COMMAND) {
-        return;
+        return false;
     }
     let silent = Stdio::null;
     let mut ffmpeg = Command::new("ffmpeg");
-    if ffmpeg.arg("-version").stdin(silent()).stdout(silent()).stderr(silent()).status().is_err() {
-        return skip("ffmpeg is not installed", "tools/setup.sh programs");
+    let version = ffmpeg.arg("-version").stdin(silent()).stdout(silent()).stderr(silent()).status();
+    if version.is_err() {
+        skip("ffmpeg is not installed", "tools/setup.sh programs");
+    }
+    version.is_ok()
+}
+
+#[test]
+fn a_receiver_is_measured_beside_decoders() {
+    if !may_decode() {
+        return;
     }
     let scenario = case("host-load", &[("duration", "1500 ms"), ("warm-up", "500 ms")]);
     undisturbed(|| beside_decoders(&scenario));
 }
 
+/// The only value of a quantity of a flow.
+fn value(rows: &RunResult, flow: &str, quantity: &str) -> f64 {
+    let mut values =
+        rows.distributions.iter().filter(|row| &*row.subject == flow && &*row.quantity == quantity);
+    values.next().unwrap_or_else(|| panic!("{flow} has no {quantity}")).low
+}
+
 fn beside_decoders(scenario: &Scenario) {
     let rows = loaded::run(scenario, 1, &AtomicBool::new(false)).unwrap();
-    let value = |flow: &str, quantity: &str| {
-        let mut values =
-            rows.distributions.iter().filter(|row| &*row.subject == flow && &*row.quantity == quantity);
-        values.next().unwrap_or_else(|| panic!("{flow} has no {quantity}")).low
-    };
+    let value = |flow: &str, quantity: &str| value(&rows, flow, quantity);
     for row in &rows.flows {
         assert!(row.packets_received > 0, "{row:?}");
         let inside = value(&row.flow, "in_region_percent");
@@ -86,6 +98,45 @@ fn beside_decoders(scenario: &Scenario) {
     }
     assert!(value("managed-0", "decoders_percent").abs() < f64::EPSILON);
     assert!(value("unmanaged-4", "decoders_percent") > 0.0, "the decoders run");
+}
+
+#[test]
+fn streams_and_frames_are_measured_beside_decoders() {
+    if !may_decode() {
+        return;
+    }
+    let scenario = case("host-load-rates", &[("duration", "1500 ms"), ("warm-up", "500 ms")]);
+    undisturbed(|| carriers_beside_decoders(&scenario));
+}
+
+fn carriers_beside_decoders(scenario: &Scenario) {
+    let rows = loaded::run(scenario, 1, &AtomicBool::new(false)).unwrap();
+    for name in ["direct-unmanaged-4", "direct-managed-4", "tcp-unmanaged-4", "tcp-managed-4"] {
+        // 0.5 Mbit/s are eight blocks in the measured second.
+        let row = flow(&rows, name);
+        assert!(row.packets_received > 0 && row.one_way_mean_ms.is_some(), "{row:?}");
+        assert!(value(&rows, name, "decoders_percent") > 0.0, "{name}: the decoders run");
+        let inside = value(&rows, name, "in_region_percent");
+        assert!((0.0..=100.0).contains(&inside), "{name}: {inside}");
+    }
+    for name in ["tcp-unmanaged-4", "tcp-managed-4"] {
+        assert_eq!(flow(&rows, name).packets_dropped, 0, "a stream loses no block");
+    }
+}
+
+#[test]
+fn a_carrier_that_is_not_the_flow_s_is_refused() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../experiments/quanta-lab/host-load.toml");
+    let text = std::fs::read_to_string(path).unwrap();
+    let stream = text.replace("\"unmanaged-4\"", "\"tcp-unmanaged-4\"");
+    let datagrams =
+        text.replacen("{ protocol = \"udp\", max-datagram = \"8192 B\" }", "{ protocol = \"tcp\" }", 1);
+    for (text, expected) in [(stream, "tcp-unmanaged-4"), (datagrams, "unmanaged-0")] {
+        let file = ScenarioFile::parse(&text, "host-load.toml").unwrap_or_else(|errors| panic!("{errors}"));
+        let scenario = file.scenario().unwrap_or_else(|errors| panic!("{errors}"));
+        let error = loaded::check(&scenario).unwrap_err().to_string();
+        assert!(error.contains(expected) && error.contains("tcp"), "{error}");
+    }
 }
 
 #[test]

@@ -25,13 +25,34 @@ struct Shown {
 type RegionChart = (&'static str, [f64; 2], &'static [Shown]);
 
 const FIFO: &[(&str, &str)] = &[("link.line.queue", "fifo")];
-const CHARTS: [RegionChart; 2] = [
+const CHARTS: [RegionChart; 4] = [
     (
         "A receiver beside four decoders",
         [1.0, 3.5],
         &[
             Shown { experiment: "host-load", flow: "unmanaged-4", at: &[], name: "unmanaged" },
             Shown { experiment: "host-load", flow: "managed-4", at: &[], name: "managed" },
+        ],
+    ),
+    (
+        "A receiver of frames beside four decoders",
+        [1.0, 3.5],
+        &[
+            Shown {
+                experiment: "host-load-carriers",
+                flow: "direct-unmanaged-4",
+                at: &[],
+                name: "unmanaged",
+            },
+            Shown { experiment: "host-load-carriers", flow: "direct-managed-4", at: &[], name: "managed" },
+        ],
+    ),
+    (
+        "A receiver of TCP beside four decoders",
+        [1.0, 3.5],
+        &[
+            Shown { experiment: "host-load-carriers", flow: "tcp-unmanaged-4", at: &[], name: "unmanaged" },
+            Shown { experiment: "host-load-carriers", flow: "tcp-managed-4", at: &[], name: "managed" },
         ],
     ),
     (

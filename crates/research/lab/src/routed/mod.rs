@@ -30,6 +30,7 @@ pub use shares::Shares;
 
 pub(crate) use flows::{Carried, connection, rate_of};
 pub(crate) use outcome::connected;
+pub(crate) use shares::ManagedStream;
 
 use crate::timing::{Bounds, Busy, TimingMeasures};
 use crate::{LabError, congestion};

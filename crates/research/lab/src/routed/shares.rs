@@ -164,6 +164,16 @@ impl ManagedStream {
         }))
     }
 
+    /// Returns the stream as one of the whole run.
+    pub fn throughout(self) -> Self {
+        Self { start: Instant::ZERO, stop: Instant::FAR_FUTURE, ..self }
+    }
+
+    /// Specification of the sending end.
+    pub const fn specification(&self) -> &Specification {
+        &self.send
+    }
+
     /// Listens, in the namespace of the calling thread.
     ///
     /// # Errors
