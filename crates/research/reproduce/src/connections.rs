@@ -78,23 +78,43 @@ pub(crate) fn simulate(
     seed: u64,
     cancel: &AtomicBool,
 ) -> Result<RunResult, String> {
-    // The flows keep their hosts and their rows, and send nothing.
-    let mut silent = scenario.clone();
-    silent
-        .flows
-        .iter_mut()
-        .filter(|group| is_connection(group))
-        .for_each(|group| group.stop = Some(Duration::ZERO));
-    let mut network = silent.network_of(seed).map_err(|error| error.to_string())?;
+    let mut network = silent_network(scenario, seed)?;
     let settings = scenario.settings(seed);
     let connections = connections(scenario, sessions, &network, Streams::new(seed))?;
     let connect = |(flow, connection): (usize, QosConnection)| {
         Ok((flow, connection.connect(&mut network).map_err(|error| error.to_string())?))
     };
     let logs: Vec<(usize, QosLog)> = connections.into_iter().map(connect).collect::<Result<_, String>>()?;
-    let simulation = Simulation::new(&network, &settings);
-    let mut simulation = simulation.map_err(|error| error.to_string())?;
-    let (mut now, end) = (Instant::ZERO, Instant::ZERO + scenario.duration);
+    let simulation = simulated(&network, &settings, cancel)?;
+    let records = logs.iter().map(|(flow, log)| (*flow, log.take())).collect();
+    Ok(rows(scenario, &network, simulation.finish(), &records, &settings))
+}
+
+/// Returns the network of a scenario whose flows over UDP keep their hosts and their rows, and send nothing.
+///
+/// # Errors
+/// When the scenario cannot be simulated.
+pub(crate) fn silent_network(scenario: &Scenario, seed: u64) -> Result<Network, String> {
+    let mut silent = scenario.clone();
+    silent
+        .flows
+        .iter_mut()
+        .filter(|group| is_connection(group))
+        .for_each(|group| group.stop = Some(Duration::ZERO));
+    silent.network_of(seed).map_err(|error| error.to_string())
+}
+
+/// Simulates a network until the end of the run.
+///
+/// # Errors
+/// When the network cannot be simulated, or the run was cancelled.
+pub(crate) fn simulated(
+    network: &Network,
+    settings: &SimulationSettings,
+    cancel: &AtomicBool,
+) -> Result<Simulation, String> {
+    let mut simulation = Simulation::new(network, settings).map_err(|error| error.to_string())?;
+    let (mut now, end) = (Instant::ZERO, Instant::ZERO + settings.duration);
     while now < end {
         if cancel.load(Ordering::Relaxed) {
             return Err("interrupted".to_owned());
@@ -102,8 +122,7 @@ pub(crate) fn simulate(
         now = (now + STEP).min(end);
         simulation.advance(now);
     }
-    let records = logs.iter().map(|(flow, log)| (*flow, log.take())).collect();
-    Ok(rows(scenario, &network, simulation.finish(), &records, &settings))
+    Ok(simulation)
 }
 
 /// Measures a scenario in the laboratory with a seed.
@@ -130,7 +149,7 @@ pub(crate) fn measure(
 }
 
 /// Rows of a run, with the records of connections in the places of their flows.
-fn rows(
+pub(crate) fn rows(
     scenario: &Scenario,
     network: &Network,
     mut outcome: SimulationOutcome,

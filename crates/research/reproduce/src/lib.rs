@@ -11,6 +11,7 @@ mod cheaters;
 mod connections;
 mod hosts;
 mod lab_qos;
+mod managed_hosts;
 mod modern;
 mod platforms;
 mod qos;

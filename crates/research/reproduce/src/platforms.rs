@@ -2,9 +2,11 @@
 
 use crate::connections::{self, HintCriterion, SessionSettings};
 use crate::hosts::{Hosts, alone};
+use crate::managed_hosts;
 use crate::testbed::Testbed;
 use cutline_lab::routed::{self, Shares};
 use cutline_lab::{Stack, loaded};
+use cutline_manager::feedback::FeedbackParams;
 use cutline_results::RunResult;
 use cutline_study::{Platform, Run, Simulator};
 
@@ -36,6 +38,16 @@ pub const PLATFORMS: &[&dyn Platform] = &[
         name: "qos-sockets-fair-to-tcp",
         label: "QoS sockets with TFRC",
         sessions: SessionSettings { fair_to_tcp: true, ..SessionSettings::DEFAULT },
+    },
+    &ManagedHosts {
+        name: "managed-hosts",
+        label: "hosts with managers that predict",
+        feedback: FeedbackParams::default,
+    },
+    &ManagedHosts {
+        name: "managed-hosts-reacting",
+        label: "hosts with managers that react",
+        feedback: managed_hosts::reacting,
     },
     &Laboratory { name: "laboratory", stack: Stack::Stock, sockets: None },
     &Laboratory { name: "laboratory-classic", stack: Stack::Classic, sockets: None },
@@ -83,6 +95,28 @@ impl Platform for QosSockets {
 
     fn run(&self, run: Run<'_>) -> Result<RunResult, String> {
         connections::simulate(run.scenario, self.sessions, run.seed, run.cancel)
+    }
+}
+
+/// The simulator, with a manager at every host and a managed connection in the place of each flow over UDP.
+#[derive(Debug)]
+struct ManagedHosts {
+    name: &'static str,
+    label: &'static str,
+    feedback: fn() -> FeedbackParams,
+}
+
+impl Platform for ManagedHosts {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn label(&self) -> &str {
+        self.label
+    }
+
+    fn run(&self, run: Run<'_>) -> Result<RunResult, String> {
+        managed_hosts::simulate(run.scenario, &(self.feedback)(), run.seed, run.cancel)
     }
 }
 

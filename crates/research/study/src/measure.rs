@@ -102,7 +102,7 @@ const INTERVAL_MEDIAN: &str = "interval_p50_kbps";
 /// The standard deviation of the hint at the end between the flows of a group, levels.
 const BETWEEN_FLOWS: &str = "hint_deviation";
 /// The means of distributions, of which some runs have one value each: name, quantity, factor.
-const MEANS: [(&str, &str, f64); 13] = [
+const MEANS: [(&str, &str, f64); 15] = [
     ("offered_kbps", "offered_bps", 1e-3),
     ("frames_shown_percent", "frames_shown_percent", 1.0),
     ("ssim_ratio", "ssim_ratio", 1.0),
@@ -111,6 +111,8 @@ const MEANS: [(&str, &str, f64); 13] = [
     ("sender_told_ms", "sender_told_ms", 1.0),
     ("in_region_percent", "in_region_percent", 1.0),
     ("decoders_percent", "decoders_percent", 1.0),
+    ("flows_in_region_percent", "flows_in_region_percent", 1.0),
+    ("lowered_per_hour", "lowered_per_hour", 1.0),
     ("lost_sender_queue_percent", "lost_sender_queue_percent", 1.0),
     ("lost_interface_percent", "lost_interface_percent", 1.0),
     ("lost_receive_buffer_percent", "lost_receive_buffer_percent", 1.0),
