@@ -2,7 +2,8 @@
 //! CPU time while all flows report twice a second, memory, and the time of a restart after a kill.
 //!
 //! `cargo bench -p cutline-daemon --bench manager` needs root. The aim is less than 100 us for a decision, and 1,000
-//! requests a second.
+//! requests a second. The time over the socket includes the changes between both processes, which wait for a
+//! processor where other programs use it; `cargo bench -p cutline-manager` has the decision alone.
 #![expect(clippy::disallowed_methods, reason = "a bench waits in real time")]
 
 use cutline_allocation::ManagerConnection;
@@ -18,6 +19,8 @@ const CLIENTS: u64 = 100;
 const FLOWS: u64 = 10;
 const CALLS: usize = 5000;
 const PATIENCE: Duration = Duration::from_secs(20);
+/// The aim for a decision, ns.
+const AIM_NS: u64 = 100_000;
 
 fn now_ns() -> u64 {
     cutline_sys::now().as_nanos()
@@ -111,8 +114,9 @@ fn print(name: &str, mut times: Vec<u64>) {
     times.sort_unstable();
     let us = |share: f64| times[(times.len() as f64 * share) as usize] as f64 / 1e3;
     let mean = times.iter().sum::<u64>() as f64 / times.len() as f64 / 1e3;
+    let within = 100.0 * times.partition_point(|time| *time < AIM_NS) as f64 / times.len() as f64;
     println!(
-        "{name:<42} median {:>7.1} us, 90 % {:>7.1}, 99 % {:>7.1}; mean {mean:.1}",
+        "{name:<42} median {:>7.1} us, 90 % {:>7.1}, 99 % {:>7.1}; mean {mean:.1}; {within:.1} % below 100 us",
         us(0.5),
         us(0.9),
         us(0.99)
