@@ -1,7 +1,7 @@
 //! The time of a decision with 1,000 flows: median, 90th and 99th percentile of single calls, in microseconds, and the share of calls
 //! within the aim.
 //!
-//! `cargo bench -p cutline-manager`. The aim is less than 100 us for each decision (issue 34), the notification of all
+//! `cargo bench -p cutline-manager`. The aim is less than 100 us for each decision, the notification of all
 //! flows that it concerns included.
 
 use cutline_manager::feedback::{

@@ -50,6 +50,8 @@ const SINK_LINK: LinkAddress = [0x02, 0, 0, 0, 0x35, 0x02];
 const HOST: &str = "host";
 /// Address at which a flow's receiver listens.
 const SINK_PLACE: SocketAddrV4 = SocketAddrV4::new(SINK, QOS_PORT);
+/// Number of ports of frames.
+const MOST_PORTS: usize = 10_000;
 /// Time for the start of decoders, and for the ends of a connection to agree.
 const LEAD: Duration = Duration::from_millis(500);
 /// The largest 99th percentile of the lateness of the sender's messages.
@@ -153,8 +155,8 @@ pub fn check(scenario: &Scenario) -> Result<(), LabError> {
 enum FlowApplication {
     /// Messages over UDP: the connection in the place of the flow, by the flow's number.
     Datagrams(Connections),
-    /// Messages in frames below IP.
-    Frames(Box<QosConnection>),
+    /// Messages in frames below IP, to a port of their own: the socket of the flow before may be open for a moment.
+    Frames { connection: Box<QosConnection>, port: u16 },
     /// Blocks over TCP.
     Stream(Box<ManagedStream>),
 }
@@ -193,15 +195,16 @@ impl FlowApplication {
         let connection = QosConnection { start: Instant::ZERO, stop: Instant::FAR_FUTURE, ..connection };
         let connections = Connections::from([(index, connection.clone())]);
         connections::check(&connections, network.flows())?;
-        let is_in_frames = carrier == LoadedCarrier::Frames;
-        Ok(if is_in_frames { Self::Frames(Box::new(connection)) } else { Self::Datagrams(connections) })
+        let port = QOS_PORT + (index % MOST_PORTS) as u16;
+        let frames = Self::Frames { connection: Box::new(connection), port };
+        Ok(if carrier == LoadedCarrier::Frames { frames } else { Self::Datagrams(connections) })
     }
 
     /// Specification of the sending end.
     fn specification(&self) -> &Specification {
         match self {
             Self::Datagrams(connections) => &only(connections).send,
-            Self::Frames(connection) => &connection.send,
+            Self::Frames { connection, .. } => &connection.send,
             Self::Stream(stream) => stream.specification(),
         }
     }
@@ -223,8 +226,8 @@ impl FlowApplication {
                     receive(&listener, accept, course).map_err(of(connection))
                 })
             }
-            Self::Frames(connection) => {
-                let listener = QosDirectListener::bind(HOST, QOS_PORT, &sink_options(connection))
+            Self::Frames { connection, port } => {
+                let listener = QosDirectListener::bind(HOST, *port, &sink_options(connection))
                     .map_err(of(connection))?;
                 listener.set_nonblocking(true).map_err(failed).map_err(of(connection))?;
                 Box::new(move |course: Course<'_>| {
@@ -252,9 +255,9 @@ impl FlowApplication {
                 let sent = connections::send(connections, &place, streams, course)?;
                 Ok(sent.into_iter().next().unwrap_or_default())
             }
-            Self::Frames(connection) => {
+            Self::Frames { connection, port } => {
                 let number = interface::index(HOST)?;
-                let to = DirectAddress { interface: number, link: SINK_LINK, port: QOS_PORT };
+                let to = DirectAddress { interface: number, link: SINK_LINK, port: *port };
                 connections::send_in_frames(connection, to, most, streams, course)
             }
             Self::Stream(stream) => stream.write(&place(0), course),
