@@ -7,6 +7,7 @@
 //! | --- | --- | --- |
 //! | `udp-free`, `udp-free-large` | as fast as the socket takes the blocks | the kernel's; 4 MiB |
 //! | `udp-50`, `udp-50-large` | half of the rate received without a limit | the kernel's; 4 MiB |
+//! | `udp-rate`, `udp-rate-large` | the application's rate | the kernel's; 4 MiB |
 //! | `udp-requested-110` | the application's rate, into a requested bandwidth of 110 % of it | the kernel's |
 //!
 //! and so for `tcp` and `direct`. The size of blocks is that of the flows' applications, and the duration of a measurement the scenario's.
@@ -117,6 +118,8 @@ enum LoadKind {
     Free,
     /// Per cent of the protocol's rate without a limit.
     Share(u32),
+    /// The application's rate.
+    Own,
     /// Requested bandwidth, per cent of the load with headers.
     Requested(u32),
 }
@@ -138,8 +141,8 @@ impl NamedRow {
     fn of(flow: &str, block: u64, rate: u64) -> Result<Self, String> {
         let wrong = || {
             format!(
-                "flow {flow}: its name is that of no row of a baseline; allowed are tcp, udp or direct, and -free, -1 to -100 (per cent), each \
-                 perhaps with -large, or -requested-100 to -requested-1000 (per cent)"
+                "flow {flow}: its name is that of no row of a baseline; allowed are tcp, udp or direct, and -free, -rate, -1 to -100 (per cent), \
+                 each perhaps with -large, or -requested-100 to -requested-1000 (per cent)"
             )
         };
         let mut parts = flow.split('-');
@@ -152,6 +155,7 @@ impl NamedRow {
         };
         let load = match parts.next() {
             Some("free") => LoadKind::Free,
+            Some("rate") => LoadKind::Own,
             Some("requested") => LoadKind::Requested(percent(parts.next(), 100, 1000)?),
             other => LoadKind::Share(percent(other, 1, 100)?),
         };
@@ -174,6 +178,7 @@ impl NamedRow {
         let of_protocol = document.host_rates.iter().find(|rates| rates.protocol == self.protocol);
         let (load_bps, requested_percent) = match self.load {
             LoadKind::Free => (None, None),
+            LoadKind::Own => (Some(self.rate), None),
             LoadKind::Requested(percent) => (Some(self.rate), Some(percent)),
             LoadKind::Share(percent) => {
                 let at = document.plan.shares_percent.iter().position(|share| *share == percent);
@@ -226,7 +231,8 @@ fn plan(scenario: &Scenario, wanted: &[NamedRow], seed: u64) -> Result<BaselineP
     let margins = distinct(&|row| {
         if let LoadKind::Requested(percent) = row.load { Some(percent.into()) } else { None }
     });
-    let rates = distinct(&|row| matches!(row.load, LoadKind::Requested(_)).then_some(row.rate));
+    let has_own_rate = |row: &NamedRow| matches!(row.load, LoadKind::Own | LoadKind::Requested(_));
+    let rates = distinct(&|row| has_own_rate(row).then_some(row.rate));
     let mut protocols: Vec<String> = wanted.iter().map(|row| row.protocol.clone()).collect();
     protocols.sort();
     protocols.dedup();
@@ -239,7 +245,7 @@ fn plan(scenario: &Scenario, wanted: &[NamedRow], seed: u64) -> Result<BaselineP
         duration: scenario.duration,
         least_blocks: LEAST_BLOCKS,
         max_rate: MOST,
-        unlimited_udp: wanted.iter().any(|row| !matches!(row.load, LoadKind::Requested(_))),
+        unlimited_udp: wanted.iter().any(|row| !has_own_rate(row)),
         seed,
     })
 }
@@ -298,6 +304,7 @@ mod tests {
         assert_eq!(of("udp-free-large").unwrap().queue, QueueSize::Large);
         assert_eq!(of("direct-50").unwrap().load, LoadKind::Share(50));
         assert_eq!(of("tcp-requested-110").unwrap().load, LoadKind::Requested(110));
+        assert_eq!(of("tcp-rate").unwrap().load, LoadKind::Own);
         for wrong in [
             "udp",
             "sctp-free",
@@ -306,6 +313,7 @@ mod tests {
             "udp-requested",
             "udp-requested-110-large",
             "udp-free-small",
+            "udp-rate-50",
             "udp-50-large-2",
         ] {
             assert!(of(wrong).unwrap_err().contains("allowed are tcp, udp or direct"), "{wrong}");
@@ -320,6 +328,10 @@ mod tests {
         let of = |name: &str| NamedRow::of(name, 8192, 7).unwrap();
         assert_eq!(of("udp-100").key(&document).unwrap().load_bps, Some(80));
         assert_eq!(of("udp-requested-110").key(&document).unwrap().load_bps, Some(7));
+        assert_eq!(
+            of("udp-rate").key(&document).unwrap(),
+            RowKey { requested_percent: None, ..of("udp-requested-110").key(&document).unwrap() }
+        );
         assert!(of("tcp-100").key(&document).is_err());
     }
 }
