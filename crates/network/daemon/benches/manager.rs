@@ -226,7 +226,12 @@ fn main() {
     decisions(&host, "real-time flow", SchedulingClass::RealTime, 4_000_000);
     decisions(&host, "time-shared flow", SchedulingClass::TimeShared, 4_000_000);
     decisions(&host, "refused", SchedulingClass::RealTime, 100_000_000_000);
-    println!("CPU time of these {} requests: {:.2} s", CALLS * 5, (host.cpu() - cpu) as f64 / 1e9);
+    let (requests, spent) = (CALLS * 5, host.cpu() - cpu);
+    println!(
+        "CPU time of these {requests} requests: {:.2} s, {:.1} us each",
+        spent as f64 / 1e9,
+        spent as f64 / 1e3 / requests as f64
+    );
     reader.0.send(()).unwrap();
     let mut clients = reader.1.join().unwrap();
     load(&host, &mut clients);
