@@ -96,7 +96,7 @@ pub(crate) fn connections(
     network: &Network,
     streams: Streams,
 ) -> Result<BTreeMap<usize, QosConnection>, String> {
-    // Reports of both directions may be lost, and so may those of negotiations.
+    // Packets back to the hosts may be lost, and with them answers of negotiations.
     let patient =
         NegotiationParams { first_timeout: Duration::from_millis(1500), give_up: Duration::from_secs(40) };
     let mut all = BTreeMap::new();
