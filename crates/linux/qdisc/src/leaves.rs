@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn one_queue_is_itself_and_a_removed_one_is_missed() {
         let one = status("pi2", true).counters;
-        assert_eq!(together(&[one.clone()]), Some(one.clone()));
+        assert_eq!(together(std::slice::from_ref(&one)), Some(one.clone()));
         let removed = QdiscCounters { running: 0, ..one.clone() };
         assert_eq!(together(&[one, removed]).unwrap().running, 0);
         assert_eq!(together(&[]), None);

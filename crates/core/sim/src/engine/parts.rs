@@ -227,12 +227,11 @@ impl Parts {
         fifo_link: usize,
     ) -> Crossed {
         let link = &mut self.fifo_links[fifo_link];
-        let class = match self.fifo_classes.get_mut(link.class as usize) {
-            Some(class) => class,
-            None => {
-                let class = link.release_if_idle(&mut self.waiting, now, self.settings.window);
-                &mut self.fifo_classes[class]
-            }
+        let class = if let Some(class) = self.fifo_classes.get_mut(link.class as usize) {
+            class
+        } else {
+            let class = link.release_if_idle(&mut self.waiting, now, self.settings.window);
+            &mut self.fifo_classes[class]
         };
         let (waiting, sizes, window) = (&mut self.waiting, &mut self.sizes, self.settings.window);
         let Some(passage) = link.offer(class, waiting, sizes, now, packet.size, window) else {
