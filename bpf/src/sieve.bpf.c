@@ -6,17 +6,16 @@
 struct cl_node {
     struct sk_buff __kptr *skb;
     cl_u64 start;    /* virtual time at which its service may start, 2^-4 B */
-    cl_u64 due;      /* virtual time by which packets leave, 2^-4 B */
-    cl_u64 arrived;  /* time at which it came, ns */
+    cl_u64 stamp;    /* its arrival and its hint (fixed.h) */
+    cl_u32 span;     /* from `start` to the virtual time by which packets leave, 2^-4 B */
     cl_u32 size;     /* bytes on the link */
-    cl_u32 length;   /* bytes of the frame */
     cl_u32 place;    /* of the account that it is charged to */
     cl_u32 id;       /* of the account's flow */
     cl_u32 next;     /* node of the next packet of its slot, or of the next free node */
-    cl_u32 previous; /* node of the packet before it */
-    cl_u32 level;    /* of its hint */
-    cl_u32 is_new;   /* 1 if `due` follows from what all new flows have sent */
+    cl_u32 previous; /* node of the packet before it; of a slot's first packet, that of the last one */
 };
+
+_Static_assert(sizeof(struct cl_node) == 48, "docs/internals/kernel-queues.md has the memory of a packet");
 
 typedef void *cl_nodes;
 typedef void *cl_table;
@@ -254,11 +253,11 @@ CL_INLINE void cl_push_out(struct cl_state *state, struct cutline_statistics *st
 
         if (!node)
             break;
-        length = node->length;
-        level = node->level;
+        level = cl_stamp_level(node->stamp);
         if (node->id == state->arrived)
             state->is_own_hit = 1;
         skb = cl_take_out(state, node, index);
+        length = skb ? cl_length(skb) : 0;
         cl_count(&statistics->overflow, length);
         cl_uncount(&statistics->backlog, length);
         cl_count(&cl_hint(statistics, level)->dropped, length);
@@ -320,9 +319,7 @@ int BPF_PROG(cutline_sieve_enqueue, struct sk_buff *skb, struct Qdisc *sch, stru
         cl_count(&statistics->overflow, length);
         goto drop_of_hint;
     }
-    node->length = length;
-    node->level = level;
-    cl_sieve_push(&state->sieve, nodes, table, now, &arrival, node, index);
+    cl_sieve_push(&state->sieve, nodes, table, cl_stamp(now, level), &arrival, node, index);
     state->arrived = arrival.id;
     state->is_own_hit = 0;
     cl_count(&statistics->backlog, length);
@@ -350,7 +347,7 @@ drop:
 SEC("struct_ops")
 struct sk_buff *BPF_PROG(cutline_sieve_dequeue, struct Qdisc *sch)
 {
-    __u32 instance = cl_instance(sch), index;
+    __u32 instance = cl_instance(sch), index, level, length;
     struct cutline_statistics *statistics;
     struct cl_state *state;
     struct sk_buff *skb;
@@ -389,13 +386,15 @@ struct sk_buff *BPF_PROG(cutline_sieve_dequeue, struct Qdisc *sch)
     if (!node)
         return 0;
     state->shaper.free_at = at + cl_drain(state->sieve.byte_time, node->size);
-    wait = cl_since(at, node->arrived);
-    cl_depart(statistics, node->level, node->length, wait);
-    sch->q.qlen--;
-    sch->qstats.backlog -= node->length;
+    wait = cl_waited(node->stamp, at);
+    level = cl_stamp_level(node->stamp);
     if (state->own.leaf.queues && state->shaper.free_at != at + state->own.time)
         cl_correct(instance, state->shaper.free_at - at);
     skb = cl_take_out(state, node, index);
+    length = skb ? cl_length(skb) : 0;
+    cl_depart(statistics, level, length, wait);
+    sch->q.qlen--;
+    sch->qstats.backlog -= length;
     if (state->own.leaf.queues)
         cl_leave(instance);
     if (!skb)
@@ -424,8 +423,8 @@ CL_SEPARATE int cl_flush(__u32 instance)
         skb = bpf_kptr_xchg(&node->skb, 0);
         if (!skb)
             continue;
-        cl_count(&statistics->unsent, node->length);
-        cl_uncount(&statistics->backlog, node->length);
+        cl_count(&statistics->unsent, cl_length(skb));
+        cl_uncount(&statistics->backlog, cl_length(skb));
         bpf_kfree_skb(skb);
     }
     state->shaper.free_at = bpf_ktime_get_ns();

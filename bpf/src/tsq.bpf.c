@@ -6,14 +6,14 @@
 struct cl_slot {
     struct sk_buff __kptr *skb;
     cl_u64 weight;       /* w, ns */
-    cl_u64 arrived;      /* time at which it came, ns */
     cl_u64 number;       /* packets that came before it */
     cl_u64 bytes_before; /* bytes that entered its lane before it */
+    cl_u64 stamp;        /* its arrival and its hint (fixed.h) */
     cl_u32 size;         /* bytes on the link */
-    cl_u32 length;       /* bytes of the frame */
     cl_u32 next;         /* slot of the next packet of the lane, or of the next free slot */
-    cl_u32 level;        /* of its hint */
 };
+
+_Static_assert(sizeof(struct cl_slot) == 48, "docs/internals/kernel-queues.md has the memory of a packet");
 
 typedef void *cl_slots;
 
@@ -230,9 +230,7 @@ int BPF_PROG(cutline_tsq_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct
         cl_count(&statistics->overflow, length);
         goto drop_of_hint;
     }
-    cl_tsq_push(&state->tsq, slots, now, &point, slot, index, size);
-    slot->length = length;
-    slot->level = level;
+    cl_tsq_push(&state->tsq, slots, cl_stamp(now, level), &point, slot, index, size);
     cl_count(&statistics->backlog, length);
     sch->q.qlen++;
     sch->qstats.backlog += length;
@@ -256,12 +254,12 @@ drop:
 SEC("struct_ops")
 struct sk_buff *BPF_PROG(cutline_tsq_dequeue, struct Qdisc *sch)
 {
-    __u32 instance = cl_instance(sch), index, lane;
+    __u32 instance = cl_instance(sch), index, lane, level, length;
     struct cutline_statistics *statistics;
     struct cl_state *state;
+    struct cl_slot *slot;
     __u64 now, at, wait;
     struct sk_buff *skb;
-    struct cl_slot *slot;
     void *slots;
 
     /* The kernel asks again after each packet. */
@@ -300,12 +298,14 @@ struct sk_buff *BPF_PROG(cutline_tsq_dequeue, struct Qdisc *sch)
         at = cl_min(cl_max(state->shaper.free_at, now), now + state->config.burst);
     cl_tsq_serve(&state->tsq, &state->config, at, slot->size);
     state->shaper.free_at = state->tsq.service_ends;
-    wait = cl_since(state->config.shape_bps ? at : now, slot->arrived);
-    cl_depart(statistics, slot->level, slot->length, wait);
-    sch->q.qlen--;
-    sch->qstats.backlog -= slot->length;
+    wait = cl_waited(slot->stamp, state->config.shape_bps ? at : now);
+    level = cl_stamp_level(slot->stamp);
     skb = bpf_kptr_xchg(&slot->skb, 0);
+    length = skb ? cl_length(skb) : 0;
     cl_tsq_give_back(&state->tsq, slot, index);
+    cl_depart(statistics, level, length, wait);
+    sch->q.qlen--;
+    sch->qstats.backlog -= length;
     if (state->own.leaf.queues)
         cl_leave(instance, lane);
     if (!skb)
@@ -333,8 +333,8 @@ CL_SEPARATE int cl_flush(__u32 instance)
         skb = bpf_kptr_xchg(&slot->skb, 0);
         if (!skb)
             continue;
-        cl_count(&statistics->unsent, slot->length);
-        cl_uncount(&statistics->backlog, slot->length);
+        cl_count(&statistics->unsent, cl_length(skb));
+        cl_uncount(&statistics->backlog, cl_length(skb));
         bpf_kfree_skb(skb);
     }
     state->shaper.free_at = bpf_ktime_get_ns();

@@ -26,13 +26,13 @@
 #include "../include/cutline/fixed.h"
 
 struct cl_slot {
-    cl_u64 weight, arrived, number, bytes_before;
-    cl_u32 size, length, next, level;
+    cl_u64 weight, number, bytes_before, stamp;
+    cl_u32 size, next, label;
 };
 
 struct cl_node {
-    cl_u64 start, due, arrived;
-    cl_u32 size, length, place, id, next, previous, level, is_new;
+    cl_u64 start, stamp;
+    cl_u32 span, size, place, id, next, previous, label;
 };
 
 struct slots { struct cl_slot *first; cl_u32 count; };
@@ -60,7 +60,7 @@ static struct cl_set *cl_set(cl_table table, cl_u32 index) { return index < tabl
 
 enum { LEAVES = 8, SETS = 149, SIZE = 1000, GROUPS = 8, MOST = 20000, TSQ = 0 };
 
-/* A leaf of either kind. The groups of packets are in `length` of their slots and nodes. */
+/* A leaf of either kind. The groups of packets are in `label` of their slots and nodes. */
 struct leaf {
     struct cutline_config config;
     struct cl_tsq tsq;
@@ -190,8 +190,8 @@ static int arrive(struct leaf *leaf, cl_u64 now, cl_u32 level, cl_u32 flow, cl_u
         if (slot) {
             if (group < GROUPS)
                 compare(leaf, point.weight);
-            cl_tsq_push(&leaf->tsq, &leaf->slots, now, &point, slot, index, SIZE);
-            slot->length = group << 16 | flow;
+            cl_tsq_push(&leaf->tsq, &leaf->slots, cl_stamp(now, level), &point, slot, index, SIZE);
+            slot->label = group << 16 | flow;
             waits = 1;
         }
         leave(leaf, point.lane);
@@ -204,8 +204,8 @@ static int arrive(struct leaf *leaf, cl_u64 now, cl_u32 level, cl_u32 flow, cl_u
         index = arrival.is_last ? CL_NIL : cl_take_node(&leaf->sieve.calendar, &leaf->nodes);
         node = cl_node(&leaf->nodes, index);
         if (node) {
-            cl_sieve_push(&leaf->sieve, &leaf->nodes, &leaf->table, now, &arrival, node, index);
-            node->length = group << 16 | flow;
+            cl_sieve_push(&leaf->sieve, &leaf->nodes, &leaf->table, cl_stamp(now, level), &arrival, node, index);
+            node->label = group << 16 | flow;
             waits = 1;
             while ((node = cl_node(&leaf->nodes, index = cl_sieve_push_out(&leaf->sieve, &leaf->nodes, &leaf->table, &leaf->config)))) {
                 cl_give_node_back(&leaf->sieve.calendar, node, index);
@@ -218,7 +218,7 @@ static int arrive(struct leaf *leaf, cl_u64 now, cl_u32 level, cl_u32 flow, cl_u
     return waits;
 }
 
-struct departed { cl_u64 at, arrived, key, others; cl_u32 label; };
+struct departed { cl_u64 at, wait, key, others; cl_u32 label; };
 
 /* A leaf asks for its next packet. Returns whether it got one. */
 static int depart(struct leaf *leaf, cl_u64 now, struct departed *departed)
@@ -236,7 +236,7 @@ static int depart(struct leaf *leaf, cl_u64 now, struct departed *departed)
         index = cl_tsq_pop(&leaf->tsq, &leaf->slots, lane);
         slot = cl_slot(&leaf->slots, index);
         cl_tsq_serve(&leaf->tsq, &leaf->config, departed->at, slot->size);
-        *departed = (struct departed){ departed->at, slot->arrived, slot->weight, leaf->tsq_leaf.leaf.least, slot->length };
+        *departed = (struct departed){ departed->at, cl_waited(slot->stamp, departed->at), slot->weight, leaf->tsq_leaf.leaf.least, slot->label };
         cl_tsq_give_back(&leaf->tsq, slot, index);
         leave(leaf, lane);
     } else {
@@ -249,7 +249,7 @@ static int depart(struct leaf *leaf, cl_u64 now, struct departed *departed)
         index = cl_sieve_pop(&leaf->sieve, &leaf->nodes, &leaf->table, &leaf->config, now);
         node = cl_node(&leaf->nodes, index);
         cl_sieve_correct(&sieve_shared, &leaf->sieve_leaf, &leaf->config, cl_drain(leaf->sieve.byte_time, node->size));
-        *departed = (struct departed){ departed->at, node->arrived, node->due, leaf->sieve_leaf.leaf.least, node->length };
+        *departed = (struct departed){ departed->at, cl_waited(node->stamp, departed->at), cl_due_time(node), leaf->sieve_leaf.leaf.least, node->label };
         cl_give_node_back(&leaf->sieve.calendar, node, index);
         leave(leaf, 0);
     }
@@ -451,7 +451,7 @@ static void run_flows(cl_u64 bps, cl_u64 ms, cl_u64 late, cl_s64 stalled, cl_u64
         leaf->asks = CL_MAX_U64;
         if (depart(leaf, now, &departed)) {
             struct group *group = groups + (departed.label >> 16);
-            cl_u64 wait = cl_since(departed.at, departed.arrived), left = departed.at + cl_drain(leaf->tsq.byte_time, SIZE);
+            cl_u64 wait = departed.wait, left = departed.at + cl_drain(leaf->tsq.byte_time, SIZE);
 
             idle += cl_since(departed.at, busy_until);
             busy_until = left;

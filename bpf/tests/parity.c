@@ -25,8 +25,8 @@
 #include "../include/cutline/fixed.h"
 
 struct cl_slot {
-    cl_u64 weight, arrived, number, bytes_before;
-    cl_u32 size, length, next, level;
+    cl_u64 weight, number, bytes_before, stamp;
+    cl_u32 size, next;
 };
 
 struct slots {
@@ -42,8 +42,8 @@ static struct cl_slot *cl_slot(cl_slots slots, cl_u32 index) { return index < sl
 #include "../include/cutline/tsq.h"
 
 struct cl_node {
-    cl_u64 start, due, arrived;
-    cl_u32 size, length, place, id, next, previous, level, is_new;
+    cl_u64 start, stamp;
+    cl_u32 span, size, place, id, next, previous;
     cl_u64 number;
 };
 
@@ -107,7 +107,7 @@ static void enqueue(cl_u64 now, cl_u32 level, cl_u32 size, cl_u64 dice)
         struct cl_slot *slot = cl_slot(&slots, index);
 
         if (slot)
-            cl_tsq_push(&tsq, &slots, now, &point, slot, index, size);
+            cl_tsq_push(&tsq, &slots, cl_stamp(now, level), &point, slot, index, size);
         else
             verdict = CL_OVERFLOW;
     }
@@ -168,7 +168,7 @@ static void sieve_enqueue(cl_u64 now, cl_u32 level, cl_u32 size, cl_u32 flow, cl
             exit(1);
         }
         node->number = stored++;
-        cl_sieve_push(&sieve, &nodes, &table, now, &arrival, node, index);
+        cl_sieve_push(&sieve, &nodes, &table, cl_stamp(now, level), &arrival, node, index);
         while ((node = cl_node(&nodes, index = cl_sieve_push_out(&sieve, &nodes, &table, &used)))) {
             printf(" %llu", (unsigned long long)node->number);
             cl_give_node_back(&sieve.calendar, node, index);
@@ -187,7 +187,7 @@ static void sieve_dequeue(cl_u64 now)
         return;
     }
     printf("%llu %llu %llu\n", (unsigned long long)node->number, (unsigned long long)sieve.calendar.width >> CL_BYTE_BITS,
-           (unsigned long long)node->due >> CL_BYTE_BITS);
+           (unsigned long long)cl_due_time(node) >> CL_BYTE_BITS);
     cl_give_node_back(&sieve.calendar, node, index);
 }
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /* A calendar of FIFOs: packets in the order of their due times, to the width of a slot, as `sieve/calendar.rs` of the crate `aqm`.
  *
- * The slots are a ring over the virtual time from the floor on. Two levels of bits say which slots have packets.
+ * The slots are a ring over the virtual time from the floor on. Two levels of bits say which slots have packets. A slot has the node of its first packet
+ * alone: `previous` of that node is the last one, so the calendar is half as large as with both. Node numbers have 20 bits, of which the upper four are in
+ * an array of their own, which is used once there are more than 2^16 nodes.
  *
  * A program that includes this file defines, before that, `struct cl_node` with the fields below, a type `cl_nodes` and
  *
@@ -19,20 +21,22 @@
 #endif
 #define CL_CALENDAR 4096
 #define CL_NIL 0xffffffffU
+/* Most nodes. */
+#define CL_NODES (1U << 20)
 
 /* Fields of a node.
  *
- *     cl_u64 start, due;      virtual times at which its service may start, and by which packets leave, 2^-4 B
- *     cl_u64 arrived;         time at which it came, ns
- *     cl_u32 size, length;    bytes on the link, and of the frame
+ *     cl_u64 start;           virtual time at which its service may start, 2^-4 B
+ *     cl_u32 span;            from there to the virtual time by which packets leave, 2^-4 B
+ *     cl_u64 stamp;           its arrival and its hint (fixed.h)
+ *     cl_u32 size;            bytes on the link
  *     cl_u32 place, id;       of the account that it is charged to
- *     cl_u32 next, previous;  nodes of its slot, or the next free node
- *     cl_u32 level, is_new;   of its hint; 1 if `due` follows from what all new flows have sent
+ *     cl_u32 next, previous;  nodes of its slot, or the next free node. `next` of the last one is CL_NIL; `previous` of the first one is the last one
  */
 
 struct cl_calendar {
-    cl_u32 heads[CL_CALENDAR];
-    cl_u32 tails[CL_CALENDAR];
+    cl_u16 heads[CL_CALENDAR];            /* lower 16 bits of the first node */
+    cl_u64 upper_heads[CL_CALENDAR / 16]; /* its upper 4 bits; 0 while `fresh` is below 2^16 */
     cl_u64 bits[CL_CALENDAR / 64];
     cl_u64 words; /* the words of `bits` that are not 0 */
     cl_u64 base;  /* number of the first slot of the ring, counted from virtual time 0 */
@@ -109,28 +113,69 @@ CL_INLINE void cl_set_range(struct cl_calendar *calendar, cl_u64 range)
     calendar->width = cl_max((range + CL_CALENDAR - 1) / CL_CALENDAR, 1 << 4);
 }
 
+/* Returns the first node of a slot that has packets. */
+CL_INLINE cl_u32 cl_head(const struct cl_calendar *calendar, cl_u32 slot)
+{
+    cl_u32 shift = slot % 16 * 4, word = slot / 16, index;
+
+    CL_OPAQUE(slot);
+    index = calendar->heads[slot & (CL_CALENDAR - 1)];
+    if (calendar->fresh >> 16) {
+        CL_OPAQUE(word);
+        index |= (cl_u32)(calendar->upper_heads[word & (CL_CALENDAR / 16 - 1)] >> shift & 15) << 16;
+    }
+    return index;
+}
+
+CL_INLINE void cl_set_head(struct cl_calendar *calendar, cl_u32 slot, cl_u32 index)
+{
+    cl_u32 shift = slot % 16 * 4, word = slot / 16;
+
+    CL_OPAQUE(slot);
+    calendar->heads[slot & (CL_CALENDAR - 1)] = index;
+    if (calendar->fresh >> 16) {
+        cl_u64 *upper;
+
+        CL_OPAQUE(word);
+        upper = &calendar->upper_heads[word & (CL_CALENDAR / 16 - 1)];
+        *upper = (*upper & ~(15ULL << shift)) | (cl_u64)(index >> 16 & 15) << shift;
+    }
+}
+
+/* Returns the last node of a slot; CL_NIL if there is no such slot. */
+CL_INLINE cl_u32 cl_tail(const struct cl_calendar *calendar, cl_nodes nodes, cl_u32 slot)
+{
+    struct cl_node *head = slot < CL_CALENDAR ? cl_node(nodes, cl_head(calendar, slot)) : 0;
+
+    return head ? head->previous : CL_NIL;
+}
+
+/* Returns the virtual time by which packets leave. */
+CL_INLINE cl_u64 cl_due_time(const struct cl_node *node) { return node->start + node->span; }
+
 /* Adds a node at the end of a slot. */
 CL_INLINE void cl_append(struct cl_calendar *calendar, cl_nodes nodes, cl_u32 slot, struct cl_node *node, cl_u32 index)
 {
-    struct cl_node *before;
-    cl_u32 word = slot / 64 & 63, tail;
+    struct cl_node *head, *before;
+    cl_u32 word = slot / 64 & 63, first;
 
-    CL_OPAQUE(slot);
-    slot &= CL_CALENDAR - 1;
     CL_OPAQUE(word);
     word &= 63;
-    tail = calendar->tails[slot];
-    calendar->tails[slot] = index;
     node->next = CL_NIL;
     if (!(calendar->bits[word] >> slot % 64 & 1)) {
-        node->previous = CL_NIL;
-        calendar->heads[slot] = index;
+        node->previous = index;
+        cl_set_head(calendar, slot, index);
         calendar->bits[word] |= 1ULL << slot % 64;
         calendar->words |= 1ULL << word;
         return;
     }
-    node->previous = tail;
-    before = cl_node(nodes, tail);
+    first = cl_head(calendar, slot);
+    head = cl_node(nodes, first);
+    if (!head)
+        return;
+    node->previous = head->previous;
+    head->previous = index;
+    before = node->previous == first ? head : cl_node(nodes, node->previous);
     if (before)
         before->next = index;
 }
@@ -150,31 +195,36 @@ CL_INLINE void cl_clear(struct cl_calendar *calendar, cl_u32 slot)
 /* Takes a node out of its slot, at its head or at its tail. */
 CL_INLINE cl_u32 cl_unlink(struct cl_calendar *calendar, cl_nodes nodes, cl_u32 slot, int is_tail)
 {
-    struct cl_node *node, *other;
-    cl_u32 index, rest;
+    struct cl_node *head, *node, *other;
+    cl_u32 first, last;
 
     if (slot >= CL_CALENDAR)
         return CL_NIL;
-    CL_OPAQUE(slot);
-    slot &= CL_CALENDAR - 1;
-    index = is_tail ? calendar->tails[slot] : calendar->heads[slot];
-    node = cl_node(nodes, index);
+    first = cl_head(calendar, slot);
+    head = cl_node(nodes, first);
+    if (!head)
+        return CL_NIL;
+    last = head->previous;
+    if (last == first) {
+        cl_clear(calendar, slot);
+        return first;
+    }
+    if (!is_tail) {
+        other = cl_node(nodes, head->next);
+        if (!other)
+            return CL_NIL;
+        cl_set_head(calendar, slot, head->next);
+        other->previous = last;
+        return first;
+    }
+    node = cl_node(nodes, last);
     if (!node)
         return CL_NIL;
-    rest = is_tail ? node->previous : node->next;
-    other = cl_node(nodes, rest);
-    if (!other) {
-        cl_clear(calendar, slot);
-        return index;
-    }
-    if (is_tail) {
-        calendar->tails[slot] = rest;
+    head->previous = node->previous;
+    other = cl_node(nodes, node->previous);
+    if (other)
         other->next = CL_NIL;
-    } else {
-        calendar->heads[slot] = rest;
-        other->previous = CL_NIL;
-    }
-    return index;
+    return last;
 }
 
 /* Returns a time at a part, 2^-32, of its distance to `v`, if it is after `v`. */
@@ -188,32 +238,36 @@ CL_INLINE cl_u64 cl_nearer(cl_u64 time, cl_u64 v, cl_u64 part)
 CL_NOINLINE int cl_resort(struct cl_calendar *calendar, cl_nodes nodes, cl_u64 floor, cl_u64 range)
 {
     cl_u32 first = CL_NIL, last = CL_NIL, slot, next;
+    struct cl_node *node, *head;
     cl_u64 end = range;
-    struct cl_node *node;
 
     while (CL_CAN_LOOP) {
         slot = cl_first_slot(calendar);
         if (slot >= CL_CALENDAR)
             break;
-        CL_OPAQUE(slot);
-        slot &= CL_CALENDAR - 1;
+        next = cl_head(calendar, slot);
         node = cl_node(nodes, last);
         if (node)
-            node->next = calendar->heads[slot];
+            node->next = next;
         else
-            first = calendar->heads[slot];
-        last = calendar->tails[slot];
+            first = next;
+        head = cl_node(nodes, next);
+        if (!head)
+            break;
+        last = head->previous;
         cl_clear(calendar, slot);
     }
     for (next = first; CL_CAN_LOOP; next = node->next) {
         node = cl_node(nodes, next);
         if (!node)
             break;
-        if (node->is_new && calendar->part) {
+        if (node->stamp & CL_STAMP_NEW && calendar->part) {
+            cl_u64 due = cl_nearer(cl_due_time(node), calendar->v, calendar->part);
+
             node->start = cl_nearer(node->start, calendar->v, calendar->part);
-            node->due = cl_nearer(node->due, calendar->v, calendar->part);
+            node->span = due - node->start;
         }
-        end = cl_max(end, cl_since(node->due, floor) + cl_since(node->due, floor) / 4);
+        end = cl_max(end, cl_since(cl_due_time(node), floor) + cl_since(cl_due_time(node), floor) / 4);
     }
     calendar->part = 0;
     cl_set_range(calendar, end);
@@ -226,7 +280,7 @@ CL_NOINLINE int cl_resort(struct cl_calendar *calendar, cl_nodes nodes, cl_u64 f
         if (!node)
             break;
         first = node->next;
-        number = cl_min(cl_max(node->due / calendar->width, calendar->base), calendar->base + CL_CALENDAR - 1);
+        number = cl_min(cl_max(cl_due_time(node) / calendar->width, calendar->base), calendar->base + CL_CALENDAR - 1);
         cl_append(calendar, nodes, number & (CL_CALENDAR - 1), node, index);
     }
     return 0;
@@ -255,12 +309,12 @@ CL_INLINE void cl_give_node_back(struct cl_calendar *calendar, struct cl_node *n
 /* Adds a packet, whose node has its times. `floor` is a time below which no packet starts. */
 CL_INLINE void cl_calendar_push(struct cl_calendar *calendar, cl_nodes nodes, cl_u64 floor, struct cl_node *node, cl_u32 index)
 {
-    cl_u64 first = floor / calendar->width, number = node->due / calendar->width;
+    cl_u64 first = floor / calendar->width, due = cl_due_time(node), number = due / calendar->width;
 
     calendar->base = calendar->words ? cl_max(first, calendar->base) : first;
     if (number >= calendar->base + CL_CALENDAR) {
-        CL_RESORT(calendar, nodes, floor, 2 * cl_since(node->due, floor));
-        number = node->due / calendar->width;
+        CL_RESORT(calendar, nodes, floor, 2 * cl_since(due, floor));
+        number = cl_due_time(node) / calendar->width;
     }
     cl_append(calendar, nodes, cl_max(number, calendar->base) & (CL_CALENDAR - 1), node, index);
 }

@@ -184,6 +184,8 @@ CL_INLINE void cl_sieve_reset(struct cl_sieve *sieve, cl_nodes nodes, cl_table t
     accounts->salt_until = accounts->changing_until = accounts->shared_until = 0;
     for (cl_u32 i = 0; i < CL_CALENDAR / 64 && CL_CAN_LOOP; i++)
         sieve->calendar.bits[i & 63] = 0;
+    for (cl_u32 i = 0; i < CL_CALENDAR / 16 && CL_CAN_LOOP; i++)
+        sieve->calendar.upper_heads[i & (CL_CALENDAR / 16 - 1)] = 0;
     sieve->calendar.words = 0;
     sieve->calendar.free = CL_NIL;
     sieve->calendar.fresh = 0;
@@ -263,12 +265,8 @@ CL_INLINE void cl_sieve_arrive(struct cl_sieve *sieve, cl_nodes nodes, cl_table 
     arrival->waits = behind > 0;
     arrival->is_warned = (cl_u16)(cell->warned_until - (cl_u16)cl_ticks(now) - 1) < 0x7fff;
     if (!cl_fits(config, sieve->backlog.packets + 1, sieve->backlog.bytes + size)) {
-        cl_u32 slot = cl_last_slot(&sieve->calendar);
-        struct cl_node *last = 0;
+        struct cl_node *last = cl_node(nodes, cl_tail(&sieve->calendar, nodes, cl_last_slot(&sieve->calendar)));
 
-        CL_OPAQUE(slot);
-        if (slot < CL_CALENDAR)
-            last = cl_node(nodes, sieve->calendar.tails[slot]);
         arrival->is_last = !last || arrival->start >= last->start;
     }
     target = cl_max(cl_bytes_in(sieve->share, sieve->rtt * level / (3 * CUTLINE_HINTS)), (cl_u64)size << CL_BYTE_BITS);
@@ -297,22 +295,21 @@ CL_INLINE void cl_sieve_warn(const struct cutline_config *config, cl_table table
         cell->warned_until = cl_ticks(now + 2 * config->sieve.rtt);
 }
 
-/* Adds a packet, in a node that was taken for it. */
-CL_INLINE void cl_sieve_push(struct cl_sieve *sieve, cl_nodes nodes, cl_table table, cl_u64 now, const struct cl_arrival *arrival,
+/* Adds a packet of this stamp, in a node that was taken for it. */
+CL_INLINE void cl_sieve_push(struct cl_sieve *sieve, cl_nodes nodes, cl_table table, cl_u64 stamp, const struct cl_arrival *arrival,
                              struct cl_node *node, cl_u32 index)
 {
     cl_u64 charge = (cl_u64)arrival->size << CL_BYTE_BITS, lag = (arrival->start - arrival->own + (1ULL << CL_LAG_BITS) - 1) >> CL_LAG_BITS;
     struct cl_account *cell = cl_at(table, arrival->place);
 
     node->start = arrival->start;
-    node->due = arrival->start + charge;
-    node->arrived = now;
+    node->span = cl_min(charge, 0xffffffff);
+    node->stamp = lag ? stamp | CL_STAMP_NEW : stamp;
     node->size = arrival->size;
     node->place = arrival->place;
     node->id = arrival->id;
-    node->is_new = lag > 0;
     if (cell) {
-        cell->finish = node->due;
+        cell->finish = cl_due_time(node);
         cell->lag = cl_min(lag, 0xffff);
         if (cell->waiting < 0xffff)
             cell->waiting++;
@@ -348,7 +345,7 @@ CL_INLINE cl_u32 cl_sieve_push_out(struct cl_sieve *sieve, cl_nodes nodes, cl_ta
     cl_left(table, node->place, node->id);
     cell = cl_at(table, node->place);
     if (cell && cell->id == node->id)
-        cell->finish = cl_since(cell->finish, node->due - node->start);
+        cell->finish = cl_since(cell->finish, node->span);
     return index;
 }
 
@@ -396,7 +393,7 @@ CL_INLINE int cl_sieve_is_valid(const struct cutline_config *config)
 {
     const struct cutline_sieve *sieve = &config->sieve;
 
-    return cl_rate(config) <= 100000000000ULL && sieve->rtt >= 1000000 && sieve->rtt <= 10000000000ULL && sieve->tau >= 10000000 &&
+    return config->limit_packets < CL_NODES && cl_rate(config) <= 100000000000ULL && sieve->rtt >= 1000000 && sieve->rtt <= 10000000000ULL && sieve->tau >= 10000000 &&
            sieve->tau <= 100000000000ULL && sieve->newcomer_age <= 30000000000ULL;
 }
 

@@ -31,10 +31,7 @@ CL_INLINE cl_u32 cl_sieve_head(const struct cl_calendar *calendar)
 {
     cl_u32 slot = cl_first_slot(calendar);
 
-    if (slot >= CL_CALENDAR)
-        return CL_NIL;
-    CL_OPAQUE(slot);
-    return calendar->heads[slot & (CL_CALENDAR - 1)];
+    return slot < CL_CALENDAR ? cl_head(calendar, slot) : CL_NIL;
 }
 
 /* Reads the virtual times at which new flows may start. After a sort for a smaller weight they are brought nearer to V, once for all leaves. */
@@ -96,7 +93,7 @@ CL_INLINE cl_u64 cl_sieve_turn(struct cl_sieve *sieve, cl_nodes nodes, cl_table 
     node = cl_node(nodes, cl_sieve_head(&sieve->calendar));
     if (!node)
         return 0;
-    cl_show(&shared->link, leaf, cl_max(node->due, 1), 1);
+    cl_show(&shared->link, leaf, cl_max(cl_due_time(node), 1), 1);
     own->time = cl_drain(sieve->byte_time, node->size);
     if (config->shape_bps) {
         if (cl_is_passed(&shared->link, leaf, now, cl_bytes_in(sieve->share, cl_seconds(CL_SLACK))))
@@ -157,7 +154,7 @@ CL_INLINE void cl_sieve_leave(struct cl_sieve *sieve, cl_nodes nodes, struct cl_
             cl_raise(&shared->newcomers[i], sieve->newcomers[i]);
     cl_count_backlog(&shared->link, &own->leaf, &sieve->backlog);
     head = cl_node(nodes, cl_sieve_head(&sieve->calendar));
-    cl_show(&shared->link, &own->leaf, head ? cl_max(head->due, 1) : CL_NO_HEAD, 0);
+    cl_show(&shared->link, &own->leaf, head ? cl_max(cl_due_time(head), 1) : CL_NO_HEAD, 0);
 }
 
 #endif

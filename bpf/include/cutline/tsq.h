@@ -41,13 +41,11 @@
 /* Fields of a slot. */
 #define CL_SLOT_FIELDS                                                                     \
     cl_u64 weight;       /* w, ns */                                                       \
-    cl_u64 arrived;      /* time at which it came, ns */                                   \
     cl_u64 number;       /* packets that came before it */                                 \
     cl_u64 bytes_before; /* bytes that entered its lane before it */                       \
+    cl_u64 stamp;        /* its arrival and its hint (fixed.h) */                          \
     cl_u32 size;         /* bytes on the link */                                           \
-    cl_u32 length;       /* bytes of the frame */                                          \
-    cl_u32 next;         /* slot of the next packet of the lane, or of the next free slot */ \
-    cl_u32 level;        /* of its hint */
+    cl_u32 next;         /* slot of the next packet of the lane, or of the next free slot */
 
 /* A packet of a lane. Its position is the number of packets that entered the lane before it: if that packet still waits, it is in the slot. */
 struct cl_cursor {
@@ -236,7 +234,7 @@ CL_INLINE void cl_tsq_give_back(struct cl_tsq *tsq, struct cl_slot *slot, cl_u32
 }
 
 /* Adds a packet at the end of its lane, in a slot that was taken for it. */
-CL_INLINE void cl_tsq_push(struct cl_tsq *tsq, cl_slots slots, cl_u64 now, const struct cl_point *point, struct cl_slot *slot, cl_u32 index,
+CL_INLINE void cl_tsq_push(struct cl_tsq *tsq, cl_slots slots, cl_u64 stamp, const struct cl_point *point, struct cl_slot *slot, cl_u32 index,
                            cl_u32 size)
 {
     cl_u32 which = point->lane & (CL_LANES - 1);
@@ -247,7 +245,7 @@ CL_INLINE void cl_tsq_push(struct cl_tsq *tsq, cl_slots slots, cl_u64 now, const
     which &= CL_LANES - 1;
     lane = &tsq->lanes[which];
     slot->weight = point->weight;
-    slot->arrived = now;
+    slot->stamp = stamp;
     slot->number = tsq->next_number++;
     slot->bytes_before = lane->entered;
     slot->size = size;
