@@ -30,6 +30,9 @@ SECOND = "mq"
 """First process of the second machine."""
 REFUSED = 2
 """Exit status of tc when the kernel refuses."""
+PAGE = 4096
+MOST_BYTES = {"tsq": 64_000, "sieve": 88_000}
+"""Memory of an interface with the default settings at 10 Mbit/s."""
 
 
 @dataclass
@@ -45,6 +48,7 @@ class Found:
     lists: dict[str, list] = field(default_factory=dict)
     said: dict[str, str] = field(default_factory=dict)
     pins: dict[str, int] = field(default_factory=dict)
+    memory: dict[str, int] = field(default_factory=dict)
 
     def codes(self, step: str) -> list[int]:
         """Exit statuses of a step."""
@@ -91,6 +95,8 @@ def read(output: str) -> tuple[str, dict[str, Found], dict[str, float], list[str
                 queue.said[name] = value
             elif word == "PINS":
                 queue.pins[name] = int(value)
+            elif word == "MEMORY":
+                queue.memory = json.loads(rest)
             elif word == "BLAST":
                 blasts[name] = float(value)
             elif word == "SLAB":
@@ -248,6 +254,19 @@ def frames(queue: Found) -> str:
 def unloading(queue: Found) -> str:
     """The programs and all pins go with the last queue."""
     return "" if queue.pins["loaded"] > 5 and queue.pins["unloaded"] == 0 else f"pins: {queue.pins}"
+
+
+def allocated(size: int) -> int:
+    """Bytes that the kernel takes for a map of this size: a power of two up to 8 pages, else whole pages."""
+    return 1 << (size - 1).bit_length() if size <= 8 * PAGE else -(-size // PAGE) * PAGE
+
+
+def memory(queue: Found) -> str:
+    """An interface with the default settings at 10 Mbit/s takes at most 64 kB with TSQ, and 88 kB with Sieve, rounding by the kernel included."""
+    maps = {name: size for name, size in queue.memory.items() if name.startswith("cutline_")}
+    total = sum(map(allocated, maps.values())) + queue.memory["configuration"] + queue.memory["statistics"]
+    most = MOST_BYTES["sieve" if "cutline_accounts" in maps else "tsq"]
+    return "" if 0 < min(maps.values()) and total <= most else f"{total} B: {queue.memory}"
 
 
 def leaks(queue: Found) -> str:
@@ -428,7 +447,7 @@ def mq_accounting(queue: Found) -> str:
 
 
 COMMON = (
-    refusals, accounting, shaping, changes, down_and_up, segments, one_packet, unshaped, commands, records, command_changes, frames, leaks, unloading,
+    refusals, accounting, shaping, changes, down_and_up, segments, one_packet, unshaped, commands, records, command_changes, frames, memory, leaks, unloading,
 )  # fmt: skip
 CHECKS = {"tsq": (*COMMON, order_by_hint, other_laws), "sieve": (*COMMON, calls_go_first, many_flows)}
 MQ_CHECKS = dict.fromkeys(CHECKS, (mq_commands, mq_rate, mq_shares, mq_accounting))

@@ -37,6 +37,8 @@ struct cl_state {
 };
 
 _Static_assert(__builtin_offsetof(struct cl_state, config) == 8, "the loader reads the configuration at this place");
+/* The kernel allocates up to 32 KiB in powers of two. The rest is for the map itself: 296 B in Linux 7.3. */
+_Static_assert(sizeof(struct cl_state) <= 8192 - 512, "the state takes twice the memory");
 
 struct cl_states {
     __uint(type, BPF_MAP_TYPE_ARRAY);

@@ -5,6 +5,7 @@
  *     qdisc set FOLDER INSTANCE INTERFACE [NAME VALUE]...   configures an interface of this network namespace
  *     qdisc show FOLDER INSTANCE                            a line of JSON
  *     qdisc forget FOLDER INSTANCE INTERFACE                undoes `set`
+ *     qdisc memory FOLDER INTERFACE                         a line of JSON: bytes of the maps and entries of an interface, as the kernel counts them
  *     qdisc costs                                           calls, instructions and time of each loaded program
  */
 #include "fields.h"
@@ -118,6 +119,46 @@ static void forget(const char *folder, cl_u32 instance, const char *interface)
         fail(interface);
 }
 
+/* Returns the bytes of a map, which its descriptor shows. */
+static unsigned long long bytes_of(int map)
+{
+    unsigned long long bytes = 0;
+    char path[64], line[128];
+    FILE *file;
+
+    snprintf(path, sizeof path, "/proc/self/fdinfo/%d", map);
+    file = fopen(path, "r");
+    if (!file)
+        fail(path);
+    while (fgets(line, sizeof line, file) && sscanf(line, "memlock: %llu", &bytes) != 1)
+        ;
+    fclose(file);
+    return bytes;
+}
+
+static void memory(const char *folder, const char *interface)
+{
+    static const char *const OUTER[] = { "cutline_states", "cutline_slots", "cutline_accounts" };
+    struct cutline_interface key = key_of(interface);
+    struct cutline_assignment assignment;
+
+    if (bpf_map_lookup_elem(pinned(folder, "cutline_interfaces"), &key, &assignment))
+        fail(interface);
+    printf("{\"configuration\": %zu, \"statistics\": %zu", sizeof(struct cutline_config), sizeof(struct cutline_statistics));
+    for (int i = 0; i < 2 + has_accounts(folder); i++) {
+        cl_u32 id;
+        int inner;
+
+        if (bpf_map_lookup_elem(pinned(folder, OUTER[i]), &assignment.instance, &id))
+            fail(OUTER[i]);
+        inner = bpf_map_get_fd_by_id(id);
+        if (inner < 0)
+            fail(OUTER[i]);
+        printf(", \"%s\": %llu", OUTER[i], bytes_of(inner));
+    }
+    printf("}\n");
+}
+
 #define PACKET ((double)(1 << CUTLINE_PACKET_BITS))
 
 static void tell_count(const char *name, struct cutline_count count)
@@ -186,11 +227,13 @@ int main(int count, char **words)
         show(words[2], atoi(words[3]));
     else if (count == 5 && !strcmp(words[1], "forget"))
         forget(words[2], atoi(words[3]), words[4]);
+    else if (count == 4 && !strcmp(words[1], "memory"))
+        memory(words[2], words[3]);
     else if (count == 2 && !strcmp(words[1], "costs"))
         costs();
     else {
         errno = EINVAL;
-        fail("qdisc set|show|forget|costs");
+        fail("qdisc set|show|forget|memory|costs");
     }
     return 0;
 }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
 # The first process of the virtual machine of `make test-vm`: uses the queueing disciplines as an operator does, and prints what happened.
 # validate/qdisc_vm.py judges it. A line is "STATUS step code", "SHOW step {statistics}", "LIST step [statistics of the command]", "TC step [statistics]",
-# "RESULT {load}" after "RUN step", "SAID step output", "PINS step number", "COST {program}", "BLAST step instructions", or "SLAB step objects".
+# "RESULT {load}" after "RUN step", "SAID step output", "PINS step number", "MEMORY {bytes}", "COST {program}", "BLAST step instructions", or "SLAB step objects".
 /bin/busybox --install -s /bin
 ip=/tools/ip tc=/tools/tc # Not busybox's own.
 mount -t proc proc /proc
@@ -148,6 +148,7 @@ for queue in $(cat /queues); do
     # As an operator: the command alone. Twice, then where another queueing discipline is set.
     status add command add dev bottleneck --rate 10Mbit --overhead none $options
     said add
+    echo "MEMORY $(qdisc memory $folder bottleneck)"
     status add-twice command add dev bottleneck --rate 10Mbit $options
     said add-twice
     $ip netns exec r $tc qdisc add dev in root handle 77: pfifo

@@ -10,7 +10,7 @@ use cutline_aqm::{Aqm as _, AqmSpec, Discipline as _, Limit, Pi2, QueueSpec, Sie
 use cutline_params::ParameterValue;
 use cutline_qdisc::{
     BPFFS, ChangeOutcome, KernelQueues, QdiscChange, QdiscError, QdiscSettings, QdiscStatus, Removal,
-    default_limit, in_words,
+    SIEVE_MEMORY, default_limit, in_words,
 };
 use cutline_qdisc_loader::{INSTANCES, ObjectLoader};
 use cutline_router::Overhead;
@@ -343,7 +343,14 @@ impl QueueOptions {
         if self.rtt.is_some() && name != Sieve::<()>::NAME {
             return Err(Failure::Usage(format!("--rtt is for Sieve, and the algorithm is {name}")));
         }
-        aqm_spec(name, &self.set, self.rtt.map(|rtt| ("rtt", ParameterValue::Duration(rtt))))
+        let mut aqm = aqm_spec(name, &self.set, self.rtt.map(|rtt| ("rtt", ParameterValue::Duration(rtt))))?;
+        let is_memory = |set: &String| set.split_once('=').is_some_and(|(key, _)| key.trim() == "memory");
+        if let AqmSpec::Sieve(params) = &mut aqm
+            && !self.set.iter().any(is_memory)
+        {
+            params.memory = SIEVE_MEMORY;
+        }
+        Ok(aqm)
     }
 }
 
@@ -507,6 +514,12 @@ mod tests {
         assert_eq!((plain.queue.rate, plain.overhead), (Rate::from_mbps(100), Overhead::Ethernet));
         assert_eq!(plain.queue.limit, Limit::Packets(1111));
         assert_eq!(added("add eth0 --rate 100Mbit --aqm sieve").unwrap(), plain);
+        let memory = |line: &str| match added(line).unwrap().queue.aqm {
+            AqmSpec::Sieve(params) => params.memory,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(memory("add eth0 --rate 100Mbit --rtt 30ms"), SIEVE_MEMORY);
+        assert_eq!(memory("add eth0 --rate 100Mbit --set memory=65536"), 65_536);
         let tsq = added("add dev eth0 --rate 20Mbit --tsq l=60ms --hint EF=4 --unshaped").unwrap();
         assert_eq!((tsq.queue.aqm.name(), tsq.shaped), ("pi2", false));
         assert_eq!(tsq.queue.tsq.unwrap().l, Duration::from_millis(60));

@@ -27,4 +27,6 @@ pub mod testing;
 pub use error::QdiscError;
 pub use kernel_queues::{BPFFS, ChangeOutcome, KernelQueues, QdiscLoader, QdiscStatus, Removal};
 pub use pins::LINK;
-pub use settings::{KernelQueue, MOST_PACKETS, QdiscChange, QdiscSettings, default_limit, in_words};
+pub use settings::{
+    KernelQueue, MOST_PACKETS, QdiscChange, QdiscSettings, SIEVE_MEMORY, default_limit, in_words,
+};

@@ -90,8 +90,11 @@ pub struct QdiscChange {
     pub hints: Option<HintTable>,
 }
 
-/// Most packets that a queue may hold: 64 MB of slots.
+/// Most packets that a queue may hold: 48 MB of slots.
 pub const MOST_PACKETS: u32 = 1_000_000;
+/// Memory of Sieve's flows in the kernel unless it is set, B: 648 flows in a map that takes 16 KiB, of which the kernel keeps 296 B. The crate `aqm` has more by
+/// default, which here would be the largest part of the memory of an interface.
+pub const SIEVE_MEMORY: u64 = 18_000;
 /// The least bytes of a packet by which a limit in bytes is turned into slots.
 const LEAST_PACKET: u64 = 64;
 /// Sets in Sieve's table for each so many bytes of its memory: the rest is for the filters of new flows, as in the crate `aqm`.
@@ -503,6 +506,10 @@ mod tests {
         let found = settings("sieve", &[("rtt", ParameterValue::Duration(Duration::from_millis(30)))], None);
         assert_eq!(found.kernel_queue(), Ok(KernelQueue::Sieve));
         assert_eq!(found.account_sets(), Some(298));
+        // The sets of 192 B and the map itself fit into 16 KiB.
+        let by_default = AqmSpec::Sieve(SieveParams { memory: SIEVE_MEMORY, ..SieveParams::default() });
+        let queue = QueueSpec { aqm: by_default, ..found.queue.clone() };
+        assert_eq!(QdiscSettings { queue, ..found.clone() }.account_sets(), Some(81));
         let config = config(&found).unwrap();
         assert_eq!((config.sieve.rtt, config.sieve.tau, config.law), (30_000_000, 150_000_000, 0));
         assert_eq!(in_words(KernelQueue::Sieve, &config), "sieve");
