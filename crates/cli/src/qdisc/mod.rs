@@ -10,7 +10,7 @@ use cutline_aqm::{Aqm as _, AqmSpec, Discipline as _, Limit, Pi2, QueueSpec, Sie
 use cutline_params::ParameterValue;
 use cutline_qdisc::{
     BPFFS, ChangeOutcome, KernelQueues, QdiscChange, QdiscError, QdiscSettings, QdiscStatus, Removal,
-    SIEVE_MEMORY, default_limit, in_words,
+    default_limit, default_sieve_memory, in_words,
 };
 use cutline_qdisc_loader::{INSTANCES, ObjectLoader};
 use cutline_router::Overhead;
@@ -233,7 +233,13 @@ impl AddArgs {
     fn settings(&self) -> Result<QdiscSettings, Failure> {
         let tsq = self.queue.tsq()?;
         let default = if tsq.is_some() { Pi2::NAME } else { Sieve::<()>::NAME };
-        let aqm = self.queue.aqm(self.aqm.as_deref().unwrap_or(default))?;
+        let mut aqm = self.queue.aqm(self.aqm.as_deref().unwrap_or(default))?;
+        let is_memory = |set: &String| set.split_once('=').is_some_and(|(key, _)| key.trim() == "memory");
+        if let AqmSpec::Sieve(params) = &mut aqm
+            && !self.queue.set.iter().any(is_memory)
+        {
+            params.memory = default_sieve_memory(self.rate);
+        }
         if let (AqmSpec::Sieve(_), Some(_)) = (&aqm, tsq) {
             return Err(Failure::Usage(
                 "--tsq needs a law, such as --aqm pi2: Sieve orders packets itself".to_owned(),
@@ -343,14 +349,7 @@ impl QueueOptions {
         if self.rtt.is_some() && name != Sieve::<()>::NAME {
             return Err(Failure::Usage(format!("--rtt is for Sieve, and the algorithm is {name}")));
         }
-        let mut aqm = aqm_spec(name, &self.set, self.rtt.map(|rtt| ("rtt", ParameterValue::Duration(rtt))))?;
-        let is_memory = |set: &String| set.split_once('=').is_some_and(|(key, _)| key.trim() == "memory");
-        if let AqmSpec::Sieve(params) = &mut aqm
-            && !self.set.iter().any(is_memory)
-        {
-            params.memory = SIEVE_MEMORY;
-        }
-        Ok(aqm)
+        aqm_spec(name, &self.set, self.rtt.map(|rtt| ("rtt", ParameterValue::Duration(rtt))))
     }
 }
 
@@ -518,8 +517,9 @@ mod tests {
             AqmSpec::Sieve(params) => params.memory,
             other => panic!("{other:?}"),
         };
-        assert_eq!(memory("add eth0 --rate 100Mbit --rtt 30ms"), SIEVE_MEMORY);
-        assert_eq!(memory("add eth0 --rate 100Mbit --set memory=65536"), 65_536);
+        assert_eq!(memory("add eth0 --rate 100Mbit --rtt 30ms"), 18_000);
+        assert_eq!(memory("add eth0 --rate 200Mbit"), 65_536);
+        assert_eq!(memory("add eth0 --rate 100Mbit --set memory=32768"), 32_768);
         let tsq = added("add dev eth0 --rate 20Mbit --tsq l=60ms --hint EF=4 --unshaped").unwrap();
         assert_eq!((tsq.queue.aqm.name(), tsq.shaped), ("pi2", false));
         assert_eq!(tsq.queue.tsq.unwrap().l, Duration::from_millis(60));

@@ -28,5 +28,5 @@ pub use error::QdiscError;
 pub use kernel_queues::{BPFFS, ChangeOutcome, KernelQueues, QdiscLoader, QdiscStatus, Removal};
 pub use pins::LINK;
 pub use settings::{
-    KernelQueue, MOST_PACKETS, QdiscChange, QdiscSettings, SIEVE_MEMORY, default_limit, in_words,
+    KernelQueue, MOST_PACKETS, QdiscChange, QdiscSettings, default_limit, default_sieve_memory, in_words,
 };

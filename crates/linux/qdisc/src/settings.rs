@@ -92,9 +92,6 @@ pub struct QdiscChange {
 
 /// Most packets that a queue may hold: 48 MB of slots.
 pub const MOST_PACKETS: u32 = 1_000_000;
-/// Memory of Sieve's flows in the kernel unless it is set, B: 648 flows in a map that takes 16 KiB, of which the kernel keeps 296 B. The crate `aqm` has more by
-/// default, which here would be the largest part of the memory of an interface.
-pub const SIEVE_MEMORY: u64 = 18_000;
 /// The least bytes of a packet by which a limit in bytes is turned into slots.
 const LEAST_PACKET: u64 = 64;
 /// Sets in Sieve's table for each so many bytes of its memory: the rest is for the filters of new flows, as in the crate `aqm`.
@@ -433,6 +430,14 @@ pub fn default_limit(aqm: &AqmSpec, rate: Rate) -> Limit {
     Limit::Packets(sieve.usual_limit(rate).clamp(USUAL, MOST_PACKETS))
 }
 
+/// Returns the usual memory of Sieve's flows, B: up to 100 Mbit/s, where a machine may have an interface for each of many subscribers, that of 648 flows, with
+/// which the map takes 16 KiB of the kernel's memory; above that the default of the crate `aqm`.
+pub fn default_sieve_memory(rate: Rate) -> u64 {
+    const SUBSCRIBER: Rate = Rate::from_bps(100_000_000);
+    const FLOWS: u64 = 18_000;
+    if rate <= SUBSCRIBER { FLOWS } else { SieveParams::default().memory }
+}
+
 /// Returns the name of the queue of a configuration, such as `TSQ over pi2`, in the words of the router.
 pub fn in_words(queue: KernelQueue, config: &QdiscConfig) -> &'static str {
     match queue {
@@ -507,9 +512,11 @@ mod tests {
         assert_eq!(found.kernel_queue(), Ok(KernelQueue::Sieve));
         assert_eq!(found.account_sets(), Some(298));
         // The sets of 192 B and the map itself fit into 16 KiB.
-        let by_default = AqmSpec::Sieve(SieveParams { memory: SIEVE_MEMORY, ..SieveParams::default() });
-        let queue = QueueSpec { aqm: by_default, ..found.queue.clone() };
+        let memory = default_sieve_memory(Rate::from_mbps(100));
+        let aqm = AqmSpec::Sieve(SieveParams { memory, ..SieveParams::default() });
+        let queue = QueueSpec { aqm, ..found.queue.clone() };
         assert_eq!(QdiscSettings { queue, ..found.clone() }.account_sets(), Some(81));
+        assert_eq!(default_sieve_memory(Rate::from_mbps(101)), 65_536);
         let config = config(&found).unwrap();
         assert_eq!((config.sieve.rtt, config.sieve.tau, config.law), (30_000_000, 150_000_000, 0));
         assert_eq!(in_words(KernelQueue::Sieve, &config), "sieve");
