@@ -49,6 +49,8 @@ class Found:
     said: dict[str, str] = field(default_factory=dict)
     pins: dict[str, int] = field(default_factory=dict)
     memory: dict[str, int] = field(default_factory=dict)
+    salts: dict[str, str] = field(default_factory=dict)
+    stream: dict[str, float] = field(default_factory=dict)
 
     def codes(self, step: str) -> list[int]:
         """Exit statuses of a step."""
@@ -60,7 +62,7 @@ def image(work: Path, tools: bpf_build.Tools, objects: list[Path], command: Path
     program = tools.work / "qdisc"
     tools.compile_program(bpf_build.ROOT / "bpf/tests/qdisc.c", program)
     files = {"init": bpf_build.ROOT / "bpf/tests/vm.sh", SECOND: bpf_build.ROOT / "bpf/tests/vm_mq.sh", "qdisc": program} | linux_vm.programs(work)
-    for name in ("blast", "frames", "pinned"):
+    for name in ("blast", "frames", "pinned", "six"):
         files[name] = tools.work / name
         subprocess.run(["gcc", "-O2", "-Wall", "-static", "-o", files[name], bpf_build.ROOT / f"bpf/tests/{name}.c"], check=True)
     files |= {f"peer/{name}": (tools.libraries / name).resolve() for name in bpf_build.LIBRARIES}
@@ -97,6 +99,10 @@ def read(output: str) -> tuple[str, dict[str, Found], dict[str, float], list[str
                 queue.pins[name] = int(value)
             elif word == "MEMORY":
                 queue.memory = json.loads(rest)
+            elif word == "SALT":
+                queue.salts[name] = value
+            elif word == "SIX":
+                queue.stream = json.loads(rest)
             elif word == "BLAST":
                 blasts[name] = float(value)
             elif word == "SLAB":
@@ -251,6 +257,20 @@ def frames(queue: Found) -> str:
     return "; ".join(wrong)
 
 
+def tcp_over_ipv6(queue: Found) -> str:
+    """A stream of TCP over IPv6 with EF fills the link, and its packets have the hint of EF, 6, and count with all their segments."""
+    wrong = [f"{step}: {queue.codes(step)}" for step in ("six-add", "six-del") if queue.codes(step) != [0]]
+    goodput = 8 * queue.stream["bytes"] / queue.stream["seconds"] / 1e6
+    if not 0.8 * LINK_MBPS < goodput < LINK_MBPS:
+        wrong.append(f"{goodput:.3f} Mbit/s of goodput over a link of {LINK_MBPS}")
+    [listed] = queue.lists["six"]
+    shown = listed["statistics"]
+    departed = sum(hint["departed"]["bytes"] for hint in shown["hints"] if hint["hint"] == 6)
+    if departed <= queue.stream["bytes"] or shown["not_ip"]["packets"] != 0:
+        wrong.append(f"{departed} B with hint 6 for {queue.stream['bytes']} B, {shown['not_ip']['packets']} packets not IP")
+    return "; ".join(wrong)
+
+
 def unloading(queue: Found) -> str:
     """The programs and all pins go with the last queue."""
     return "" if queue.pins["loaded"] > 5 and queue.pins["unloaded"] == 0 else f"pins: {queue.pins}"
@@ -357,6 +377,16 @@ def calls_go_first(queue: Found) -> str:
     return "; ".join(wrong)
 
 
+def rotated_salt(queue: Found) -> str:
+    """Sieve: while its table of flows gets another salt, calls beside ten TCP wait for less than 10 ms and lose nothing."""
+    wrong = [] if queue.salts["before"] != queue.salts["after"] else ["the salt is the same"]
+    for name in ("call", "plain"):
+        call = queue.loads["rotated"]["classes"][name]
+        if call["received"] != call["sent"] or call["p99"] > 0.01:
+            wrong.append(f"{name} has {call['received']:.0f} of {call['sent']:.0f} packets, with a delay of {call['p99'] * 1e3:.1f} ms (p99)")
+    return "; ".join(wrong)
+
+
 def many_flows(queue: Found) -> str:
     """Sieve: a million flows of a packet each, on a link that is faster than they come, leave a full table, and lose less than one packet in a hundred."""
     before, after = (queue.lists[step][0]["statistics"] for step in ("jumbo", "flows"))
@@ -447,9 +477,10 @@ def mq_accounting(queue: Found) -> str:
 
 
 COMMON = (
-    refusals, accounting, shaping, changes, down_and_up, segments, one_packet, unshaped, commands, records, command_changes, frames, memory, leaks, unloading,
+    refusals, accounting, shaping, changes, down_and_up, segments, one_packet, unshaped, commands, records, command_changes, frames, memory,
+    tcp_over_ipv6, leaks, unloading,
 )  # fmt: skip
-CHECKS = {"tsq": (*COMMON, order_by_hint, other_laws), "sieve": (*COMMON, calls_go_first, many_flows)}
+CHECKS = {"tsq": (*COMMON, order_by_hint, other_laws), "sieve": (*COMMON, calls_go_first, rotated_salt, many_flows)}
 MQ_CHECKS = dict.fromkeys(CHECKS, (mq_commands, mq_rate, mq_shares, mq_accounting))
 """Of the second machine."""
 

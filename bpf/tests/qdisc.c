@@ -6,11 +6,13 @@
  *     qdisc show FOLDER INSTANCE                            a line of JSON
  *     qdisc forget FOLDER INSTANCE INTERFACE                undoes `set`
  *     qdisc memory FOLDER INTERFACE                         a line of JSON: bytes of the maps and entries of an interface, as the kernel counts them
+ *     qdisc salt FOLDER INTERFACE                           seconds until Sieve draws another salt for its table of flows, and the salt
  *     qdisc costs                                           calls, instructions and time of each loaded program
  */
 #include "fields.h"
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <errno.h>
 #include <linux/bpf.h>
 #include <net/if.h>
@@ -18,9 +20,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-static void fail(const char *what)
+static _Noreturn void fail(const char *what)
 {
     printf("FAILED %s: %s\n", what, strerror(errno));
     exit(1);
@@ -136,27 +139,71 @@ static unsigned long long bytes_of(int map)
     return bytes;
 }
 
+/* Returns the inner map of an interface in an outer map. */
+static int inner_map(const char *folder, const char *outer, const char *interface)
+{
+    struct cutline_interface key = key_of(interface);
+    struct cutline_assignment assignment;
+    cl_u32 id;
+    int inner;
+
+    if (bpf_map_lookup_elem(pinned(folder, "cutline_interfaces"), &key, &assignment) ||
+        bpf_map_lookup_elem(pinned(folder, outer), &assignment.instance, &id))
+        fail(interface);
+    inner = bpf_map_get_fd_by_id(id);
+    if (inner < 0)
+        fail(outer);
+    return inner;
+}
+
 static void memory(const char *folder, const char *interface)
 {
     static const char *const OUTER[] = { "cutline_states", "cutline_slots", "cutline_accounts" };
-    struct cutline_interface key = key_of(interface);
-    struct cutline_assignment assignment;
 
-    if (bpf_map_lookup_elem(pinned(folder, "cutline_interfaces"), &key, &assignment))
-        fail(interface);
     printf("{\"configuration\": %zu, \"statistics\": %zu", sizeof(struct cutline_config), sizeof(struct cutline_statistics));
-    for (int i = 0; i < 2 + has_accounts(folder); i++) {
-        cl_u32 id;
-        int inner;
-
-        if (bpf_map_lookup_elem(pinned(folder, OUTER[i]), &assignment.instance, &id))
-            fail(OUTER[i]);
-        inner = bpf_map_get_fd_by_id(id);
-        if (inner < 0)
-            fail(OUTER[i]);
-        printf(", \"%s\": %llu", OUTER[i], bytes_of(inner));
-    }
+    for (int i = 0; i < 2 + has_accounts(folder); i++)
+        printf(", \"%s\": %llu", OUTER[i], bytes_of(inner_map(folder, OUTER[i], interface)));
     printf("}\n");
+}
+
+/* Returns the place of a member of a structure, B, and goes on to the member's type. */
+static cl_u32 member(const struct btf *btf, cl_u32 *type, const char *name)
+{
+    const struct btf_type *structure = btf__type_by_id(btf, *type);
+    const struct btf_member *members = btf_members(structure);
+
+    for (cl_u32 i = 0; i < btf_vlen(structure); i++)
+        if (!strcmp(btf__name_by_offset(btf, members[i].name_off), name)) {
+            *type = btf__resolve_type(btf, members[i].type);
+            return btf_member_bit_offset(structure, i) / 8;
+        }
+    errno = ENOENT;
+    fail(name);
+}
+
+static void salt(const char *folder, const char *interface)
+{
+    int state = inner_map(folder, "cutline_states", interface);
+    struct bpf_map_info info = { 0 };
+    cl_u32 size = sizeof info, type, at, first = 0, of_accounts;
+    cl_u64 found, until;
+    struct timespec now;
+    struct btf *btf;
+    char *value;
+
+    if (bpf_map_get_info_by_fd(state, &info, &size) || !(btf = btf__load_from_kernel_by_id(info.btf_id)))
+        fail("the types of the state");
+    type = btf__resolve_type(btf, info.btf_value_type_id);
+    at = member(btf, &type, "sieve");
+    at += member(btf, &type, "accounts");
+    of_accounts = type;
+    value = malloc(info.value_size);
+    if (!value || bpf_map_lookup_elem(state, &first, value))
+        fail("cutline_states");
+    memcpy(&found, value + at + member(btf, &type, "salt"), sizeof found);
+    memcpy(&until, value + at + member(btf, &of_accounts, "salt_until"), sizeof until);
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    printf("%lld %llx\n", (long long)(until / 1000000000) - now.tv_sec, (unsigned long long)found);
 }
 
 #define PACKET ((double)(1 << CUTLINE_PACKET_BITS))
@@ -229,11 +276,13 @@ int main(int count, char **words)
         forget(words[2], atoi(words[3]), words[4]);
     else if (count == 4 && !strcmp(words[1], "memory"))
         memory(words[2], words[3]);
+    else if (count == 4 && !strcmp(words[1], "salt"))
+        salt(words[2], words[3]);
     else if (count == 2 && !strcmp(words[1], "costs"))
         costs();
     else {
         errno = EINVAL;
-        fail("qdisc set|show|forget|memory|costs");
+        fail("qdisc set|show|forget|memory|salt|costs");
     }
     return 0;
 }

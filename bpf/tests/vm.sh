@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
 # The first process of the virtual machine of `make test-vm`: uses the queueing disciplines as an operator does, and prints what happened.
 # validate/qdisc_vm.py judges it. A line is "STATUS step code", "SHOW step {statistics}", "LIST step [statistics of the command]", "TC step [statistics]",
-# "RESULT {load}" after "RUN step", "SAID step output", "PINS step number", "MEMORY {bytes}", "COST {program}", "BLAST step instructions", or "SLAB step objects".
+# "RESULT {load}" after "RUN step", "SAID step output", "PINS step number", "MEMORY {bytes}", "SALT step number", "SIX {stream}", "COST {program}", "BLAST step instructions", or "SLAB step objects".
 /bin/busybox --install -s /bin
 ip=/tools/ip tc=/tools/tc # Not busybox's own.
 mount -t proc proc /proc
@@ -180,6 +180,32 @@ for queue in $(cat /queues); do
     list changed
     command show dev bottleneck
     status metrics command show dev bottleneck --metrics
+
+    # The salt of Sieve's table is drawn again every minute: in the midst of this load.
+    if [ $queue = sieve ]; then
+        salt=$(qdisc salt $folder bottleneck)
+        [ "${salt% *}" -gt 8 ] && sleep $((${salt% *} - 8))
+        echo "SALT before ${salt#* }"
+        echo "RUN rotated"
+        /load 12 14 4 tcp:10:reno udp:call:4:128000:cbr:0:23 udp:plain:4:128000:cbr | grep -v ^QUEUE
+        salt=$(qdisc salt $folder bottleneck)
+        echo "SALT after ${salt#* }"
+        list rotated
+    fi
+
+    # TCP over IPv6, of this host, with EF and packets of several segments.
+    $ip -n r link add six type veth peer name six-peer netns dst
+    for link in r:six:1 dst:six-peer:2; do
+        namespace=${link%%:*} name=${link#*:}; name=${name%:*}
+        $ip netns exec $namespace sysctl -qw net.ipv6.conf.$name.disable_ipv6=0
+        $ip -n $namespace addr add fd00::${link##*:}/64 dev $name nodad
+        up $namespace $name
+    done
+    status six-add command add dev six --rate 10Mbit --overhead none $options
+    /six r dst fd00::2 46 4
+    list six six
+    status six-del command del dev six
+    $ip -n r link del six
 
     # Frames of all kinds, on an interface with jumbo frames and the largest limit. Code point N has the hint N mod 16 + 1.
     $ip -n r link add wide mtu 9000 type veth peer name wide-peer mtu 9000
