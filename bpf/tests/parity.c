@@ -5,6 +5,7 @@
  *     set NAME VALUE                  a field of the configuration
  *     drain BPS BYTES                 answers the time that bytes take, ns
  *     segments LENGTH HEADERS MOST    answers the segments of a packet with so many bytes of headers, by the most payload of each
+ *     waited NOW LEVEL AT             answers the time from NOW to AT by the stamp of a packet with a hint of this level, and the level
  *     charge P Q Q'                   answers p', 2^-60, of delays in ns
  *     law NOW PACKETS BYTES           answers p, 2^-60, after the samples that are due
  *     tsq NOW                         begins with an empty queue of this configuration
@@ -216,6 +217,10 @@ int main(void)
             cl_u32 length = next(), headers = next();
 
             printf("%u\n", cl_segments_of(length, headers, next()));
+        } else if (!strcmp(word, "waited")) {
+            cl_u64 now = next(), stamp = cl_stamp(now, next());
+
+            printf("%llu %u\n", (unsigned long long)cl_waited(stamp, next()), cl_stamp_level(stamp));
         } else if (!strcmp(word, "charge")) {
             cl_u64 p = next(), q = next();
 

@@ -37,6 +37,22 @@ fn segments_are_counted_by_length() {
     assert_eq!(answers.concat(), [10, 11, 1, 1, 1]);
 }
 
+/// A stamp has 48 bits of the time: a wait across the end of them, one that has not begun, and the longest.
+#[test]
+fn waits_are_exact_for_39_hours() {
+    const LONGEST: u64 = (1 << 47) - 1;
+    let (end, late) = (1_u64 << 48, u64::MAX - 600);
+    let waits = [(1000, 16, 1700), (1000, 1, 900), (end - 500, 6, end + 1000), (late, 6, 400)];
+    let longest = [(5, 9, 5 + LONGEST), (5, 9, 6 + LONGEST)];
+    let mut commands = String::new();
+    for (now, level, at) in waits.into_iter().chain(longest) {
+        writeln!(commands, "waited {now} {level} {at}").unwrap();
+    }
+    let answers = peer("waited").run(&commands).unwrap();
+    let expected = [700, 16, 0, 1, 1500, 6, 1001, 6, i128::from(LONGEST), 9, 0, 9];
+    assert_eq!(answers.concat(), expected);
+}
+
 /// TSQ eq. 5 as exactly as floating point can: p', and the ratio of the delays.
 fn charge(p: f64, l: u64, q: u64, q_prime: u64) -> (f64, f64) {
     let ratio = (l + q) as f64 / (l + q_prime) as f64;

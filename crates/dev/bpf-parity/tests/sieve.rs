@@ -202,6 +202,26 @@ fn sieve_follows_changes_of_the_rate_alike() {
     check(&found);
 }
 
+/// The upper bits of the numbers of more than 2^16 nodes are in an array of their own.
+#[test]
+fn a_queue_of_70_000_packets_keeps_all_of_them_in_the_order_of_their_flows() {
+    const PACKETS: i128 = 70_000;
+    const FLOWS: i128 = 4;
+    let mut commands = format!("set shape_bps 1000000000\nset limit_packets {PACKETS}\nsieve 0 {SETS} 7\n");
+    for number in 0..PACKETS {
+        writeln!(commands, "sieve-enqueue {} 16 1500 {} 0 0 7", 100 * (number + 1), number % FLOWS).unwrap();
+    }
+    for number in 0..PACKETS {
+        writeln!(commands, "sieve-dequeue {}", 10_000_000 + 12_000 * number).unwrap();
+    }
+    let answers = peer("sieve-long").run(&commands).unwrap();
+    let left: Vec<i128> = answers.iter().filter(|answer| answer.len() == 3).map(|answer| answer[0]).collect();
+    for flow in 0..FLOWS {
+        let of_flow = left.iter().copied().filter(|number| number % FLOWS == flow);
+        assert!(of_flow.eq((0..PACKETS).filter(|number| number % FLOWS == flow)), "flow {flow}");
+    }
+}
+
 /// A verdict that differs here drops the newcomer in the place of a packet that is due almost at the same time.
 #[test]
 fn a_full_sieve_pushes_out_alike() {
