@@ -180,6 +180,14 @@ CL_INLINE void cl_append(struct cl_calendar *calendar, cl_nodes nodes, cl_u32 sl
         before->next = index;
 }
 
+/* Returns the virtual time at which the service of the last packet may start; 0 if there is no packet. */
+CL_NOINLINE cl_u64 cl_last_start(const struct cl_calendar *calendar, cl_nodes nodes)
+{
+    struct cl_node *last = cl_node(nodes, cl_tail(calendar, nodes, cl_last_slot(calendar)));
+
+    return last ? last->start : 0;
+}
+
 /* Notes that a slot is empty. */
 CL_INLINE void cl_clear(struct cl_calendar *calendar, cl_u32 slot)
 {
@@ -228,7 +236,7 @@ CL_INLINE cl_u32 cl_unlink(struct cl_calendar *calendar, cl_nodes nodes, cl_u32 
 }
 
 /* Returns a time at a part, 2^-32, of its distance to `v`, if it is after `v`. */
-CL_INLINE cl_u64 cl_nearer(cl_u64 time, cl_u64 v, cl_u64 part)
+CL_NOINLINE cl_u64 cl_nearer(cl_u64 time, cl_u64 v, cl_u64 part)
 {
     return time > v ? v + cl_mul_shift(time - v, part, 32) : time;
 }
@@ -237,24 +245,17 @@ CL_INLINE cl_u64 cl_nearer(cl_u64 time, cl_u64 v, cl_u64 part)
  * once, if there is a `part`. */
 CL_NOINLINE int cl_resort(struct cl_calendar *calendar, cl_nodes nodes, cl_u64 floor, cl_u64 range)
 {
-    cl_u32 first = CL_NIL, last = CL_NIL, slot, next;
-    struct cl_node *node, *head;
+    cl_u32 first = CL_NIL, slot, next;
+    struct cl_node *node;
     cl_u64 end = range;
 
     while (CL_CAN_LOOP) {
-        slot = cl_first_slot(calendar);
-        if (slot >= CL_CALENDAR)
+        slot = cl_last_slot(calendar);
+        node = cl_node(nodes, cl_tail(calendar, nodes, slot));
+        if (!node)
             break;
-        next = cl_head(calendar, slot);
-        node = cl_node(nodes, last);
-        if (node)
-            node->next = next;
-        else
-            first = next;
-        head = cl_node(nodes, next);
-        if (!head)
-            break;
-        last = head->previous;
+        node->next = first;
+        first = cl_head(calendar, slot);
         cl_clear(calendar, slot);
     }
     for (next = first; CL_CAN_LOOP; next = node->next) {

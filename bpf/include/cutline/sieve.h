@@ -264,11 +264,8 @@ CL_INLINE void cl_sieve_arrive(struct cl_sieve *sieve, cl_nodes nodes, cl_table 
     behind = cl_since(arrival->start, sieve->v);
     arrival->waits = behind > 0;
     arrival->is_warned = (cl_u16)(cell->warned_until - (cl_u16)cl_ticks(now) - 1) < 0x7fff;
-    if (!cl_fits(config, sieve->backlog.packets + 1, sieve->backlog.bytes + size)) {
-        struct cl_node *last = cl_node(nodes, cl_tail(&sieve->calendar, nodes, cl_last_slot(&sieve->calendar)));
-
-        arrival->is_last = !last || arrival->start >= last->start;
-    }
+    if (!cl_fits(config, sieve->backlog.packets + 1, sieve->backlog.bytes + size))
+        arrival->is_last = arrival->start >= cl_last_start(&sieve->calendar, nodes);
     target = cl_max(cl_bytes_in(sieve->share, sieve->rtt * level / (3 * CUTLINE_HINTS)), (cl_u64)size << CL_BYTE_BITS);
     free = target + (arrival->is_warned ? cl_bytes_in(sieve->share, sieve->rtt) : 0);
     if (behind <= free)
