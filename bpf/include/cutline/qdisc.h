@@ -160,7 +160,7 @@ struct cutline_config {
     cl_u64 shape_bps;     /* rate to shape to, bit/s; 10^3 to 10^13, and then the laws' rate as well; 0: not shaped */
     cl_u64 burst;         /* time by which the schedule of shaping may be late and still catch up, ns; 1 to 10^9 */
     cl_u64 limit_bytes;   /* most bytes that wait, overhead included; 0: no such limit */
-    cl_u32 limit_packets; /* most packets that wait; at least 1 */
+    cl_u32 limit_packets; /* most packets that wait; at least 1, with Sieve below 2^20 */
     cl_s32 overhead;      /* bytes that the link adds to each packet and segment, -64 to 256 */
     cl_u32 least_bytes;   /* least bytes of a packet or segment on the link, overhead included, at most 256 */
     cl_u32 law;           /* enum cutline_law, for TSQ */
