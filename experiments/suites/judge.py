@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the suites and judges a queue in each of their cells.
 
-    python3 experiments/suites/judge.py target/trial/cutline            the judged seeds, 9101 to 9103, 9201 to 9203 or 9301 to 9303
+    python3 experiments/suites/judge.py target/trial/cutline            the judged seeds, those of each file
     python3 experiments/suites/judge.py target/trial/cutline --seed 101 --seeds 2       seeds for tuning
     ... --queue sieve --queue cake --suite drops --all --page cells.md
     ... --rivals numbers.json; ... --rivals numbers.json --only pie --only fq-pie          other AQMs, with their defaults
@@ -15,8 +15,8 @@ average over the seeds,
   other one is named in `LINKS`.
 
 Further numbers are printed and not judged: the 99th percentile of the bulk packets' wait, the least goodput of a transfer over
-the largest, their loss, the mean goodput of scalable and of background transfers over that of the others, and the mean time of an
-object or of a short transfer.
+the largest, their loss, the mean goodput of scalable transfers, of background transfers and of liars over that of the others, the
+99th percentile of the wait of a video and its loss, and the mean time of an object or of a short transfer.
 """
 
 import argparse
@@ -32,6 +32,7 @@ SUITES = ["single", "pairs", "drops", "bursts", "crowd", "mobile", "home", "scal
 SUITES += ["friendly", "initial", "unresponsive", "rtt", "absorb", "sizes", "levels", "varying", "capacity", "mix", "both-ways"]
 SUITES += ["multi", "parking", "prague", "gigabit", "asymmetric", "slotted", "slots", "gaming", "household", "thousand", "churn"]
 SUITES += ["background"]
+SUITES += ["nqb", "stalls", "falls", "recovery", "controls", "gigabit-prague", "prague-slots", "one-end", "schemes", "completion"]
 BOTH = {"use": "r1->r2", "use back": "r2->r1"}
 LINKS = {
     "both-ways": BOTH,
@@ -39,10 +40,12 @@ LINKS = {
     "mix": {"use": "r1->r2"},
     "multi": {"use": "m->r"},
     "parking": {"use": "r0->r1", "use of hop 2": "r1->r2", "use of hop 3": "r2->r3"},
+    "schemes": {"use": "l->m", "use of hop 2": "m->r"},
 }
 # Groups whose flows are compared with each other, and those whose transfers have an end.
 BULK = ["bulk", "near", "far", "scalable", "first", "second", "large", "small", "liar"]
 SHORT = ["short", "web"]
+VIDEO = ["video", "adaptive"]
 FACTOR, WITHIN_MS, WITHIN_USE = 1.05, 1.0, 0.01
 
 
@@ -91,10 +94,14 @@ def numbers(found, links):
     numbers["least/most"] = min(rates) / max(rates) if rates and max(rates) > 0 else 0
     numbers["bulk loss"] = max((flow["loss_ratio"] or 0 for flow in bulk), default=0)
     others = [flow["goodput_bps"] for flow in flows if flow["group"] == "bulk"]
-    for group in ("scalable", "background"):
+    for group in ("scalable", "background", "liar"):
         own = [flow["goodput_bps"] for flow in flows if flow["group"] == group]
         if own and others:
             numbers[f"{group}/bulk"] = sum(own) / len(own) / max(sum(others) / len(others), 1)
+    video = [flow for flow in flows if flow["group"] in VIDEO]
+    if video:
+        numbers["video p99"] = max(flow["queuing_p99_ms"] or 0 for flow in video)
+        numbers["video loss"] = max(flow["loss_ratio"] or 0 for flow in video)
     short = [flow["transfer_mean_ms"] for flow in flows if flow["group"] in SHORT and flow["transfer_mean_ms"]]
     if short:
         numbers["short ms"] = sum(short) / len(short)

@@ -145,7 +145,7 @@ type MeasureOfInterval = fn(&SeriesRow) -> Option<f64>;
 
 /// The measures of intervals that are not columns of `series.parquet`. The class of an interval is not stored, so its quality is that of
 /// the class in the name, and 0 if nothing was received (TSQ eq. 1).
-const DERIVED_OF_INTERVALS: [(&str, MeasureOfInterval); 3] = [
+const DERIVED_OF_INTERVALS: [(&str, MeasureOfInterval); 4] = [
     ("goodput_kbps", |row| Some(row.goodput_bps / 1e3)),
     ("sent_kbps", |row| Some(row.sent_bps / 1e3)),
     ("audio_q", |row| {
@@ -153,7 +153,16 @@ const DERIVED_OF_INTERVALS: [(&str, MeasureOfInterval); 3] = [
         let (delay, rate) = (Duration::from_secs_f64(delay * 1e-3), Rate::from_bps(row.goodput_bps as u64));
         Some(Class::Audio.quality(delay, rate, Combination::Min).get())
     }),
+    ("stalled", |row| Some(f64::from(u8::from(is_stalled(row))))),
 ];
+
+/// The mean queuing delay in an interval above which media counts as stalled, ms.
+const STALL_MS: f64 = 100.0;
+
+/// Returns whether media stalls in an interval: nothing arrives, or the packets that arrive have waited for too long.
+fn is_stalled(row: &SeriesRow) -> bool {
+    row.queuing_mean_ms.is_none_or(|wait| wait > STALL_MS)
+}
 
 /// The measure of intervals with this name, of a flow, a group or a link; `None` if there is none.
 pub(crate) fn series(name: &str, of: &str) -> Option<Series> {
@@ -368,4 +377,19 @@ fn is_named(name: &str, row: &FlowRow) -> bool {
 /// Returns whether a name, which may end with `*`, is that of a group.
 pub(crate) fn is_group(name: &str, group: &str) -> bool {
     name.strip_suffix('*').map_or(group == name, |beginning| group.starts_with(beginning))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_without_packets_or_with_late_ones_is_stalled() {
+        let Some(Series::Flows { measure, .. }) = series("stalled", "video") else {
+            panic!("it is a measure of the intervals of flows")
+        };
+        let waits = [None, Some(20.0), Some(STALL_MS), Some(150.0)];
+        let of = |queuing_mean_ms| measure(&SeriesRow { queuing_mean_ms, ..SeriesRow::default() });
+        assert_eq!(waits.map(of), [Some(1.0), Some(0.0), Some(0.0), Some(1.0)]);
+    }
 }
