@@ -74,6 +74,7 @@ fn network(queue: &QueueSpec) -> Network {
             route: pair.route,
             return_route: pair.return_route,
             host: None,
+            tunnel: None,
             hint: Hint::from_level(hint),
             adaptive: None,
             transport,

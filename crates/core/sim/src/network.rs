@@ -90,6 +90,8 @@ pub struct FlowSpec {
     pub return_route: Vec<LinkId>,
     /// The number of the host that it comes from, if it shares one with other flows. Only queues that separate hosts see it.
     pub host: Option<u32>,
+    /// The number of the tunnel that it is in. Queues see the flows of a tunnel as one, between the tunnel's ends, and no other hosts.
+    pub tunnel: Option<u32>,
     /// The delay hint on every packet, acknowledgements included.
     pub hint: Hint,
     /// Adaptation of the hint; `None` for a constant hint.

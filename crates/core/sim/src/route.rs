@@ -106,14 +106,22 @@ pub(crate) struct Routes {
     hops: Vec<Hop>,
     /// For each hop the hosts of its route, from the first route on that names them; those of the hops before are not named.
     hosts: Vec<[u32; 2]>,
+    /// For each hop the flow that a queue sees, up to the last route in a tunnel; behind it, and without tunnels, the hop's own number.
+    flows: Vec<u32>,
 }
 
 /// Hosts that a route does not name have the numbers of its hops, which are below this one.
 const NAMED_HOSTS: u32 = 1 << 31;
 
+/// The first named host that is an end of a tunnel.
+const TUNNEL_ENDS: u32 = 1 << 30;
+
+/// Flows that are in no tunnel have the numbers of their hops, which are below this one.
+const TUNNELS: u32 = 1 << 31;
+
 impl Routes {
     pub(crate) fn with_capacity(hops: usize) -> Self {
-        Self { hops: Vec::with_capacity(hops), hosts: Vec::new() }
+        Self { hops: Vec::with_capacity(hops), ..Self::default() }
     }
 
     /// Adds a route over these links to an endpoint. Returns the position at which it begins.
@@ -136,6 +144,22 @@ impl Routes {
     #[inline]
     pub(crate) fn hosts(&self, position: u32) -> [u32; 2] {
         self.hosts.get(position as usize).copied().unwrap_or([position; 2])
+    }
+
+    /// Puts the route that begins at `start` and was added last into a tunnel, whose first end is that of the data if `is_data`.
+    /// Queues see the routes of a tunnel as one flow between two hosts.
+    pub(crate) fn enter_tunnel(&mut self, start: u32, is_data: bool, tunnel: u32) {
+        (self.flows.len() as u32..self.hops.len() as u32).for_each(|hop| self.flows.push(hop));
+        self.flows[start as usize..].fill(TUNNELS + tunnel);
+        let first = TUNNEL_ENDS + 2 * tunnel;
+        self.name_host(start, is_data, first);
+        self.name_host(start, !is_data, first + 1);
+    }
+
+    /// The flow that a queue sees at `position`; without a tunnel, a number that no other route has at this hop.
+    #[inline]
+    pub(crate) fn flow(&self, position: u32) -> u32 {
+        self.flows.get(position as usize).copied().unwrap_or(position)
     }
 
     #[inline]
@@ -199,6 +223,30 @@ mod tests {
         assert_eq!(hosts[1][0], hosts[2][0]);
         assert_ne!(hosts[1][1], hosts[2][1]);
         assert_eq!((hosts[0], hosts[3]), ([starts[0]; 2], [starts[3]; 2]));
+    }
+
+    #[test]
+    fn routes_in_a_tunnel_are_one_flow_between_its_ends() {
+        let mut routes = Routes::default();
+        let add = |routes: &mut Routes| {
+            routes.add([Hop::new(EventKind::FifoLink, 0)].into_iter(), Hop::new(EventKind::Sink, 0))
+        };
+        let before = add(&mut routes);
+        let inside = [true, true, false].map(|is_data| {
+            let start = add(&mut routes);
+            routes.enter_tunnel(start, is_data, 3);
+            start
+        });
+        let other = add(&mut routes);
+        routes.enter_tunnel(other, true, 4);
+        let behind = add(&mut routes);
+        assert_eq!([before, behind].map(|start| routes.flow(start)), [before, behind]);
+        assert_eq!([before, behind].map(|start| routes.hosts(start)), [[before; 2], [behind; 2]]);
+        assert!(inside.iter().all(|start| routes.flow(*start) == routes.flow(inside[0])));
+        assert_ne!(routes.flow(other), routes.flow(inside[0]));
+        let [data, more, replies] = inside.map(|start| routes.hosts(start));
+        assert_eq!((data, replies), (more, [data[1], data[0]]));
+        assert!(!data.contains(&routes.hosts(other)[0]));
     }
 
     #[test]

@@ -34,6 +34,7 @@ fn direct(block: u32, load: Rate, link: Rate, impairments: [Option<ImpairmentPar
     let cbr = app::CbrParams { random_phase: false, ..app::CbrParams::new(load, Bytes::new(block.into())) };
     let flow = FlowSpec {
         host: None,
+        tunnel: None,
         name: "blocks".to_owned(),
         group,
         route,

@@ -51,6 +51,7 @@ impl Star {
             let start = Instant::ZERO + Duration::from_secs(start);
             let flow = FlowSpec {
                 host: None,
+                tunnel: None,
                 name: format!("flow {number}"),
                 group,
                 route: vec![there, shared],

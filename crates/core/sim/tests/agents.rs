@@ -208,6 +208,7 @@ fn a_message_does_not_wait_for_packets_that_have_yet_to_come() {
         let app = app::CbrParams::new(Rate::from_kbps(800), Bytes::new(1000));
         let flow = FlowSpec {
             host: None,
+            tunnel: None,
             name: "cbr".into(),
             group,
             route,

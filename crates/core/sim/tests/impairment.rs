@@ -63,6 +63,7 @@ fn line(
     for (number, (transport, app, hint)) in flows.iter().enumerate() {
         let flow = FlowSpec {
             host: None,
+            tunnel: None,
             name: format!("flow.{number}"),
             group,
             route: route.clone(),

@@ -26,6 +26,7 @@ fn calls(priorities: &[f64]) -> Vec<FlowOutcome> {
         let params = Params { priority: *priority, ..Params::default() };
         let flow = FlowSpec {
             host: None,
+            tunnel: None,
             name: format!("call.{number}"),
             group,
             route: vec![there],

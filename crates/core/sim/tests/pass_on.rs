@@ -40,6 +40,7 @@ fn network(pass_on: Option<HintBudget>) -> Network {
     let add = |network: &mut Network, name: String, from: usize, to: usize, (transport, app, hint)| {
         let flow = FlowSpec {
             host: None,
+            tunnel: None,
             name,
             group,
             route: middle[from..to].to_vec(),

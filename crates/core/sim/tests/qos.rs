@@ -61,6 +61,7 @@ impl Path {
             let app = app::PoissonParams { rate, size: Distribution::Fixed(1000.0) };
             let flow = FlowSpec {
                 host: None,
+                tunnel: None,
                 name: name.into(),
                 group,
                 route: vec![there],

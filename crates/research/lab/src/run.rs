@@ -321,6 +321,21 @@ pub(crate) fn check_transports(scenario: &Scenario) -> Result<(), LabError> {
     })
 }
 
+/// Checks that no group is in a tunnel: the queues of the laboratory see the addresses and ports of all packets.
+///
+/// # Errors
+/// The first group in a tunnel.
+pub(crate) fn check_tunnels(scenario: &Scenario) -> Result<(), LabError> {
+    let inside = scenario.nonempty_groups().find(|group| group.tunnel.is_some());
+    inside.map_or(Ok(()), |group| {
+        Err(LabError::OnlySimulated {
+            flow: group.name.clone(),
+            what: "a tunnel",
+            instead: "use `cutline run`, or remove `tunnel`",
+        })
+    })
+}
+
 fn check_all(scenario: &Scenario, connections: &Connections) -> Result<(), LabError> {
     scenario.check_without_routers()?;
     if let Some(group) = scenario.nonempty_groups().find(|group| group.adaptive.is_some()) {
@@ -332,6 +347,7 @@ fn check_all(scenario: &Scenario, connections: &Connections) -> Result<(), LabEr
     }
     check_counts(scenario)?;
     check_transports(scenario)?;
+    check_tunnels(scenario)?;
     let count = scenario.flow_count();
     if count > MAX_FLOWS as u64 {
         return Err(LabError::TooMany { count, max: MAX_FLOWS });
@@ -364,6 +380,19 @@ mod tests {
         assert_eq!(
             check(&scenario).unwrap_err().to_string(),
             "flow `blocks`: its transport is not available in the laboratory; use `cutline run`, or another protocol"
+        );
+    }
+
+    #[test]
+    fn a_tunnel_is_refused() {
+        let text = "name = 'vpn'\nduration = '10 s'\n[dumbbell]\nrate = '1 Mbit/s'\ndelay = '10 ms'\n\
+                    access-rate = '10 Mbit/s'\naccess-delay = '1 ms'\n\
+                    queue = { aqm = 'fq-codel', limit = '10 packets' }\n\
+                    [[flow]]\nname = 'inside'\ntunnel = 'vpn'\napp = { kind = 'bulk' }\ntransport = { protocol = 'tcp' }\n";
+        let scenario = ScenarioFile::parse(text, "vpn.toml").unwrap().scenario().unwrap();
+        assert_eq!(
+            check(&scenario).unwrap_err().to_string(),
+            "flow `inside`: a tunnel is not available in the laboratory; use `cutline run`, or remove `tunnel`"
         );
     }
 }

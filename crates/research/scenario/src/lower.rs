@@ -146,12 +146,19 @@ impl Scenario {
     /// Returns a flow of each group, without name and routes. The flows of a group share the rest.
     fn templates(&self) -> Vec<cutline_sim::FlowSpec> {
         let hosts: BTreeSet<&str> = self.flows.iter().filter_map(|spec| spec.host.as_deref()).collect();
-        let number = |host: &str| hosts.iter().position(|known| *known == host).map(|at| at as u32);
-        let of = |(group, spec): (usize, &FlowGroupSpec)| {
-            template(spec, GroupId(group as u32), spec.host.as_deref().and_then(number))
+        let tunnels: BTreeSet<&str> = self.flows.iter().filter_map(|spec| spec.tunnel.as_deref()).collect();
+        let of = |(group, spec): (usize, &FlowGroupSpec)| cutline_sim::FlowSpec {
+            host: number_among(&hosts, spec.host.as_deref()),
+            tunnel: number_among(&tunnels, spec.tunnel.as_deref()),
+            ..template(spec, GroupId(group as u32))
         };
         self.flows.iter().enumerate().map(of).collect()
     }
+}
+
+/// Returns the number of a host or tunnel among all names.
+fn number_among(names: &BTreeSet<&str>, name: Option<&str>) -> Option<u32> {
+    names.iter().position(|known| Some(*known) == name).map(|at| at as u32)
 }
 
 /// Routes of a flow's data and of its acknowledgements.
@@ -223,7 +230,8 @@ impl ClassSpec {
     }
 }
 
-fn template(spec: &FlowGroupSpec, group: GroupId, host: Option<u32>) -> cutline_sim::FlowSpec {
+/// Returns a flow of a group, without name, routes, host and tunnel.
+fn template(spec: &FlowGroupSpec, group: GroupId) -> cutline_sim::FlowSpec {
     let at = |t| Instant::ZERO + t;
     let (first, last) = spec.start.bounds();
     cutline_sim::FlowSpec {
@@ -231,7 +239,8 @@ fn template(spec: &FlowGroupSpec, group: GroupId, host: Option<u32>) -> cutline_
         group,
         route: Vec::new(),
         return_route: Vec::new(),
-        host,
+        host: None,
+        tunnel: None,
         hint: spec.hint,
         adaptive: adaptive(spec),
         transport: spec.transport(),

@@ -3,6 +3,7 @@
 use cutline_aqm::{AqmSpec, Limit};
 use cutline_quality::Class;
 use cutline_quality::Perspective;
+use cutline_results::RunResult;
 use cutline_scenario::spec::{ClassSpec, DistributionsOf, StartSpec, Topology};
 use cutline_scenario::{Scenario, ScenarioFile};
 use cutline_transport::{app, tcp};
@@ -586,4 +587,40 @@ fn links_of_atm_carry_both_directions_in_cells() {
     assert!((0.005..0.04).contains(&share), "{share}");
     let busy = outcome.links[0].utilisation;
     assert!((busy - 0.5 * 10_123.0 / 9148.0).abs() < 0.01, "{busy}");
+}
+
+/// A scenario of four transfers and a call beside another transfer, with these keys of the four and of the call.
+fn beside_a_transfer(aqm: &str, keys: &str) -> Scenario {
+    let transfer = "transport = { protocol = \"tcp\", defaults = \"linux\" }\napp = { kind = \"bulk\" }";
+    let text = format!(
+        "name = \"tunnel\"\nduration = \"20 s\"\nwarm-up = \"5 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\ndelay = \"19 ms\"\n\
+         access-rate = \"1 Gbit/s\"\naccess-delay = \"1 ms\"\nqueue = {{ aqm = \"{aqm}\", limit = \"1000 packets\" }}\n\
+         [[flow]]\nname = \"inside\"\ncount = 4\n{keys}\n{transfer}\n\
+         [[flow]]\nname = \"call\"\n{keys}\ntransport = {{ protocol = \"udp\" }}\n\
+         app = {{ kind = \"cbr\", rate = \"64 kbit/s\", size = \"160 B\" }}\n\
+         [[flow]]\nname = \"outside\"\n{transfer}\n"
+    );
+    ScenarioFile::parse(&text, "tunnel.toml").unwrap().scenario().unwrap()
+}
+
+/// The flows of a tunnel wait for each other, and have one share together.
+#[test]
+fn queues_see_a_tunnel_as_one_flow() {
+    for aqm in ["fq-codel", "cake", "sieve"] {
+        let [alone, together] = ["", "tunnel = \"vpn\""].map(|keys| {
+            let scenario = beside_a_transfer(aqm, keys);
+            scenario.simulate(1, &AtomicBool::new(false)).unwrap()
+        });
+        let rate = |result: &RunResult, group: &str| {
+            let flows = result.flows.iter().filter(|flow| &*flow.group == group);
+            flows.map(|flow| flow.goodput_bps).sum::<f64>()
+        };
+        let shares = [&alone, &together].map(|result| rate(result, "outside") / rate(result, "inside"));
+        assert!(shares[0] < 0.4, "{aqm}: one of five flows has {} of the others' rate", shares[0]);
+        assert!((0.75..1.35).contains(&shares[1]), "{aqm}: {}", shares[1]);
+        let waits = [&alone, &together].map(|result| {
+            result.flows.iter().find(|flow| &*flow.flow == "call").unwrap().queuing_mean_ms.unwrap()
+        });
+        assert!(waits[1] > 2.0 * waits[0], "{aqm}: {waits:?} ms");
+    }
 }

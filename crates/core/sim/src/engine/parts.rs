@@ -181,6 +181,9 @@ impl Parts {
         if let Some(host) = spec.host {
             self.routes.name_host(start, true, host);
         }
+        if let Some(tunnel) = spec.tunnel {
+            self.routes.enter_tunnel(start, true, tunnel);
+        }
         start
     }
 
@@ -189,6 +192,9 @@ impl Parts {
         let start = self.add_route(&spec.return_route, end);
         if let Some(host) = spec.host {
             self.routes.name_host(start, false, host);
+        }
+        if let Some(tunnel) = spec.tunnel {
+            self.routes.enter_tunnel(start, false, tunnel);
         }
         start
     }
@@ -250,7 +256,7 @@ impl Parts {
             size: packet.size,
             hint: packet.hint,
             // Every flow has its own route, so all packets of a flow have the same position at a link.
-            flow: packet.position,
+            flow: self.routes.flow(packet.position),
             hosts: self.routes.hosts(packet.position),
             waited: packet.queued,
             ecn_capable: packet.ecn != Ecn::NotEct,

@@ -96,6 +96,7 @@ impl Plan {
             let adaptive = self.adaptive.clone().filter(|_| is_tfrc).map(Arc::new);
             let flow = FlowSpec {
                 host: None,
+                tunnel: None,
                 name: format!("flow.{}", number + 1),
                 group,
                 route: pair.route,

@@ -92,6 +92,7 @@ impl<'s> Flows<'s> {
     ) -> Result<Self, LabError> {
         crate::run::check_counts(scenario)?;
         crate::run::check_transports(scenario)?;
+        crate::run::check_tunnels(scenario)?;
         let count = scenario.flow_count();
         if count > MOST_FLOWS {
             return Err(LabError::TooMany { count, max: MOST_FLOWS as usize });

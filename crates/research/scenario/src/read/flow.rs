@@ -101,6 +101,7 @@ fn read(
     let ends = if has_arrivals { Some(None) } else { ends(reader, around, transport.as_ref()) };
     let direction = direction(reader, around);
     let host = reader.optional("host", &kind::name());
+    let tunnel = tunnel(reader, around);
     let class = class(reader);
     let (hint, adaptive) = adaptive::hint(reader, around.levels, around.bits);
     refuse_unjudged(reader, adaptive.as_ref(), class);
@@ -138,6 +139,7 @@ fn read(
         direction,
         ends,
         host,
+        tunnel,
         class,
         hint,
         adaptive,
@@ -222,6 +224,15 @@ fn direction(reader: &TableReader<'_>, around: &Surroundings<'_>) -> FlowDirecti
         reader.refuse("direction", "only the plans of `cutline tg send` have it");
     }
     FlowDirection::Forward
+}
+
+/// Reads the tunnel of a flow.
+fn tunnel(reader: &TableReader<'_>, around: &Surroundings<'_>) -> Option<String> {
+    let tunnel = reader.optional("tunnel", &kind::name());
+    if tunnel.is_some() && around.no_ends == Some(WITHOUT_A_NETWORK) {
+        reader.refuse("tunnel", "only the queues of a simulation see tunnels: remove the key");
+    }
+    tunnel
 }
 
 fn refuse_unreachable(

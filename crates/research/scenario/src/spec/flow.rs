@@ -23,6 +23,8 @@ pub struct FlowGroupSpec {
     pub ends: Option<(String, String)>,
     /// The host that the flows come from, if they share one; queues that separate hosts see it.
     pub host: Option<String>,
+    /// The tunnel that the flows are in; queues see the flows of a tunnel as one.
+    pub tunnel: Option<String>,
     /// Quality class.
     pub class: ClassSpec,
     /// Delay hint of the packets; the initial hint if it adapts.
