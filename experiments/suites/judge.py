@@ -15,8 +15,8 @@ average over the seeds,
   other one is named in `LINKS`.
 
 Further numbers are printed and not judged: the 99th percentile of the bulk packets' wait, the least goodput of a transfer over
-the largest, their loss, the mean goodput of scalable transfers, of background transfers and of liars over that of the others, the
-99th percentile of the wait of a video and its loss, and the mean time of an object or of a short transfer.
+the largest, their loss, the mean goodput of scalable transfers, of background transfers, of liars, and of a transfer beside a tunnel
+over that of the others (`bulk`), the 99th percentile of the wait of a video and its loss, and the mean time of an object or of a short transfer.
 """
 
 import argparse
@@ -32,7 +32,7 @@ SUITES = ["single", "pairs", "drops", "bursts", "crowd", "mobile", "home", "scal
 SUITES += ["friendly", "initial", "unresponsive", "rtt", "absorb", "sizes", "levels", "varying", "capacity", "mix", "both-ways"]
 SUITES += ["multi", "parking", "prague", "gigabit", "asymmetric", "slotted", "slots", "gaming", "household", "thousand", "churn"]
 SUITES += ["background"]
-SUITES += ["nqb", "stalls", "falls", "recovery", "controls", "gigabit-prague", "prague-slots", "one-end", "schemes", "completion"]
+SUITES += ["nqb", "stalls", "falls", "recovery", "controls", "gigabit-prague", "prague-slots", "one-end", "schemes", "completion", "tunnel"]
 BOTH = {"use": "r1->r2", "use back": "r2->r1"}
 LINKS = {
     "both-ways": BOTH,
@@ -94,7 +94,7 @@ def numbers(found, links):
     numbers["least/most"] = min(rates) / max(rates) if rates and max(rates) > 0 else 0
     numbers["bulk loss"] = max((flow["loss_ratio"] or 0 for flow in bulk), default=0)
     others = [flow["goodput_bps"] for flow in flows if flow["group"] == "bulk"]
-    for group in ("scalable", "background", "liar"):
+    for group in ("scalable", "background", "liar", "prague", "outside"):
         own = [flow["goodput_bps"] for flow in flows if flow["group"] == group]
         if own and others:
             numbers[f"{group}/bulk"] = sum(own) / len(own) / max(sum(others) / len(others), 1)
