@@ -100,7 +100,9 @@ mod tests {
     #[test]
     fn keys_of_a_network_are_refused() {
         assert!(why(&format!("{FLOW}from = 'x'\n")).contains("from the sender to the receiver"));
-        assert!(why(&FLOW.replace("count = 2", "tunnel = 'vpn'")).contains("only the queues of a simulation"));
+        assert!(
+            why(&FLOW.replace("count = 2", "tunnel = 'vpn'")).contains("only the queues of a simulation")
+        );
         assert!(why(&format!("[dumbbell]\n{FLOW}")).contains("dumbbell"));
         assert!(why("duration = '1 s'\n").contains("at least one [[flow]]"));
         assert!(why(&FLOW.replace("1 Mbit/s", "1")).contains("f.toml:6:"));
