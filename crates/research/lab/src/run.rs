@@ -321,7 +321,7 @@ pub(crate) fn check_transports(scenario: &Scenario) -> Result<(), LabError> {
     })
 }
 
-/// Checks that no group is in a tunnel: the queues of the laboratory see the addresses and ports of all packets.
+/// Checks that no group is in a tunnel, which only the simulator has.
 ///
 /// # Errors
 /// The first group in a tunnel.
