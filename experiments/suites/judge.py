@@ -15,8 +15,9 @@ average over the seeds,
   other one is named in `LINKS`.
 
 Further numbers are printed and not judged: the 99th percentile of the bulk packets' wait, the least goodput of a transfer over
-the largest, their loss, the mean goodput of scalable transfers, of background transfers, of liars, and of a transfer beside a tunnel
-over that of the others (`bulk`), the 99th percentile of the wait of a video and its loss, and the mean time of an object or of a short transfer.
+the largest, their loss, the mean goodput of scalable and background transfers, of liars, and of transfers beside or in a tunnel over
+that of the others (`bulk`), the 99th percentile of the wait of a video and its loss, and the mean time of an object or of a short
+transfer.
 """
 
 import argparse
@@ -32,7 +33,8 @@ SUITES = ["single", "pairs", "drops", "bursts", "crowd", "mobile", "home", "scal
 SUITES += ["friendly", "initial", "unresponsive", "rtt", "absorb", "sizes", "levels", "varying", "capacity", "mix", "both-ways"]
 SUITES += ["multi", "parking", "prague", "gigabit", "asymmetric", "slotted", "slots", "gaming", "household", "thousand", "churn"]
 SUITES += ["background"]
-SUITES += ["nqb", "stalls", "falls", "recovery", "controls", "gigabit-prague", "prague-slots", "one-end", "schemes", "completion", "tunnel"]
+SUITES += ["nqb", "stalls", "falls", "recovery", "controls", "gigabit-prague", "prague-slots", "one-end", "schemes"]
+SUITES += ["completion", "tunnel"]
 BOTH = {"use": "r1->r2", "use back": "r2->r1"}
 LINKS = {
     "both-ways": BOTH,
