@@ -352,7 +352,7 @@ fn what_a_killed_cutlined_has_left_is_removed_by_a_start_without_its_interfaces(
         return;
     }
     let namespace = Namespace::create("mgk").unwrap();
-    for (one, other) in [("east", "west"), ("north", "south"), ("up", "down")] {
+    for (one, other) in [("east", "west"), ("north", "south"), ("theirs0", "theirs1")] {
         namespace
             .ip_batch(&format!("link add {one} type veth peer name {other}\nlink set {one} up"))
             .unwrap();
@@ -388,8 +388,8 @@ fn what_a_killed_cutlined_has_left_is_removed_by_a_start_without_its_interfaces(
     let is_shaped = |interface: &str| tc(interface).contains("qdisc htb c071:");
     let record = host.path("c.sock.interfaces");
     let install = || {
-        let up = Interface::named("up").unwrap();
-        HtbShaper::install(&up, Rate::from_mbps(10), ShaperOptions::default()).unwrap()
+        let interface = Interface::named("theirs0").unwrap();
+        HtbShaper::install(&interface, Rate::from_mbps(10), ShaperOptions::default()).unwrap()
     };
     let theirs = namespace.within(install).unwrap();
     start(&mut host, &full, "log.1");
@@ -401,7 +401,7 @@ fn what_a_killed_cutlined_has_left_is_removed_by_a_start_without_its_interfaces(
     assert!(is_shaped("east") && is_shaped("north"));
     start(&mut host, &bare, "log.2");
     eventually("nothing is left", || !is_shaped("east") && !is_shaped("north"));
-    assert!(is_shaped("up"), "it is that of another process");
+    assert!(is_shaped("theirs0"), "it is that of another process");
     let said = || std::fs::read_to_string(host.path("log.2")).unwrap();
     for name in ["east", "north"] {
         let line =
