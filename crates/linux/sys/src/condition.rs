@@ -20,7 +20,7 @@
 //!         (state, _) = changed.wait(&ready, state, Duration::from_secs(60));
 //!     }
 //! });
-//! let (_, end) = changed.wait(&ready, lock(&ready), Duration::from_millis(1));
+//! let (_state, end) = changed.wait(&ready, lock(&ready), Duration::from_millis(1));
 //! assert_eq!(end, WaitEnd::TimedOut);
 //! ```
 
