@@ -72,11 +72,7 @@ CL_INLINE cl_u64 cl_seconds(cl_u64 ns) { return cl_mul_shift(ns, 123794003928538
 /* Returns the bytes of a rate, 2^-16 B/s, in a time, 2^-32 s: 2^-4 B. */
 CL_INLINE cl_u64 cl_bytes_in(cl_u64 rate, cl_u64 seconds) { return cl_mul_shift(rate, seconds, CL_SHARE_BITS + 32 - CL_BYTE_BITS); }
 
-/* Returns the unused share that is kept, 2^-4 B: no more than the link sends in tau. */
-CL_INLINE cl_u64 cl_kept(const struct cl_sieve *sieve)
-{
-    return cl_max(cl_bytes_in(cl_min(sieve->share, sieve->link), sieve->tau), CL_KEPT);
-}
+CL_INLINE cl_u64 cl_kept(const struct cl_sieve *sieve) { return cl_max(cl_bytes_in(sieve->share, sieve->tau), CL_KEPT); }
 
 /* Returns whether f is taken over the time of four packets, because that is longer than tau. */
 CL_INLINE int cl_is_slow(const struct cl_sieve *sieve) { return cl_bytes_in(sieve->share, sieve->tau) < CL_KEPT; }
@@ -133,23 +129,22 @@ CL_NOINLINE int cl_sieve_sort(struct cl_sieve *sieve, cl_nodes nodes, cl_table t
 /* Lets time pass. On an idle link a flow could have had all of it. */
 CL_INLINE void cl_catch_up(struct cl_sieve *sieve, cl_nodes nodes, cl_table table, cl_u64 now)
 {
-    cl_u64 elapsed = cl_since(now, sieve->now), one = 1ULL << CL_EXPONENT_BITS, x, growth, decay, before = sieve->share;
+    cl_u64 elapsed = cl_since(now, sieve->now), one = 1ULL << CL_EXPONENT_BITS, x, growth, before = sieve->share;
 
     if (!elapsed)
         return;
     sieve->now = now;
     x = cl_exponent(sieve, elapsed);
     growth = one + x + cl_mul_shift(x, x, CL_EXPONENT_BITS + 1);
-    decay = x < one / 4 ? one - x + cl_mul_shift(x, x, CL_EXPONENT_BITS + 1) : (1ULL << 60) / (growth >> 20);
-    decay = cl_mul_shift(before, decay, CL_EXPONENT_BITS);
-    if (sieve->backlog.packets) {
-        sieve->share = cl_max(decay, cl_max(sieve->link / 1000000, 1));
-    } else {
-        /* f is above C for a while after C has fallen. */
-        sieve->share = before > sieve->link ? cl_max(decay, sieve->link) : cl_min(cl_mul_shift(before, growth, CL_EXPONENT_BITS), sieve->link);
+    if (!sieve->backlog.packets) {
+        sieve->share = cl_min(cl_mul_shift(before, growth, CL_EXPONENT_BITS), sieve->link);
         sieve->v = cl_max(sieve->v, sieve->largest) + cl_bytes_in((before + sieve->share) / 2, cl_seconds(elapsed));
         sieve->largest = sieve->v;
         sieve->reached = now;
+    } else {
+        cl_u64 decay = x < one / 4 ? one - x + cl_mul_shift(x, x, CL_EXPONENT_BITS + 1) : (1ULL << 60) / (growth >> 20);
+
+        sieve->share = cl_max(cl_mul_shift(before, decay, CL_EXPONENT_BITS), cl_max(sieve->link / 1000000, 1));
     }
     if (sieve->share < sieve->sorted_low || sieve->share > sieve->sorted_high)
         CL_SORT(sieve, nodes, table);
@@ -209,11 +204,14 @@ CL_INLINE void cl_sieve_reset(struct cl_sieve *sieve, cl_nodes nodes, cl_table t
 CL_INLINE void cl_sieve_change(struct cl_sieve *sieve, cl_nodes nodes, cl_table table, struct cutline_config *config,
                                const struct cutline_config *to, cl_u64 now)
 {
+    cl_u64 part;
+
     cl_catch_up(sieve, nodes, table, now);
     *config = *to;
     cl_sieve_set(sieve, config);
+    part = cl_fraction(sieve->share, sieve->link);
     sieve->link = cl_rate(config) << (CL_SHARE_BITS - 3);
-    sieve->share = cl_max(sieve->share, cl_max(sieve->link / 1000000, 1));
+    sieve->share = cl_max(cl_mul_shift(sieve->link, part, 60), cl_max(sieve->link / 1000000, 1));
     CL_SORT(sieve, nodes, table);
 }
 

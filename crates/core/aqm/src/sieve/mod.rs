@@ -64,8 +64,7 @@
 //! - Hosts: `a_host_that_splits_its_traffic_gains_only_where_flows_count`, `a_host_has_one_share_and_its_flows_a_fair_part_of_it`,
 //!   `new_flows_of_a_host_have_its_share`.
 //! - An attacker that knows the salt: `an_attack_by_a_known_salt_ends_with_it`.
-//! - A surge: `a_surge_is_soon_forgotten`. A rate that falls: `after_a_fall_of_the_rate_the_sparse_go_first_at_once`. One
-//!   that alternates: `a_rate_of_a_moment_causes_no_drop`.
+//! - A surge: `a_surge_is_soon_forgotten`. A rate that falls: `after_a_fall_of_the_rate_the_sparse_go_first_at_once`.
 //! - No other engine has Sieve. `experiments/suites` compares it with FQ-CoDel, CAKE and DualPI2, cell by cell.
 
 mod accounts;
@@ -325,10 +324,10 @@ struct Sender {
 }
 
 impl<P: Copy> Sieve<P> {
-    /// An unused share that is kept, B: f in tau, but no more than the link sends, or four packets.
+    /// An unused share that is kept, B: f in tau, or four packets.
     #[inline]
     fn kept(&self) -> f64 {
-        (self.share.min(self.link) * self.tau).max(4.0 * MTU)
+        (self.share * self.tau).max(4.0 * MTU)
     }
 
     /// One over the time over which f is taken, which is tau, or the time of four packets at f; 1/s.
@@ -396,20 +395,16 @@ impl<P: Copy> Sieve<P> {
         // e^x and e^-x, to the third order.
         let x = elapsed * self.per_tau();
         let growth = 1.0 + x + 0.5 * x * x;
-        let decay = if x < 0.25 { 1.0 - x + 0.5 * x * x } else { 1.0 / growth };
-        let before = self.share;
-        if self.backlog.packets > 0 {
-            self.share = (before * decay).max(self.link * LEAST_SHARE);
-        } else {
-            // A short pause is little evidence about the share: it grows by e in tau, up to C. After a fall of C it is above C for a while.
-            self.share = if before > self.link {
-                (before * decay).max(self.link)
-            } else {
-                (before * growth).min(self.link)
-            };
+        if self.backlog.packets == 0 {
+            // A short pause is little evidence about the share: it grows by e in tau, up to C.
+            let before = self.share;
+            self.share = (before * growth).min(self.link);
             self.v = self.v.max(self.largest) + 0.5 * (before + self.share) * elapsed;
             self.largest = self.v;
             self.reached = now;
+        } else {
+            let decay = if x < 0.25 { 1.0 - x + 0.5 * x * x } else { 1.0 / growth };
+            self.share = (self.share * decay).max(self.link * LEAST_SHARE);
         }
         if self.share < self.sorted_for.0 || self.share > self.sorted_for.1 {
             self.sort();
@@ -633,9 +628,10 @@ impl<P: Copy> Queue<P> for Sieve<P> {
 
     fn set_rate(&mut self, now: Instant, rate: Rate) {
         self.catch_up(now);
-        self.link = (rate.as_bps() as f64 / 8.0).max(1.0);
-        // f follows the packets that leave, as if the rate were not reported: it may be the rate of a moment, and a packet waits for longer.
-        self.share = self.share.max(self.link * LEAST_SHARE);
+        let link = (rate.as_bps() as f64 / 8.0).max(1.0);
+        self.share *= link / self.link;
+        self.link = link;
+        self.share = self.share.clamp(link * LEAST_SHARE, link);
         self.sort();
     }
 
