@@ -9,7 +9,7 @@ from ._queue import Queue
 
 __all__ = [
     "DropTail", "Pi", "Red", "Ared", "RedWorcester", "Blue", "Sfc", "Pie", "Pi2", "CoDel", "FqCoDel", "FqPie", "Cake",
-    "StrictPriority", "Drr", "DualPi2", "ProtectedDualPi2", "Abe", "Sieve",
+    "StrictPriority", "Drr", "Afd", "DualPi2", "ProtectedDualPi2", "Deltic", "Abe", "Sieve",
 ]
 
 
@@ -717,6 +717,54 @@ class Drr(Queue):
             weights=weights)
 
 
+class Afd(Queue):
+    """AFD (Pan, Breslau, Prabhakar, Shenker, CCR 2003).
+
+    TSQ does not work over it.
+
+    target: The queuing delay at which the queue is held. Allowed is a time from 100 us to 10 s; the default is 20 ms (ours: as
+        PI2; the paper holds a number of packets).
+    alpha: The gain on the error of the queue one update ago. Allowed is a number from 0 to 1000; the default is 1.7 (Pan et al.
+        2003).
+    beta: The gain on the present error of the queue; above `alpha`. Allowed is a number from 0 to 1000; the default is 1.8 (Pan
+        et al. 2003).
+    frequency: Frequency of the updates of the fair share. Allowed is a frequency from 0.001 Hz to 1000000 Hz; the default is 160
+        Hz (Pan et al. 2003).
+    shadow_buffer: b: number of samples in the shadow buffer. Allowed is a whole number from 1 to 1000000 packets; the default is
+        1000 (ours: a flow with a tenth of the traffic is known to 10 %).
+    sampling: s: number of packets of which one is sampled, on average. Allowed is a whole number from 1 to 1000000 packets; the
+        default is 5 (ours: the buffer covers 5000 packets, which are several round trips on most links).
+    buckets: The number of buckets that flows are hashed into. Allowed is a whole number from 1 to 65536; the default is 4096
+        (ours).
+    mean_packet: Size of a typical packet, for the bounds of the fair share and of the reference. Allowed is a whole number from 1
+        to 1000000 B; the default is 1500 (ours: the MTU of Ethernet).
+    ecn_threshold: Probability from which packets are dropped even if they can be marked. Allowed is a number from 0 to 1; the
+        default is 0.1 (ours: as PIE, RFC 8033 section 5.1; the paper has no ECN).
+    """
+
+    name = "afd"
+
+    def __init__(
+        self,
+        rate: str | float,
+        *,
+        limit: str = "1000 packets",
+        ecn: bool = True,
+        seed: int = 1,
+        target: str | None = None,
+        alpha: float | str | None = None,
+        beta: float | str | None = None,
+        frequency: str | None = None,
+        shadow_buffer: int | str | None = None,
+        sampling: int | str | None = None,
+        buckets: int | str | None = None,
+        mean_packet: int | str | None = None,
+        ecn_threshold: float | str | None = None,
+    ) -> None:
+        super().__init__(rate, limit=limit, ecn=ecn, seed=seed, target=target, alpha=alpha, beta=beta, frequency=frequency,
+            shadow_buffer=shadow_buffer, sampling=sampling, buckets=buckets, mean_packet=mean_packet, ecn_threshold=ecn_threshold)
+
+
 class DualPi2(Queue):
     """DualPI2 (RFC 9332).
 
@@ -859,6 +907,42 @@ class ProtectedDualPi2(Queue):
             coupling=coupling, min_th=min_th, range=range, th_len=th_len, not_ect=not_ect, hits=hits, mean_packet=mean_packet,
             drop_overload=drop_overload, classic_share=classic_share, low_delay_hints=low_delay_hints,
             critical_delay=critical_delay, critical_score=critical_score, aging=aging, buckets=buckets, attempts=attempts)
+
+
+class Deltic(Queue):
+    """DelTiC (Morton, The Tao of DelTiC, 2024).
+
+    TSQ does not work over it.
+
+    sce_frequency: Resonance of the controllers of fine marks (SCE); the target is one over it, 5 ms. Allowed is a frequency from
+        0.1 Hz to 10000 Hz; the default is 200 Hz (Morton, The Tao of DelTiC, 2024).
+    ecn_frequency: Resonance of the controllers of CE; the target is one over it, 25 ms. Allowed is a frequency from 0.1 Hz to
+        10000 Hz; the default is 40 Hz (Morton, The Tao of DelTiC, 2024).
+    drop_frequency: Resonance of the controllers of drops; the target is one over it, 125 ms. Allowed is a frequency from 0.1 Hz
+        to 10000 Hz; the default is 8 Hz (Morton, The Tao of DelTiC, 2024).
+    flows: Number of places into which flows are hashed. Allowed is a whole number from 1 to 65536; the default is 4096 (the
+        published qdisc BOROSHNE).
+    mark_scalable: Fine marks as CE in packets of scalable senders; without it there are no fine marks. Allowed is true or false;
+        the default is true (ours: no sender of Cutline responds to SCE).
+    """
+
+    name = "deltic"
+
+    def __init__(
+        self,
+        rate: str | float,
+        *,
+        limit: str = "1000 packets",
+        ecn: bool = True,
+        seed: int = 1,
+        sce_frequency: str | None = None,
+        ecn_frequency: str | None = None,
+        drop_frequency: str | None = None,
+        flows: int | str | None = None,
+        mark_scalable: bool | None = None,
+    ) -> None:
+        super().__init__(rate, limit=limit, ecn=ecn, seed=seed, sce_frequency=sce_frequency, ecn_frequency=ecn_frequency,
+            drop_frequency=drop_frequency, flows=flows, mark_scalable=mark_scalable)
 
 
 class Abe(Queue):

@@ -3,8 +3,8 @@
 use cutline_qdisc::KernelQueue;
 use cutline_qdisc::layout::{
     AccountLayout, CELLS, CODE_POINTS, CountLayout, FieldPlace, HintLayout, InstanceAssignment, InterfaceKey,
-    LAYOUT, LEVELS, Layout, PACKET_BITS, PROBABILITY_BITS, Pi2Layout, PiLayout, QdiscConfig, QdiscCounters,
-    QUEUES, RATIO_BITS, RedWorcesterLayout, SieveLayout, TsqLayout, WAITS,
+    LAYOUT, LEVELS, Layout, PACKET_BITS, PROBABILITY_BITS, Pi2Layout, PiLayout, QUEUES, QdiscConfig,
+    QdiscCounters, RATIO_BITS, RedWorcesterLayout, SieveLayout, TsqLayout, WAITS,
 };
 use std::fmt::Write as _;
 use std::fs;
