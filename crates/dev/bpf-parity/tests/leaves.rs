@@ -1,4 +1,4 @@
-//! Leaves of one link below `mq`: one rate for all, all of it for whoever has packets, and one order.
+//! Leaves of one link below `mq`: one rate for all, all of it for a leaf that has packets alone, and one order.
 //!
 //! Clocks are counters, so that the results do not depend on the speed of the machine. Timers of a leaf are late by up to the time in the command.
 

@@ -190,9 +190,13 @@ mod tests {
     use std::sync::{Arc, Barrier};
     use std::thread;
 
+    /// Only one of these tests at a time has connections: all of a process share the gate.
+    static ALONE: Mutex<()> = Mutex::new(());
+
     /// Many threads at the same time: none waits forever, and a class keeps to its rate.
     #[test]
     fn threads_take_turns_within_the_rate_of_their_class() {
+        let _alone = lock(&ALONE);
         let flows: Vec<Arc<GatedFlow>> = (0..8)
             .map(|_| Arc::new(GatedFlow::new(SchedulingClass::RealTime, 1, Rate::from_mbps(1))))
             .collect();
@@ -225,12 +229,9 @@ mod tests {
         assert_eq!(sent, 200);
     }
 
-    /// Only one test at a time has time-shared connections: all of a process share the gate.
-    static TIME_SHARED: Mutex<()> = Mutex::new(());
-
     #[test]
     fn a_call_that_does_not_wait_is_sent_back() {
-        let _alone = lock(&TIME_SHARED);
+        let _alone = lock(&ALONE);
         let flow = GatedFlow::new(SchedulingClass::TimeShared, 1, Rate::from_bps(8000));
         let pass = || flow.pass(Bytes::new(1000), Instant::FAR_FUTURE, false, || true).unwrap();
         assert_eq!([pass(), pass()], [Passage::Now, Passage::Later]);
@@ -243,7 +244,7 @@ mod tests {
     /// Ctrl-C in Python: the call returns to the language now and then, and is repeated.
     #[test]
     fn a_call_that_looks_for_signals_leaves_the_gate_and_returns_to_its_place() {
-        let _alone = lock(&TIME_SHARED);
+        let _alone = lock(&ALONE);
         // Without a rate no message has its turn.
         let flow = GatedFlow::new(SchedulingClass::TimeShared, 1, Rate::ZERO);
         let call = Interruptible::new();
