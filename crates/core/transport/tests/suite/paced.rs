@@ -547,14 +547,15 @@ fn ledbat_alone_fills_the_link_and_holds_its_target() {
 }
 
 #[test]
-#[ignore = "LEDBAT keeps 32 % of the link here, which is not explained yet: the guide says so; `cargo test -- --ignored` runs it"]
 fn ledbat_yields_to_cubic_where_newreno_does_not() {
-    // The buffer is 240 ms. CUBIC leaves 0.7 of its window at a loss, so it fills more than the target of 100 ms at any time.
+    // The buffer is 240 ms. CUBIC leaves 0.7 of its window at a loss, so it fills more than the target of 100 ms at any time. It is as
+    // Linux's: without RACK, retransmissions that the full buffer drops would cost timeouts.
     let beside_cubic = |first: Params| {
-        let all = [first, params(Algorithm::Cubic)];
-        let mut shared = Shared::new(Link::new(10, 40, 6.0), all, Duration::from_secs(10));
-        shared.run(30.0);
-        shared.shares(90.0)
+        let cubic = Params { rack: true, hystart: true, ..params(Algorithm::Cubic) };
+        let mut shared = Shared::new(Link::new(10, 40, 6.0), [first, cubic], Duration::from_secs(10));
+        // Far above the target, LEDBAT gives up only 1.4 segments in a round trip of 280 ms, of about 260 that it has.
+        shared.run(90.0);
+        shared.shares(150.0)
     };
     let ledbat = beside_cubic(background(Duration::from_millis(100)));
     let newreno = beside_cubic(params(Algorithm::NewReno));
