@@ -7,6 +7,7 @@ use crate::common;
 use crate::common::{Net, announce, eventually, hear, reserve};
 use cutline_provision::protocol::{Reply, Request, Senders};
 use cutline_provision::{DaemonClient, Flow};
+use cutline_testbed::wait_for_own_addresses;
 use rustix::process::Signal;
 use std::net::{SocketAddr, UdpSocket};
 
@@ -45,6 +46,8 @@ fn network(label: &str) -> Option<Net> {
         let forward = || std::fs::write("/proc/sys/net/ipv6/conf/all/forwarding", "1").unwrap();
         net.node(node).within(forward).unwrap();
         net.node(node).ip_batch(lines).unwrap();
+        let own = lines.split("address add ").skip(1).filter_map(|rest| rest.split('/').next());
+        wait_for_own_addresses(net.node(node), &own.collect::<Vec<_>>());
     }
     net.both_versions = true;
     Some(net)

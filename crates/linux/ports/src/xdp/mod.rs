@@ -16,8 +16,9 @@ use rustix::io::Errno;
 use rustix::thread::nanosleep;
 use std::io;
 
-/// Time for which queues and programs of a process may stay busy after its end.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Time for which queues and programs of a process may stay busy after its end: the kernel releases them in a work queue, which takes more than a
+/// second on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// The time between two attempts.
 const PAUSE: Duration = Duration::from_millis(10);
 
