@@ -91,6 +91,13 @@ impl Router {
         self.process.id()
     }
 
+    /// Returns the state of the process as the kernel names it, such as `S (sleeping)`; `Z (zombie)` has ended.
+    pub fn state(&self) -> String {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).unwrap_or_default();
+        let state = status.lines().find_map(|line| line.strip_prefix("State:"));
+        state.map_or("it is gone", str::trim).to_owned()
+    }
+
     /// Sends it a signal.
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.process), signal).unwrap();
@@ -230,8 +237,9 @@ impl Lab {
                 }
                 if begin.elapsed() >= time {
                     let way = [from.local_addr(), to.local_addr()];
+                    let router = self.router.state();
                     eprintln!(
-                        "nothing crosses within {time:?}: {way:?}, sent {sent:?}, received {received:?}"
+                        "nothing crosses within {time:?}: {way:?}, sent {sent:?}, received {received:?}, router: {router}"
                     );
                     return false;
                 }
