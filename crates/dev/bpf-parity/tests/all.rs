@@ -3,6 +3,7 @@
 mod arithmetic;
 mod layout;
 mod leaves;
+mod load;
 mod queue;
 mod sieve;
 

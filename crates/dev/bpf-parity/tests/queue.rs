@@ -1,16 +1,19 @@
 //! The whole queue: the same arrivals and the same dice give the same verdicts and the same order.
 //!
-//! Sources halve their rate after a loss, so that the queue fills and drains as it does behind TCP.
+//! Sources halve their rate after a loss, so that the queue fills and drains as it does behind TCP. Other arrivals are recorded: those of the paper's
+//! conferences and transfers.
 
 use crate::arithmetic::pi2_settings;
+use crate::load::{Load, Offered, Recorded, record};
 use crate::peer;
 use cutline_aqm::{
     Aqm, Ared, AredParams, Arrival, DelayEstimate, DropProbability, DropReason, Limit, NoEarlyDrop, Pi, Pi2,
     Pi2Params, PiParams, Queue, RedWorcester, RedWorcesterParams, Tsq, TsqParams, Verdict,
 };
 use cutline_bpf_parity::{fixed, float};
-use cutline_units::{Duration, Hint, Instant, Probability, RandomStream, Rate, Streams};
+use cutline_units::{Duration, Hint, Instant, Probability, Rate, Streams};
 use std::fmt::Write as _;
+use std::sync::LazyLock;
 
 const SECONDS: u64 = 40;
 
@@ -31,7 +34,6 @@ struct Case {
     limit: Limit,
     rates: Rates,
     settings: String,
-    hints: &'static [u16],
 }
 
 #[derive(Default)]
@@ -44,24 +46,51 @@ struct Outcome {
 
 const STEADY: Rates = &[(0.0, 15_000_000)];
 
-fn sources(hints: &[u16], random: &mut RandomStream) -> Vec<Source> {
-    let size = [1000, 1500, 200, 640];
-    let each = |number: usize| Source {
-        hint: hints[number % hints.len()],
-        size: size[number % size.len()],
-        rate: 400_000.0,
-        next: random.uniform(),
-    };
-    (0..40).map(each).collect()
+/// Sources of different sizes and hints.
+struct Sources {
+    sources: Vec<Source>,
+    /// Number of the source whose packet was taken last.
+    last: usize,
+}
+
+impl Sources {
+    /// Returns forty sources, with these hints in turn.
+    fn new(name: &str, hints: &[u16]) -> Self {
+        let mut random = Streams::new(8).stream(name, "sources");
+        let size = [1000, 1500, 200, 640];
+        let each = |number: usize| Source {
+            hint: hints[number % hints.len()],
+            size: size[number % size.len()],
+            rate: 400_000.0,
+            next: random.uniform(),
+        };
+        Self { sources: (0..40).map(each).collect(), last: 0 }
+    }
+}
+
+impl Load for Sources {
+    fn take(&mut self) -> Option<Offered> {
+        let sources = &self.sources;
+        let next = (0..sources.len()).min_by(|a, b| sources[*a].next.total_cmp(&sources[*b].next));
+        self.last = next.expect("there are sources");
+        let Source { hint, size, next: at, .. } = self.sources[self.last];
+        (at <= SECONDS as f64).then_some(Offered { at, hint, size, flow: 0 })
+    }
+
+    fn respond(&mut self, passed: bool, stored: u32) {
+        let source = &mut self.sources[self.last];
+        let gap = f64::from(source.size) * 8.0 / source.rate;
+        source.next += gap * (0.5 + 1.5 * (f64::from(stored * 7 % 11) / 11.0));
+        source.rate = if passed { source.rate + 150_000.0 * gap } else { (source.rate / 2.0).max(20_000.0) };
+    }
 }
 
 /// Runs both, and compares each verdict, weight and departure. `law` is the Rust law that the settings configure in C.
-fn compare<A: DropProbability>(case: &Case, law: A) -> Outcome {
+fn compare(case: &Case, law: impl DropProbability, load: &mut impl Load) -> Outcome {
     let bits = u32::from(case.params.bits as u8);
     let rate = Rate::from_bps(case.rates[0].1);
     let mut queue = Tsq::new(&case.params, case.limit, false, rate, law).unwrap();
     let mut random = Streams::new(7).stream(case.name, "dice");
-    let mut sources = sources(case.hints, &mut Streams::new(8).stream(case.name, "sources"));
     let mut commands = format!(
         "{}set tsq.bits {bits}\nset tsq.l {}\nset shape_bps {}\n",
         case.settings,
@@ -79,12 +108,7 @@ fn compare<A: DropProbability>(case: &Case, law: A) -> Outcome {
         (0_i128, Outcome::default(), 0.0_f64, rate.as_bps());
     let mut rates = case.rates[1..].iter();
     let mut change = rates.next();
-    loop {
-        let source = (0..sources.len()).min_by(|a, b| sources[*a].next.total_cmp(&sources[*b].next)).unwrap();
-        let at = sources[source].next;
-        if at > SECONDS as f64 {
-            break;
-        }
+    while let Some(Offered { at, hint, size, .. }) = load.take() {
         // All that leaves before.
         while free_at <= at && queue.backlog().packets > 0 {
             let now = Instant::from_nanos((free_at * 1e9) as u64);
@@ -100,7 +124,6 @@ fn compare<A: DropProbability>(case: &Case, law: A) -> Outcome {
             queue.set_rate(now, Rate::from_bps(bps));
             writeln!(commands, "set shape_bps {bps}\nchange {}", now.as_nanos()).unwrap();
         }
-        let Source { hint, size, .. } = sources[source];
         let dice = random.clone().uniform();
         let hint = Hint::from_level(hint);
         let offer = queue.offer(now, hint);
@@ -117,16 +140,11 @@ fn compare<A: DropProbability>(case: &Case, law: A) -> Outcome {
             [offer.weight.as_nanos(), offer.q.as_nanos(), offer.q_prime.as_nanos()].map(i128::from);
         expected.push(vec![number, weight, q, q_prime]);
         probabilities.push(queue.probability().map_or(0.0, Probability::get));
-        let source = &mut sources[source];
-        let gap = f64::from(size) * 8.0 / source.rate;
-        source.next += gap * (0.5 + 1.5 * ((stored * 7 % 11) as f64 / 11.0));
+        load.respond(number == 0, stored as u32);
         match number {
-            0 => {
-                (stored, outcome.passed, source.rate) =
-                    (stored + 1, outcome.passed + 1, source.rate + 150_000.0 * gap);
-            }
-            1 => (outcome.early, source.rate) = (outcome.early + 1, (source.rate / 2.0).max(20_000.0)),
-            _ => (outcome.overflow, source.rate) = (outcome.overflow + 1, (source.rate / 2.0).max(20_000.0)),
+            0 => (stored, outcome.passed) = (stored + 1, outcome.passed + 1),
+            1 => outcome.early += 1,
+            _ => outcome.overflow += 1,
         }
     }
     let answers = peer(case.name).run(&commands).unwrap();
@@ -169,9 +187,8 @@ fn tsq_over_pi_decides_alike() {
         limit: Limit::Packets(800),
         rates: STEADY,
         settings,
-        hints: ALL,
     };
-    let found = compare(&case, law);
+    let found = compare(&case, law, &mut Sources::new(case.name, ALL));
     assert!(found.passed > 20_000 && found.early > 300, "too little happens");
     assert!(found.largest_error < 1e-12, "{}", found.largest_error);
 }
@@ -181,15 +198,8 @@ fn a_queue_of_two_bits_limited_in_bytes_decides_alike() {
     let (law, settings) =
         pi(&PiParams { a: 2e-4, b: 1.9e-4, q_ref: 150.0, mean_packet: Some(1000), ..PiParams::default() });
     let params = TsqParams { bits: 2, l: Duration::from_millis(100), ..TsqParams::default() };
-    let case = Case {
-        name: "tsq-bytes",
-        params,
-        limit: Limit::Bytes(150_000),
-        rates: STEADY,
-        settings,
-        hints: &[4, 1, 2, 4, 3],
-    };
-    let found = compare(&case, law);
+    let case = Case { name: "tsq-bytes", params, limit: Limit::Bytes(150_000), rates: STEADY, settings };
+    let found = compare(&case, law, &mut Sources::new(case.name, &[4, 1, 2, 4, 3]));
     assert!(found.passed > 20_000 && found.early > 20 && found.overflow > 20, "too little happens");
 }
 
@@ -205,9 +215,8 @@ fn changes_of_the_rate_are_followed_alike() {
         limit: Limit::Packets(600),
         rates: RATES,
         settings,
-        hints: ALL,
     };
-    let found = compare(&case, law);
+    let found = compare(&case, law, &mut Sources::new(case.name, ALL));
     assert!(found.passed > 15_000 && found.early > 300, "too little happens");
 }
 
@@ -219,9 +228,8 @@ fn a_queue_without_a_law_only_overflows() {
         limit: Limit::Packets(50),
         rates: STEADY,
         settings: "set law 0\n".to_owned(),
-        hints: ALL,
     };
-    let found = compare(&case, NoEarlyDrop);
+    let found = compare(&case, NoEarlyDrop, &mut Sources::new(case.name, ALL));
     assert!(found.early == 0 && found.overflow > 100, "too little happens");
 }
 
@@ -239,9 +247,8 @@ fn tsq_over_pi2_decides_alike() {
         limit: Limit::Packets(800),
         rates: RATES,
         settings,
-        hints: ALL,
     };
-    let found = compare(&case, law);
+    let found = compare(&case, law, &mut Sources::new(case.name, ALL));
     assert!(found.passed > 20_000 && found.early > 1000, "too little happens");
     assert!(found.largest_error < 1e-8, "{}", found.largest_error);
 }
@@ -296,9 +303,8 @@ fn compare_red(name: &'static str, law: impl DropProbability, params: &RedWorces
         limit: Limit::Packets(800),
         rates: MUCH_AND_LITTLE,
         settings: red_settings(params),
-        hints: ALL,
     };
-    let found = compare(&case, law);
+    let found = compare(&case, law, &mut Sources::new(case.name, ALL));
     assert!(found.passed > 20_000 && found.early > 500, "too little happens");
     assert!(found.largest_error < 1e-7, "{}", found.largest_error);
 }
@@ -315,4 +321,41 @@ fn tsq_over_adaptive_red_decides_alike() {
     let mut params = RedWorcesterParams { w_t: 0.0, ..red_params() };
     params.ared.adaptation.alpha = Some(0.05);
     compare_red("tsq-ared", Ared::build(&params.ared, Rate::from_mbps(15)).unwrap(), &params);
+}
+
+/// Arrivals of the paper's section 4.4: 25 audio conferences and 75 transfers for 40 s, through TSQ over PI.
+static CONFERENCES: LazyLock<Vec<Offered>> = LazyLock::new(|| {
+    record("tsq/mixed.toml", &[("flow.audio.count", "25"), ("flow.bulk.count", "75"), ("duration", "40 s")])
+});
+
+/// Compares on the recorded arrivals.
+fn compare_recorded(name: &'static str, law: impl DropProbability, settings: String) -> Outcome {
+    let case =
+        Case { name, params: TsqParams::default(), limit: Limit::Packets(800), rates: STEADY, settings };
+    let found = compare(&case, law, &mut Recorded::new(&CONFERENCES));
+    assert!(found.passed > 50_000 && found.early > 300, "too little happens");
+    found
+}
+
+#[test]
+fn tsq_over_pi_decides_alike_on_a_recorded_trace() {
+    let (law, settings) = pi(&PiParams::default());
+    let found = compare_recorded("recorded-pi", law, settings);
+    assert!(found.largest_error < 1e-12, "{}", found.largest_error);
+}
+
+#[test]
+fn tsq_over_pi2_decides_alike_on_a_recorded_trace() {
+    let params = Pi2Params { estimate: DelayEstimate::LinkRate, ..Pi2Params::default() };
+    let law = Pi2::build(&params, Rate::from_mbps(15)).unwrap();
+    let found = compare_recorded("recorded-pi2", law, pi2_settings(&params.control));
+    assert!(found.largest_error < 1e-8, "{}", found.largest_error);
+}
+
+#[test]
+fn tsq_over_red_worcester_decides_alike_on_a_recorded_trace() {
+    let params = red_params();
+    let law = RedWorcester::build(&params, Rate::from_mbps(15)).unwrap();
+    let found = compare_recorded("recorded-redw", law, red_settings(&params));
+    assert!(found.largest_error < 1e-7, "{}", found.largest_error);
 }

@@ -7,11 +7,14 @@
 //!
 //! The rates of the second test keep the share above 40 kB/s, where tau is longer than the time of four large packets. Below that, one packet moves f
 //! by up to a quarter, and may sort the calendar again, which brings new flows nearer to V in one of both for as long as they wait.
+//!
+//! The same rules hold for a recorded trace of transfers, conferences and floods. Without floods it would have too few drops for their sum to be p's.
 
+use crate::load::{Load, Offered, Recorded, record};
 use crate::peer;
 use cutline_aqm::{Arrival, Discipline as _, DropReason, Limit, Queue as _, Sieve, SieveParams, Verdict};
 use cutline_bpf_parity::{fixed, float};
-use cutline_units::{Hint, Instant, RandomStream, Rate, Streams};
+use cutline_units::{Hint, Instant, Rate, Streams, mix};
 use std::fmt::Write as _;
 
 /// The sets of a table of this memory, B; the filters of the headers are those of this memory.
@@ -31,7 +34,6 @@ struct Source {
 
 struct Case {
     name: &'static str,
-    seconds: f64,
     rates: &'static [(f64, u64)],
     limit: u32,
 }
@@ -56,40 +58,72 @@ struct Outcome {
 }
 
 /// Transfers that respond, calls, a flood that does not, and short flows.
-fn sources(random: &mut RandomStream, load: f64) -> Vec<Source> {
-    let mut sources = Vec::new();
-    let mut add = |size, hint, rate, responds, packets| {
-        let flow = cutline_units::mix(sources.len() as u64 + 99) as u32;
-        sources.push(Source { flow, hint, size, rate, next: random.uniform() * 0.2, responds, packets });
-    };
-    (0..8).for_each(|number| add(1500, 16, load / 4.0, true, if number < 2 { 4000 } else { 0 }));
-    (0..4).for_each(|number| add(200, [6, 16, 1, 9][number], 96_000.0, false, 0));
-    (0..2).for_each(|_| add(700, 16, load / 6.0, false, 0));
-    (0..6).for_each(|number| add(1000, 16, 400_000.0, true, 5 + 9 * number));
-    sources
+struct Sources {
+    sources: Vec<Source>,
+    seconds: f64,
+    /// Number of the source whose packet was taken last.
+    last: usize,
+    /// Number of the next flow that begins.
+    next_flow: u32,
+}
+
+impl Sources {
+    /// Returns sources for so many seconds of a case.
+    fn new(case: &Case, seconds: f64) -> Self {
+        let mut random = Streams::new(6).stream(case.name, "sources");
+        let load = case.rates[0].1 as f64;
+        let mut sources = Vec::new();
+        let mut add = |size, hint, rate, responds, packets| {
+            let flow = mix(sources.len() as u64 + 99) as u32;
+            sources.push(Source { flow, hint, size, rate, next: random.uniform() * 0.2, responds, packets });
+        };
+        (0..8).for_each(|number| add(1500, 16, load / 4.0, true, if number < 2 { 4000 } else { 0 }));
+        (0..4).for_each(|number| add(200, [6, 16, 1, 9][number], 96_000.0, false, 0));
+        (0..2).for_each(|_| add(700, 16, load / 6.0, false, 0));
+        (0..6).for_each(|number| add(1000, 16, 400_000.0, true, 5 + 9 * number));
+        Self { sources, seconds, last: 0, next_flow: 1 << 20 }
+    }
+}
+
+impl Load for Sources {
+    fn take(&mut self) -> Option<Offered> {
+        let sources = &self.sources;
+        let next = (0..sources.len()).min_by(|a, b| sources[*a].next.total_cmp(&sources[*b].next));
+        self.last = next.expect("there are sources");
+        let Source { flow, hint, size, next: at, .. } = self.sources[self.last];
+        (at <= self.seconds).then_some(Offered { at, hint, size, flow })
+    }
+
+    fn respond(&mut self, passed: bool, stored: u32) {
+        let stored = stored + u32::from(passed);
+        let source = &mut self.sources[self.last];
+        let gap = f64::from(source.size) * 8.0 / source.rate;
+        source.next += gap * (0.5 + 0.1 * f64::from(stored * 7 % 11));
+        if source.responds {
+            source.rate =
+                if passed { source.rate + 400_000.0 * gap } else { (source.rate / 2.0).max(50_000.0) };
+        }
+        if source.packets > 0 && stored % source.packets == 0 {
+            (source.flow, source.rate) = (mix(self.next_flow.into()) as u32, 400_000.0);
+            self.next_flow += 1;
+        }
+    }
 }
 
 /// Runs both.
-fn compare(case: &Case) -> Outcome {
+fn compare(case: &Case, load: &mut impl Load) -> Outcome {
     let rate = Rate::from_bps(case.rates[0].1);
     let params = SieveParams { memory: MEMORY, ..SieveParams::default() };
     let mut queue = Sieve::build(&params, Limit::Packets(case.limit), false, rate).unwrap();
     let mut random = Streams::new(5).stream(case.name, "dice");
-    let mut sources = sources(&mut Streams::new(6).stream(case.name, "sources"), rate.as_bps() as f64);
     let mut commands =
         format!("set shape_bps {}\nset limit_packets {}\nsieve 0 {SETS} 0\n", rate.as_bps(), case.limit);
     let (mut verdicts, mut shares, mut above, mut order, mut shed) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new(), 0);
-    let (mut stored, mut free_at, mut bps, mut salt_at, mut next_flow) =
-        (0_u32, 0.0_f64, rate.as_bps(), 0.0, 1_u32 << 20);
+    let (mut stored, mut free_at, mut bps, mut salt_at) = (0_u32, 0.0_f64, rate.as_bps(), 0.0);
     let mut rates = case.rates[1..].iter();
     let mut change = rates.next();
-    loop {
-        let number = (0..sources.len()).min_by(|a, b| sources[*a].next.total_cmp(&sources[*b].next)).unwrap();
-        let at = sources[number].next;
-        if at > case.seconds {
-            break;
-        }
+    while let Some(Offered { at, hint, size, flow }) = load.take() {
         while free_at <= at && queue.backlog().packets > 0 {
             let now = Instant::from_nanos((free_at * 1e9) as u64);
             let departure = queue.dequeue(now).unwrap();
@@ -104,7 +138,6 @@ fn compare(case: &Case) -> Outcome {
             queue.set_rate(now, Rate::from_bps(bps));
             writeln!(commands, "set shape_bps {bps}\nsieve-change {}", now.as_nanos()).unwrap();
         }
-        let source = &mut sources[number];
         let mut ahead = random.clone();
         let mut salt = 0;
         if at >= salt_at {
@@ -112,8 +145,7 @@ fn compare(case: &Case) -> Outcome {
             salt_at = now.as_nanos() as f64 / 1e9 + 60.0;
         }
         let dice = fixed(ahead.uniform());
-        let arrival =
-            Arrival { flow: source.flow, ..Arrival::new(source.size, Hint::from_level(source.hint)) };
+        let arrival = Arrival { flow, ..Arrival::new(size, Hint::from_level(hint)) };
         let before = queue.readings().sieve.unwrap().above.packets;
         let verdict = queue.enqueue(now, arrival, stored, &mut random);
         let verdict = match verdict {
@@ -126,23 +158,13 @@ fn compare(case: &Case) -> Outcome {
             shed += 1;
         }
         let readings = queue.readings().sieve.unwrap();
-        let Source { flow, size, hint, .. } = *source;
         writeln!(commands, "sieve-enqueue {} {hint} {size} {flow} {dice} {verdict} {salt}", now.as_nanos())
             .unwrap();
         verdicts.push(verdict);
         shares.push(readings.fair_share.as_bps() as f64);
         above.push(i128::from(readings.above.packets > before));
+        load.respond(verdict == 0, stored);
         stored += u32::from(verdict == 0);
-        let gap = f64::from(size) * 8.0 / source.rate;
-        source.next += gap * (0.5 + 0.1 * f64::from(stored * 7 % 11));
-        if source.responds {
-            source.rate =
-                if verdict == 0 { source.rate + 400_000.0 * gap } else { (source.rate / 2.0).max(50_000.0) };
-        }
-        if source.packets > 0 && stored % source.packets == 0 {
-            (source.flow, source.rate, next_flow) =
-                (cutline_units::mix(next_flow.into()) as u32, 400_000.0, next_flow + 1);
-        }
     }
     let answers = peer(case.name).run(&commands).unwrap();
     assert_eq!(answers.len(), verdicts.len() + order.len());
@@ -187,8 +209,8 @@ fn check(found: &Outcome) {
 
 #[test]
 fn sieve_in_fixed_point_is_sieve() {
-    let case = Case { name: "sieve", seconds: 70.0, rates: &[(0.0, 20_000_000)], limit: 1000 };
-    let found = compare(&case);
+    let case = Case { name: "sieve", rates: &[(0.0, 20_000_000)], limit: 1000 };
+    let found = compare(&case, &mut Sources::new(&case, 70.0));
     assert!(found.verdicts > 50_000 && found.early > 5000, "too little happens");
     check(&found);
 }
@@ -197,8 +219,28 @@ fn sieve_in_fixed_point_is_sieve() {
 fn sieve_follows_changes_of_the_rate_alike() {
     const RATES: &[(f64, u64)] =
         &[(0.0, 40_000_000), (5.0, 20_000_000), (9.0, 80_000_000), (12.0, 30_000_000)];
-    let found = compare(&Case { name: "sieve-rates", seconds: 20.0, rates: RATES, limit: 2000 });
+    let case = Case { name: "sieve-rates", rates: RATES, limit: 2000 };
+    let found = compare(&case, &mut Sources::new(&case, 20.0));
     assert!(found.verdicts > 20_000 && found.early > 5000, "too little happens");
+    check(&found);
+}
+
+/// Eight transfers, two conferences and two floods of 9 Mbit/s, recorded through Sieve.
+#[test]
+fn sieve_decides_alike_on_a_recorded_trace() {
+    let settings = [
+        ("duration", "30 s"),
+        ("dumbbell.rate", "20 Mbit/s"),
+        ("queue.sieve.rtt", "100 ms"),
+        ("flow.bulk.count", "8"),
+        ("flow.audio.count", "2"),
+        ("flow.flood.count", "2"),
+        ("flow.flood.app.rate", "9 Mbit/s"),
+    ];
+    let trace = record("sieve/floods.toml", &settings);
+    let case = Case { name: "sieve-recorded", rates: &[(0.0, 20_000_000)], limit: 800 };
+    let found = compare(&case, &mut Recorded::new(&trace));
+    assert!(found.verdicts > 50_000 && found.early > 5000, "too little happens");
     check(&found);
 }
 
@@ -225,7 +267,8 @@ fn a_queue_of_70_000_packets_keeps_all_of_them_in_the_order_of_their_flows() {
 /// A verdict that differs here drops the newcomer in the place of a packet that is due almost at the same time.
 #[test]
 fn a_full_sieve_pushes_out_alike() {
-    let found = compare(&Case { name: "sieve-full", seconds: 20.0, rates: &[(0.0, 20_000_000)], limit: 60 });
+    let case = Case { name: "sieve-full", rates: &[(0.0, 20_000_000)], limit: 60 };
+    let found = compare(&case, &mut Sources::new(&case, 20.0));
     assert!(found.overflow > 500 && found.pushed_out.0 > 500, "too little happens");
     assert_eq!(found.pushed_out.0, found.pushed_out.1);
     let ratio = found.own_overflow as f64 / found.overflow as f64;
