@@ -2,6 +2,10 @@
 
 use crate::finding::Finding;
 use crate::probe::{InterfaceProperties, Offload};
+use std::collections::BTreeSet;
+
+/// Beginning of the kinds of Cutline's queue disciplines.
+const OURS: &str = "cutline_";
 
 /// The command that shapes a host's forwarded traffic between interfaces of these names. Where there are fewer, it has
 /// words in their place.
@@ -25,7 +29,13 @@ pub fn interface(link: &InterfaceProperties, named: bool, routes: bool, up: &str
     };
     let mut findings = vec![wire(link), driver(link), queue(link)];
     findings.extend(offloads);
-    let others = [addresses(link, named, is_routed, up), master(link, named), xdp(link), xdp_program(link)];
+    let others = [
+        transmit_queues(link),
+        addresses(link, named, is_routed, up),
+        master(link, named),
+        xdp(link),
+        xdp_program(link),
+    ];
     findings.extend(others.into_iter().flatten());
     findings
 }
@@ -74,6 +84,43 @@ fn queue(link: &InterfaceProperties) -> Finding {
             .then("keep --rate below the rate of the wire, so that no frames wait there");
     }
     Finding::ok("queues", what)
+}
+
+/// Returns the finding about the queue disciplines of several transmit queues: whether Cutline's are one link, or could be.
+fn transmit_queues(link: &InterfaceProperties) -> Option<Finding> {
+    let subject = "transmit queues";
+    let add = format!("cutline qdisc add dev {} --rate RATE --mq", link.name);
+    if link.qdisc.starts_with(OURS) && link.tx_queues > 1 {
+        let what = format!(
+            "{} with one queue for all of them ({}): processors that send at the same time take turns",
+            link.tx_queues, link.qdisc
+        );
+        return Some(
+            Finding::note(subject, what)
+                .then(format!("for a queue each, with one rate, above 1 Gbit/s: `{add} --replace`")),
+        );
+    }
+    let all = link.below_mq.len();
+    if all < 2 {
+        return None;
+    }
+    let ours = link.below_mq.iter().filter(|kind| kind.starts_with(OURS)).count();
+    let kinds: BTreeSet<&str> = link.below_mq.iter().map(String::as_str).collect();
+    let kinds = kinds.into_iter().collect::<Vec<_>>().join(", ");
+    if ours == all {
+        return Some(Finding::ok(subject, format!("{all} with {kinds} each, which have one rate together")));
+    }
+    if ours > 0 {
+        let what = format!(
+            "{ours} of {all} have a queue of Cutline's ({kinds}): the rate does not hold for packets of the others"
+        );
+        return Some(Finding::warning(subject, what, format!("{add} --replace")));
+    }
+    let what = format!("{all} with {kinds} below mq: each one orders and drops its own packets alone");
+    Some(
+        Finding::note(subject, what)
+            .then(format!("for queues of Cutline's that have one rate together: `{add}`")),
+    )
 }
 
 /// Receive aggregation merges frames into longer ones, which are too long for the other port.
@@ -255,6 +302,46 @@ mod tests {
         assert_eq!(of(&found, "queues").state, State::Note);
         let found = findings(&InterfaceProperties { xdp: true, ..card() }, false);
         assert_eq!(of(&found, "XDP program").state, State::Warning);
+    }
+
+    #[test]
+    fn one_queue_for_several_transmit_queues_is_noted() {
+        let link = InterfaceProperties { qdisc: "cutline_sieve2".into(), tx_queues: 8, ..card() };
+        let found = findings(&link, false);
+        let finding = of(&found, "transmit queues");
+        assert_eq!(finding.state, State::Note);
+        assert!(finding.what.starts_with("8 with one queue for all of them (cutline_sieve2)"), "{finding:?}");
+        let next = finding.do_next.as_deref().unwrap();
+        assert!(next.contains("cutline qdisc add dev eth0 --rate RATE --mq --replace"), "{next}");
+        let has_one = |link: &InterfaceProperties| {
+            findings(link, false).iter().any(|finding| finding.subject == "transmit queues")
+        };
+        assert!(!has_one(&InterfaceProperties { tx_queues: 1, ..link }));
+        assert!(!has_one(&InterfaceProperties { tx_queues: 8, ..card() }), "one fq_codel");
+    }
+
+    #[test]
+    fn queues_below_mq_are_one_link_if_all_are_cutlines() {
+        let finding = |kinds: &[&str]| {
+            let below_mq = kinds.iter().map(|kind| (*kind).to_owned()).collect();
+            let link = InterfaceProperties { qdisc: "mq".into(), tx_queues: 8, below_mq, ..card() };
+            findings(&link, false).into_iter().find(|finding| finding.subject == "transmit queues")
+        };
+        let all = finding(&["cutline_tsq2", "cutline_tsq2"]).unwrap();
+        assert_eq!((all.state, all.do_next), (State::Ok, None));
+        assert!(all.what.starts_with("2 with cutline_tsq2 each"), "{}", all.what);
+        let some = finding(&["cutline_tsq2", "fq_codel", "cutline_tsq2"]).unwrap();
+        assert_eq!(some.state, State::Warning);
+        assert!(
+            some.what.starts_with("2 of 3 have a queue of Cutline's (cutline_tsq2, fq_codel)"),
+            "{some:?}"
+        );
+        assert_eq!(some.do_next.as_deref(), Some("cutline qdisc add dev eth0 --rate RATE --mq --replace"));
+        let none = finding(&["fq_codel", "fq_codel"]).unwrap();
+        assert_eq!(none.state, State::Note);
+        let next = none.do_next.as_deref().unwrap();
+        assert!(next.ends_with("`cutline qdisc add dev eth0 --rate RATE --mq`"), "{next}");
+        assert_eq!((finding(&[]), finding(&["fq_codel"])), (None, None));
     }
 
     #[test]

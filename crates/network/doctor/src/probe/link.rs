@@ -1,7 +1,7 @@
 //! An interface, as the kernel and its driver describe it.
 
 use super::xdp::{self, XdpFeatures};
-use super::{command, kernel};
+use super::{command, kernel, qdisc};
 use cutline_sys::ethtool::{self, Command, LRO, LinkMode, RX_VLAN, TX_VLAN};
 use cutline_units::Rate;
 use serde_json::Value;
@@ -28,6 +28,8 @@ pub struct InterfaceProperties {
     pub mtu: u32,
     /// The root of the queue disciplines.
     pub qdisc: String,
+    /// Kinds of the queue disciplines below `mq` at the root, one for each transmit queue in use; empty if the root is another one or `tc` is missing.
+    pub below_mq: Vec<String>,
     /// The number of the driver's transmit queues.
     pub tx_queues: u32,
     /// The entries of the driver's receive and transmit rings; `None` if the driver does not report them.
@@ -108,7 +110,12 @@ impl Offload {
 /// When `ip` fails or is missing; the error is its message.
 pub fn links() -> Result<Vec<InterfaceProperties>, String> {
     let documents = command::list("ip", &["-j", "-d", "address", "show"])?;
-    Ok(documents.iter().map(|document| described(document).with_driver(document)).collect())
+    let qdiscs = command::list("tc", &["-j", "qdisc", "show"]).unwrap_or_default();
+    let link = |document| {
+        let link = described(document).with_driver(document);
+        InterfaceProperties { below_mq: qdisc::below_mq(&qdiscs, &link.name), ..link }
+    };
+    Ok(documents.iter().map(link).collect())
 }
 
 /// The properties of an interface in the output of `ip -j -d address`.

@@ -88,6 +88,30 @@ pub fn qdiscs(interface: &str) -> Result<Vec<Qdisc>, String> {
     Ok(command::list("tc", &["-j", "-s", "qdisc", "show", "dev", interface])?.iter().map(qdisc).collect())
 }
 
+/// Kinds of the queue disciplines right below `mq` at the root of an interface, in the output of `tc -j qdisc show`; none if the root is another one.
+pub(super) fn below_mq(documents: &[Value], interface: &str) -> Vec<String> {
+    let all: Vec<&Value> = documents.iter().filter(|document| text(document, "dev") == interface).collect();
+    let is_root = |document: &&&Value| document["root"].as_bool().unwrap_or_default();
+    let Some(root) = all.iter().find(is_root).filter(|root| text(root, "kind") == "mq") else {
+        return Vec::new();
+    };
+    let is_below = |document: &&&Value| {
+        let parent = text(document, "parent");
+        parent.contains(':') && major(parent) == major(text(root, "handle"))
+    };
+    all.iter().filter(is_below).map(|document| text(document, "kind").to_owned()).collect()
+}
+
+fn text<'d>(document: &'d Value, key: &str) -> &'d str {
+    document[key].as_str().unwrap_or_default()
+}
+
+/// Returns the major number of a handle or a parent. That of the kernel's default is 0, which a parent leaves out (`:1`).
+fn major(handle: &str) -> &str {
+    let number = handle.split(':').next().unwrap_or_default();
+    if number == "0" { "" } else { number }
+}
+
 fn qdisc(document: &Value) -> Qdisc {
     let number = |key: &str| document[key].as_u64().unwrap_or_default();
     Qdisc {
@@ -111,5 +135,26 @@ mod tests {
         let expected =
             Qdisc { kind: "tbf".into(), root: true, backlog_bytes: 1500, backlog_packets: 2, dropped: 7 };
         assert_eq!(read, expected);
+    }
+
+    #[test]
+    fn queue_disciplines_below_mq_are_found() {
+        let text = r#"[{"kind":"noqueue","handle":"0:","dev":"lo","root":true,"refcnt":2,"options":{}},
+            {"kind":"mq","handle":"0:","dev":"eth0","root":true,"options":{}},
+            {"kind":"fq_codel","handle":"0:","dev":"eth0","parent":":2","options":{}},
+            {"kind":"fq_codel","handle":"0:","dev":"eth0","parent":":1","options":{}},
+            {"kind":"clsact","handle":"ffff:","dev":"eth0","parent":"ffff:fff1","options":{}},
+            {"kind":"mq","handle":"8001:","dev":"eth1","root":true,"options":{}},
+            {"kind":"cutline_sieve2","handle":"8002:","dev":"eth1","parent":"8001:1","options":{}},
+            {"kind":"htb","handle":"3:","dev":"eth1","parent":"8001:2","options":{}},
+            {"kind":"pfifo","handle":"0:","dev":"eth1","parent":"3:1","options":{}},
+            {"kind":"htb","handle":"1:","dev":"eth2","root":true,"options":{}},
+            {"kind":"fq","handle":"0:","dev":"eth2","parent":"1:1","options":{}}]"#;
+        let documents: Vec<Value> = serde_json::from_str(text).unwrap();
+        let found = |interface| below_mq(&documents, interface);
+        assert_eq!(found("eth0"), ["fq_codel", "fq_codel"]);
+        assert_eq!(found("eth1"), ["cutline_sieve2", "htb"]);
+        let none: [&str; 0] = [];
+        assert_eq!([found("eth2"), found("lo"), found("eth3")], [none, none, none]);
     }
 }
