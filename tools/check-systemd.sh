@@ -4,7 +4,7 @@
 # namespaces, that end with the script. Run it as root; `make check-systemd` builds the programs first.
 #
 # It checks `cutline router up --persist` as an operator uses it (start, a second `up`, kill -9, a router that hangs, reload, two starts of
-# the machine, `down`), then cutlined and the monitor.
+# the machine, `down`), then the unit of a queue in the kernel, cutlined and the monitor.
 set -eEuo pipefail
 
 say() { echo "check-systemd: $*"; }
@@ -77,6 +77,8 @@ ln -s pts/ptmx "$root/dev/ptmx"
 : > "$root/dev/console"
 mount -t proc proc "$root/proc"
 mount -t sysfs sysfs "$root/sys"
+# Only for queues in the kernel, which not every kernel has.
+mount -t bpf bpf "$root/sys/fs/bpf" 2>/dev/null || true
 mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
 exec env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin container=cutline chroot "$root" /lib/systemd/systemd --system --log-target=journal
 END
@@ -194,6 +196,34 @@ stop_machine
 start_machine
 eventually home_reaches_the_world
 [ -z "$(within systemctl --no-legend list-units 'cutline*')" ] || failed "units start after \`down\`"
+
+say "a queue in the kernel"
+within systemd-analyze verify --recursive-errors=no cutline-qdisc@lan.service 2> "$work/verify" || failed "cutline-qdisc@: $(cat "$work/verify")"
+# Without udev an interface is no unit: the unit of the queue is used without that dependency.
+sed -e '/^BindsTo=/d' -e '/^After=/d' "$root/etc/systemd/system/cutline-qdisc@.service" > "$root/etc/systemd/system/queue@.service"
+within systemctl daemon-reload
+echo 'OPTIONS="--rate 20Mbit"' > "$root/etc/cutline/qdisc/lan"
+has_queue() { tc -n "$name" qdisc show dev lan | grep -F cutline_sieve >/dev/null; }
+queue_rate() { within cutline qdisc show dev lan --json | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["rate_bps"])'; }
+says_why() { within journalctl --unit queue@lan --no-pager --output cat | grep -F -- "$why" >/dev/null; }
+if within cutline qdisc add dev lan --rate 20Mbit >/dev/null 2> "$work/refusal"; then
+    within cutline qdisc del dev lan
+    within systemctl start queue@lan
+    has_queue || failed "queue@lan has started, but lan has no queue"
+    eventually home_reaches_the_world
+    echo 'OPTIONS="--rate 30Mbit"' > "$root/etc/cutline/qdisc/lan"
+    within systemctl reload queue@lan
+    [ "$(queue_rate)" = 30000000 ] || failed "reload leaves the rate $(queue_rate)"
+    within systemctl stop queue@lan
+    if has_queue; then failed "\`systemctl stop\` leaves the queue"; fi
+else
+    # The unit refuses with the words of the command, and is done.
+    why="$(head -n 1 "$work/refusal")"
+    say "its start is refused here: $why"
+    if within systemctl start queue@lan 2>/dev/null; then failed "queue@lan starts where \`cutline qdisc\` does not"; fi
+    eventually says_why
+    within systemctl reset-failed queue@lan
+fi
 
 say "cutlined and the monitor"
 cat > "$root/etc/cutline/cutlined.toml" <<'END'
