@@ -5,6 +5,7 @@
  *     frames INTERFACE points         five frames for each code point: IPv4, IPv6, IPv6 with an extension header, IPv4 behind a tag, IPv6 behind two
  *     frames INTERFACE malformed      seven frames without an IP header that can be read
  *     frames INTERFACE jumbo COUNT    frames of 9014 B
+ *     frames INTERFACE extensions     eight frames of IPv6 with extension headers and the code point 46 (EF), two of them cut off there
  *     frames INTERFACE flows COUNT    a frame of each of so many flows of UDP, at most 2^24
  */
 #include <errno.h>
@@ -16,7 +17,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { CODE_POINTS = 64, SMALL = 100, JUMBO = 9014, UDP = 17, HOP_BY_HOP = 0 };
+enum { CODE_POINTS = 64, EF = 46, SMALL = 100, JUMBO = 9014, UDP = 17 };
+/* Extension headers of IPv6, of 8 octets here. */
+enum { HOP_BY_HOP = 0, ROUTING = 43, FRAGMENT = 44, DESTINATION = 60, AUTHENTICATION = 51 };
 
 static int packets;
 static struct sockaddr_ll out = { .sll_family = AF_PACKET };
@@ -101,6 +104,19 @@ static void send_malformed(void)
     begin(); tag(ETH_P_8021AD); tag(ETH_P_8021Q); tag(ETH_P_8021Q); ipv4(1, SMALL); send_with(SMALL);
 }
 
+static void send_extensions(void)
+{
+    static const unsigned char HEADERS[] = { HOP_BY_HOP, ROUTING, FRAGMENT, DESTINATION, AUTHENTICATION };
+
+    for (size_t i = 0; i < sizeof HEADERS; i++) {
+        begin(); ipv6(EF, HEADERS[i]); frame[end + 40] = UDP; send_with(SMALL);
+    }
+    /* Three in a row; one that is cut off behind its first octet; and none, although the IP header names one. */
+    begin(); ipv6(EF, HOP_BY_HOP); frame[end + 40] = DESTINATION; frame[end + 48] = ROUTING; frame[end + 56] = UDP; send_with(SMALL);
+    begin(); ipv6(EF, HOP_BY_HOP); frame[end + 40] = UDP; send_with(41);
+    begin(); ipv6(EF, HOP_BY_HOP); send_with(40);
+}
+
 static void send_flows(unsigned count)
 {
     begin();
@@ -117,7 +133,7 @@ static void send_flows(unsigned count)
 int main(int count, char **words)
 {
     if (count < 3 || !(out.sll_ifindex = if_nametoindex(words[1])) || (packets = socket(AF_PACKET, SOCK_RAW, 0)) < 0) {
-        perror("FAILED frames INTERFACE points|malformed|jumbo COUNT|flows COUNT");
+        perror("FAILED frames INTERFACE points|malformed|jumbo COUNT|extensions|flows COUNT");
         return 1;
     }
     if (!strcmp(words[2], "points")) {
@@ -129,6 +145,8 @@ int main(int count, char **words)
         ipv4(0, JUMBO - ETH_HLEN);
         for (int left = atoi(words[3]); left > 0; left--)
             send_with(JUMBO - ETH_HLEN);
+    } else if (!strcmp(words[2], "extensions")) {
+        send_extensions();
     } else if (!strcmp(words[2], "flows") && count == 4) {
         send_flows(atoi(words[3]));
     } else {

@@ -228,6 +228,8 @@ for queue in $(cat /queues); do
     status frames $ip netns exec r /frames wide jumbo 12
     $ip -n r link set wide mtu 1500
     sleep 3; list smaller wide
+    status frames $ip netns exec r /frames wide extensions
+    sleep 1; list extensions wide
     status wide-del command del dev wide
     $ip -n r link del wide
 
