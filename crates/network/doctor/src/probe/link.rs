@@ -30,7 +30,7 @@ pub struct InterfaceProperties {
     pub qdisc: String,
     /// Kinds of the queue disciplines below `mq` at the root, one for each transmit queue in use; empty if the root is another one or `tc` is missing.
     pub below_mq: Vec<String>,
-    /// The number of the driver's transmit queues.
+    /// The number of the driver's transmit queues that are in use; of all of them where `/sys` shows another namespace.
     pub tx_queues: u32,
     /// The entries of the driver's receive and transmit rings; `None` if the driver does not report them.
     pub rings: Option<[u32; 2]>,
@@ -151,12 +151,14 @@ impl InterfaceProperties {
     /// Adds the properties that the driver reports.
     fn with_driver(self, document: &Value) -> Self {
         let LinkMode { speed, full_duplex } = ethtool::link_mode(&self.name);
+        let folder = sysfs(&self.name, document);
         Self {
             driver: ethtool::driver(&self.name),
             speed,
             full_duplex,
             rings: ethtool::ring_sizes(&self.name),
-            byte_limits: sysfs(&self.name, document).and_then(|folder| has_byte_limits(&folder)),
+            tx_queues: folder.as_deref().and_then(queues_in_use).unwrap_or(self.tx_queues),
+            byte_limits: folder.as_deref().and_then(has_byte_limits),
             offloads: Offload::on(&self.name),
             xdp_features: document["ifindex"].as_u64().and_then(|index| xdp::features(index as u32)),
             ..self
@@ -172,6 +174,13 @@ fn sysfs(name: &str, document: &Value) -> Option<String> {
     let same = of("ifindex") == document["ifindex"].as_u64().map(|index| index.to_string())
         && of("address").as_deref() == document["address"].as_str();
     same.then_some(folder)
+}
+
+/// Returns the number of transmit queues in use. Drivers may have more of them than processors send to.
+fn queues_in_use(folder: &str) -> Option<u32> {
+    let queues = fs::read_dir(format!("{folder}/queues")).ok()?.flatten();
+    let found = queues.filter(|queue| queue.file_name().to_string_lossy().starts_with("tx-")).count();
+    (found > 0).then_some(found as u32)
 }
 
 /// Returns whether a driver limits its bytes in flight. A driver with limits has a limit above zero after it
@@ -247,6 +256,17 @@ mod tests {
             ..InterfaceProperties::default()
         };
         assert_eq!(link, expected);
+    }
+
+    #[test]
+    fn transmit_queues_in_use_are_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().to_str().unwrap();
+        assert_eq!(queues_in_use(path), None);
+        for queue in ["rx-0", "tx-0", "tx-1"] {
+            fs::create_dir_all(folder.path().join("queues").join(queue)).unwrap();
+        }
+        assert_eq!(queues_in_use(path), Some(2));
     }
 
     #[test]
