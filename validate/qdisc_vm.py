@@ -235,7 +235,7 @@ def command_changes(queue: Found) -> str:
 
 
 def frames(queue: Found) -> str:
-    """Frames of every code point, in IPv4, IPv6 and behind tags, have their hint, also before extension headers, others that of code point 0; jumbo frames, a smaller MTU and the largest limit work."""
+    """Frames of every code point, in IPv4, IPv6, behind tags and before extension headers, have their hint, others that of code point 0; jumbo frames, a smaller MTU and the largest limit work."""
     codes = {"wide-add": 0, "wide-larger": 2, "frames": 0, "wide-change": 0, "wide-del": 0}
     wrong = [f"{step}: {queue.codes(step)}" for step, code in codes.items() if set(queue.codes(step)) != {code}]
     steps = ("points", "malformed", "jumbo", "smaller", "extensions")
