@@ -1,7 +1,6 @@
 //! ABR as one of the [transports](crate::endpoint), for simulations. Its sender is boxed because it is larger than most, and rarer than TCP's.
 
 use super::{CELL_PAYLOAD, Feedback, Packet, Params, Receiver, Sender, TRAILER};
-use crate::Write;
 use crate::endpoint::{Outgoing, PackedHeader, ReceivingEnd, SendingEnd, Transport, TransportCounts};
 use cutline_units::{Ecn, Instant};
 use std::sync::Arc;
@@ -91,14 +90,12 @@ impl SendingEnd for Box<Sender> {
     type Data = Packet;
     type Reply = Feedback;
 
-    fn write(&mut self, write: Write) -> bool {
-        match write {
-            Write::Bytes(bytes) => Sender::write(self, bytes),
-            Write::Unlimited => {
-                self.write_unlimited();
-                true
-            }
-        }
+    fn write(&mut self, bytes: u64) -> bool {
+        Sender::write(self, bytes)
+    }
+
+    fn write_unlimited(&mut self) {
+        Sender::write_unlimited(self);
     }
 
     fn end_supply(&mut self) {
@@ -118,8 +115,6 @@ impl SendingEnd for Box<Sender> {
     fn deadline(&self) -> Instant {
         Sender::deadline(self)
     }
-
-    fn on_deadline(&mut self, _now: Instant) {}
 
     /// The timeouts are the reductions of the rate without RM cells that come back.
     fn counts(&self) -> TransportCounts {
@@ -141,15 +136,6 @@ impl ReceivingEnd for Receiver {
     #[inline]
     fn delivered(&self) -> u64 {
         Self::delivered(self)
-    }
-
-    #[inline]
-    fn deadline(&self) -> Instant {
-        Instant::FAR_FUTURE
-    }
-
-    fn on_deadline(&mut self, _now: Instant) -> Option<Outgoing<Feedback>> {
-        None
     }
 }
 

@@ -171,8 +171,16 @@ pub trait SendingEnd {
     /// The header of a reply.
     type Reply;
 
-    /// Accepts a write of the application. Returns false if there is no room; the sender then counts the bytes as refused.
-    fn write(&mut self, write: Write) -> bool;
+    /// Accepts a message of the application. Returns false if there is no room; the sender then counts the bytes as refused.
+    fn write(&mut self, bytes: u64) -> bool;
+
+    /// Starts an unlimited supply.
+    ///
+    /// # Panics
+    /// By default: a flow of bulk data over a transport that does not adapt its rate ([`Transport::ADAPTS`]) is refused where it is read.
+    fn write_unlimited(&mut self) {
+        panic!("bulk data over a transport that does not adapt its rate has been refused")
+    }
 
     /// Ends the supply. Data that was written before is still sent, an unlimited supply ends.
     fn end_supply(&mut self);
@@ -186,8 +194,8 @@ pub trait SendingEnd {
     /// Time of the next call of [`SendingEnd::on_deadline`]; [`Instant::FAR_FUTURE`] if there is none.
     fn deadline(&self) -> Instant;
 
-    /// Handles the deadline.
-    fn on_deadline(&mut self, now: Instant);
+    /// Handles the deadline. The default does nothing: a deadline may be the time of a departure alone.
+    fn on_deadline(&mut self, _now: Instant) {}
 
     /// Returns the counters.
     fn counts(&self) -> TransportCounts;
@@ -211,11 +219,16 @@ pub trait ReceivingEnd {
     /// Returns the number of payload bytes delivered to the application, in order if the transport is reliable.
     fn delivered(&self) -> u64;
 
-    /// Time of the next call of [`ReceivingEnd::on_deadline`]; [`Instant::FAR_FUTURE`] if there is none.
-    fn deadline(&self) -> Instant;
+    /// Time of the next call of [`ReceivingEnd::on_deadline`]; [`Instant::FAR_FUTURE`], the default, if there is none.
+    #[inline]
+    fn deadline(&self) -> Instant {
+        Instant::FAR_FUTURE
+    }
 
     /// Handles the deadline. Returns a delayed acknowledgement or a report if one is due.
-    fn on_deadline(&mut self, now: Instant) -> Option<Outgoing<Self::Reply>>;
+    fn on_deadline(&mut self, _now: Instant) -> Option<Outgoing<Self::Reply>> {
+        None
+    }
 
     /// Returns the loss event rate, 0 to 1, if the receiver measures it.
     fn loss_event_rate(&self) -> Option<f64> {
@@ -406,9 +419,15 @@ macro_rules! transports {
                 }
             }
 
-            /// Accepts a write of the application; see [`SendingEnd::write`].
+            /// Accepts a write of the application; see [`SendingEnd::write`] and [`SendingEnd::write_unlimited`].
             pub fn write(&mut self, write: Write) -> bool {
-                match self { $(Self::$name(sender) => SendingEnd::write(sender, write)),+ }
+                match write {
+                    Write::Bytes(bytes) => match self { $(Self::$name(sender) => SendingEnd::write(sender, bytes)),+ },
+                    Write::Unlimited => {
+                        match self { $(Self::$name(sender) => SendingEnd::write_unlimited(sender)),+ }
+                        true
+                    }
+                }
             }
 
             /// Ends the supply; see [`SendingEnd::end_supply`].

@@ -1,7 +1,6 @@
 //! NADA as one of the [transports](crate::endpoint). Its ends are boxed because they are large, and rarer than TCP's.
 
 use super::{Feedback, Packet, Params, Receiver, Sender};
-use crate::Write;
 use crate::endpoint::{Outgoing, ReceivingEnd, SendingEnd, Transport, TransportCounts};
 use cutline_units::{Duration, Ecn, Instant};
 use std::sync::Arc;
@@ -64,14 +63,12 @@ impl SendingEnd for Box<Sender> {
     type Data = Packet;
     type Reply = Feedback;
 
-    fn write(&mut self, write: Write) -> bool {
-        match write {
-            Write::Bytes(bytes) => Sender::write(self, bytes),
-            Write::Unlimited => {
-                self.write_unlimited();
-                true
-            }
-        }
+    fn write(&mut self, bytes: u64) -> bool {
+        Sender::write(self, bytes)
+    }
+
+    fn write_unlimited(&mut self) {
+        Sender::write_unlimited(self);
     }
 
     fn end_supply(&mut self) {

@@ -1,7 +1,6 @@
 //! TCP as one of the [transports](crate::endpoint).
 
 use super::{Ack, Params, Receiver, SackBlocks, Segment, Sender, control};
-use crate::Write;
 use crate::endpoint::{
     Defaults, Outgoing, PackedHeader, ReceivingEnd, SendingEnd, Transport, TransportCounts,
 };
@@ -109,14 +108,12 @@ impl SendingEnd for Sender {
     type Data = Segment;
     type Reply = Ack;
 
-    fn write(&mut self, write: Write) -> bool {
-        match write {
-            Write::Bytes(bytes) => Self::write(self, bytes),
-            Write::Unlimited => {
-                self.write_unlimited();
-                true
-            }
-        }
+    fn write(&mut self, bytes: u64) -> bool {
+        Self::write(self, bytes)
+    }
+
+    fn write_unlimited(&mut self) {
+        Self::write_unlimited(self);
     }
 
     fn end_supply(&mut self) {

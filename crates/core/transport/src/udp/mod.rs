@@ -75,14 +75,6 @@ impl Sender {
         self.queue.write(bytes);
     }
 
-    /// Returns [`Instant::FAR_FUTURE`]: the sender has no timer.
-    pub const fn deadline(&self) -> Instant {
-        Instant::FAR_FUTURE
-    }
-
-    /// Does nothing.
-    pub const fn on_deadline(&mut self, _now: Instant) {}
-
     /// Returns the next datagram to leave. The caller must call this until it returns `None`.
     pub fn transmit(&mut self, now: Instant) -> Option<Datagram> {
         let len = self.queue.pop()?;

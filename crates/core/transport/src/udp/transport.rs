@@ -2,7 +2,6 @@
 //! TCP's, does not become larger.
 
 use super::{Datagram, Params, Receiver, Sender};
-use crate::Write;
 use crate::endpoint::{
     Defaults, Outgoing, PackedHeader, ReceivingEnd, SendingEnd, Transport, TransportCounts,
 };
@@ -137,10 +136,7 @@ impl SendingEnd for Box<Sender> {
     type Data = Datagram;
     type Reply = NoReply;
 
-    /// # Panics
-    /// If the supply is endless: nothing limits the rate of UDP.
-    fn write(&mut self, write: Write) -> bool {
-        let Write::Bytes(bytes) = write else { panic!("bulk data over UDP has been refused") };
+    fn write(&mut self, bytes: u64) -> bool {
         Sender::write(self, bytes);
         true
     }
@@ -158,11 +154,7 @@ impl SendingEnd for Box<Sender> {
     }
 
     fn deadline(&self) -> Instant {
-        Sender::deadline(self)
-    }
-
-    fn on_deadline(&mut self, now: Instant) {
-        Sender::on_deadline(self, now);
+        Instant::FAR_FUTURE
     }
 
     fn counts(&self) -> TransportCounts {
@@ -183,14 +175,5 @@ impl ReceivingEnd for Receiver {
     #[inline]
     fn delivered(&self) -> u64 {
         Self::delivered(self)
-    }
-
-    #[inline]
-    fn deadline(&self) -> Instant {
-        Instant::FAR_FUTURE
-    }
-
-    fn on_deadline(&mut self, _now: Instant) -> Option<Outgoing<NoReply>> {
-        None
     }
 }
