@@ -71,33 +71,26 @@ pub trait MessageSocket: Deref<Target = ConnectionHandle> + Sync {
     fn wait_at_most(&self, time: Duration) -> io::Result<()>;
 }
 
-impl MessageSocket for QosUdpSocket {
-    fn send_message(&self, message: &[u8]) -> io::Result<usize> {
-        self.send(message)
-    }
+/// Implements [`MessageSocket`] for sockets by the calls that they have alike.
+macro_rules! message_sockets {
+    ($($socket:ty),+) => { $(
+        impl MessageSocket for $socket {
+            fn send_message(&self, message: &[u8]) -> io::Result<usize> {
+                self.send(message)
+            }
 
-    fn next_message(&self, buffer: &mut [u8]) -> io::Result<(usize, Instant)> {
-        self.recv_stamped(buffer)
-    }
+            fn next_message(&self, buffer: &mut [u8]) -> io::Result<(usize, Instant)> {
+                self.recv_stamped(buffer)
+            }
 
-    fn wait_at_most(&self, time: Duration) -> io::Result<()> {
-        self.set_read_timeout(Some(standard(time)))
-    }
+            fn wait_at_most(&self, time: Duration) -> io::Result<()> {
+                self.set_read_timeout(Some(standard(time)))
+            }
+        }
+    )+ };
 }
 
-impl MessageSocket for QosDirectSocket {
-    fn send_message(&self, message: &[u8]) -> io::Result<usize> {
-        self.send(message)
-    }
-
-    fn next_message(&self, buffer: &mut [u8]) -> io::Result<(usize, Instant)> {
-        self.recv_stamped(buffer)
-    }
-
-    fn wait_at_most(&self, time: Duration) -> io::Result<()> {
-        self.set_read_timeout(Some(standard(time)))
-    }
-}
+message_sockets!(QosUdpSocket, QosDirectSocket);
 
 /// Course of a run.
 #[derive(Clone, Copy)]
