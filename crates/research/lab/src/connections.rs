@@ -31,6 +31,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddrV4, UdpSocket};
 use std::ops::Deref;
+use std::os::fd::AsFd;
 
 /// QoS connections by the indices of the flows in whose place they are.
 ///
@@ -55,7 +56,7 @@ pub type Places<'p> = &'p (dyn Fn(usize) -> Placement + Sync);
 /// The longest time in which a thread does not look whether the run has ended.
 pub const GLANCE: Duration = Duration::from_millis(50);
 /// The longest time in which a listener does not retransmit.
-pub const LISTEN: Duration = Duration::from_millis(5);
+const LISTEN: Duration = Duration::from_millis(5);
 /// Room for the longest datagram, bytes.
 pub const LONGEST: usize = 65_535;
 
@@ -320,17 +321,8 @@ fn arrive(
     course: Course<'_>,
 ) -> Result<Arrived, QosError> {
     let failed = system("cannot receive");
-    let socket = loop {
-        if course.is_over() {
-            return Ok(Arrived::default());
-        }
-        match listener.accept() {
-            Ok((socket, _)) => break socket,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                wait(&mut [PollFd::new(listener, PollFlags::IN)], LISTEN).map_err(&failed)?;
-            }
-            Err(error) => return Err(failed(error)),
-        }
+    let Some((socket, _)) = accepted(listener, || listener.accept(), course).map_err(&failed)? else {
+        return Ok(Arrived::default());
     };
     let mut watch = Watch::new(&socket, connection, course);
     let mut messages = Vec::new();
@@ -345,6 +337,23 @@ fn arrive(
     })
     .map_err(failed)?;
     Ok(Arrived { messages, record: watch.record })
+}
+
+/// Waits for the next connection of a listener that does not block. Returns `None` if the run is over before.
+pub fn accepted<S>(
+    listener: &impl AsFd,
+    accept: impl Fn() -> io::Result<S>,
+    course: Course<'_>,
+) -> io::Result<Option<S>> {
+    while !course.is_over() {
+        match accept() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                wait(&mut [PollFd::new(listener, PollFlags::IN)], LISTEN)?;
+            }
+            outcome => return outcome.map(Some),
+        }
+    }
+    Ok(None)
 }
 
 /// Receives messages until the end of the run, with their times of arrival.

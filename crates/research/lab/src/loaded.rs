@@ -12,7 +12,7 @@
 
 use crate::LabError;
 use crate::connections::{
-    self, Arrived, Connections, Course, LISTEN, MessageSocket, Placement, Sent, non_blocking, of,
+    self, Arrived, Connections, Course, MessageSocket, Placement, Sent, accepted, non_blocking, of,
     sink_options, system,
 };
 use crate::programs::decoder::{EncodedFilm, pin, processors};
@@ -27,7 +27,6 @@ use cutline_sim::{FlowSpec, SimulationSettings};
 use cutline_socket::{DirectAddress, ProtectedThread, QosDirectListener, QosError, QosUdpListener};
 use cutline_sys::namespace::{Namespace, sweep};
 use cutline_sys::packet::LinkAddress;
-use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_sys::thread::joined;
 use cutline_sys::{SysError, interface, now};
 use cutline_units::{Duration, Histogram, Instant, Streams};
@@ -380,18 +379,7 @@ fn receive<S: MessageSocket>(
 ) -> Result<Arrived, QosError> {
     let failed = system("cannot receive");
     let mut arrived = Arrived::default();
-    let socket = loop {
-        if course.is_over() {
-            return Ok(arrived);
-        }
-        match accept() {
-            Ok(socket) => break socket,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                wait(&mut [PollFd::new(listener, PollFlags::IN)], LISTEN).map_err(&failed)?;
-            }
-            Err(error) => return Err(failed(error)),
-        }
-    };
+    let Some(socket) = accepted(listener, accept, course).map_err(&failed)? else { return Ok(arrived) };
     let take = |message: &[u8], _: Instant| {
         let number = message.first_chunk();
         arrived.messages.extend(number.map(|number| (u64::from_be_bytes(*number), now())));

@@ -3,7 +3,7 @@
 
 use super::network::{Map, Nodes};
 use crate::LabError;
-use crate::connections::{Arrived, Course, GLANCE, LISTEN, Placement, Sent, is_temporary, system};
+use crate::connections::{Arrived, Course, GLANCE, Placement, Sent, accepted, is_temporary, system};
 use cutline_daemon::{DaemonConfig, start_manager};
 use cutline_manager_service::ManagerService;
 use cutline_quality::spec::Specification;
@@ -14,7 +14,7 @@ use cutline_socket::{
     AllocationOptions, Marking, Peer, QosError, QosOptions, QosTcpListener, QosTcpStream, SchedulingClass,
 };
 use cutline_sys::now;
-use cutline_sys::reactor::{PollFd, PollFlags, wait};
+use cutline_sys::reactor::wait;
 use cutline_transport::app::Params;
 use cutline_transport::endpoint::TransportParams;
 use cutline_units::{Duration, Instant, Streams};
@@ -197,17 +197,8 @@ impl ManagedStream {
     pub fn take(&self, listener: &QosTcpListener, course: Course<'_>) -> Result<Arrived, LabError> {
         let failed = |error| self.failed()(system("cannot receive")(error));
         let mut arrived = Arrived::default();
-        let mut stream = loop {
-            if course.is_over() {
-                return Ok(arrived);
-            }
-            match listener.accept() {
-                Ok((stream, _)) => break stream,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    wait(&mut [PollFd::new(listener, PollFlags::IN)], LISTEN).map_err(failed)?;
-                }
-                Err(error) => return Err(failed(error)),
-            }
+        let Some((mut stream, _)) = accepted(listener, || listener.accept(), course).map_err(failed)? else {
+            return Ok(arrived);
         };
         stream.set_nonblocking(false).map_err(failed)?;
         stream.set_read_timeout(Some(crate::connections::standard(GLANCE))).map_err(failed)?;
