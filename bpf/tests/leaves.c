@@ -25,38 +25,16 @@
 
 #include "../include/cutline/fixed.h"
 
-struct cl_slot {
-    cl_u64 weight, number, bytes_before, stamp;
-    cl_u32 size, next, label;
-};
-
-struct cl_node {
-    cl_u64 start, stamp;
-    cl_u32 span, size, place, id, next, previous, label;
-};
-
-struct slots { struct cl_slot *first; cl_u32 count; };
-struct nodes { struct cl_node *first; cl_u32 count; };
-struct table { struct cl_set *first; cl_u32 count; };
-
-typedef struct slots *cl_slots;
-typedef struct nodes *cl_nodes;
-typedef struct table *cl_table;
-#define CL_CAN_LOOP 1
-
-static struct cl_slot *cl_slot(cl_slots slots, cl_u32 index) { return index < slots->count ? slots->first + index : NULL; }
-static struct cl_node *cl_node(cl_nodes nodes, cl_u32 index) { return index < nodes->count ? nodes->first + index : NULL; }
-static struct cl_set *cl_set(cl_table table, cl_u32 index);
 static cl_u64 cl_random(void) { return 7; }
 
 struct cl_tsq;
 static cl_u64 elsewhere(const struct cl_tsq *tsq, cl_u64 w);
 #define CL_ELSEWHERE(tsq, w) elsewhere(tsq, w)
 
+#include "host.h"
+
 #include "../include/cutline/sieve_leaf.h"
 #include "../include/cutline/tsq_leaf.h"
-
-static struct cl_set *cl_set(cl_table table, cl_u32 index) { return index < table->count ? table->first + index : NULL; }
 
 enum { LEAVES = 8, SETS = 149, SIZE = 1000, GROUPS = 8, MOST = 20000, TSQ = 0 };
 
@@ -84,17 +62,6 @@ static cl_u64 rate_at_half;     /* bit/s; 0: as before */
 static cl_u64 elsewhere(const struct cl_tsq *tsq, cl_u64 w)
 {
     return tsq->is_leaf ? cl_tsq_elsewhere(&tsq_shared, &leaves[tsq->instance].tsq_leaf, w) : 0;
-}
-
-static cl_u64 next(void)
-{
-    char *word = strtok(NULL, " \n");
-
-    if (!word) {
-        fprintf(stderr, "a number is missing\n");
-        exit(1);
-    }
-    return strtoull(word, NULL, 0);
 }
 
 static struct cl_leaf *common(struct leaf *leaf) { return kind == TSQ ? &leaf->tsq_leaf.leaf : &leaf->sieve_leaf.leaf; }

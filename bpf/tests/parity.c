@@ -25,66 +25,15 @@
 
 #include "../include/cutline/fixed.h"
 
-struct cl_slot {
-    cl_u64 weight, number, bytes_before, stamp;
-    cl_u32 size, next;
-};
-
-struct slots {
-    struct cl_slot *first;
-    cl_u32 count;
-};
-
-typedef struct slots *cl_slots;
-#define CL_CAN_LOOP 1
-
-static struct cl_slot *cl_slot(cl_slots slots, cl_u32 index) { return index < slots->count ? slots->first + index : NULL; }
-
-#include "../include/cutline/tsq.h"
-
-struct cl_node {
-    cl_u64 start, stamp;
-    cl_u32 span, size, place, id, next, previous;
-    cl_u64 number;
-};
-
-struct nodes {
-    struct cl_node *first;
-    cl_u32 count;
-};
-
-struct table {
-    struct cl_set *first;
-    cl_u32 count;
-};
-
-typedef struct nodes *cl_nodes;
-typedef struct table *cl_table;
-
 static cl_u64 salt;
 
 static cl_u64 cl_random(void) { return salt; }
-static struct cl_node *cl_node(cl_nodes nodes, cl_u32 index) { return index < nodes->count ? nodes->first + index : NULL; }
-static struct cl_set *cl_set(cl_table table, cl_u32 index);
 
-#include "../include/cutline/sieve.h"
-
-static struct cl_set *cl_set(cl_table table, cl_u32 index) { return index < table->count ? table->first + index : NULL; }
+#include "host.h"
 
 static struct cutline_config config, used;
 static struct cl_tsq tsq;
 static struct slots slots;
-
-static cl_u64 next(void)
-{
-    char *word = strtok(NULL, " \n");
-
-    if (!word) {
-        fprintf(stderr, "a number is missing\n");
-        exit(1);
-    }
-    return strtoull(word, NULL, 0);
-}
 
 static void begin_tsq(cl_u64 now)
 {
@@ -136,7 +85,7 @@ static void dequeue(cl_u64 now)
 static struct cl_sieve sieve;
 static struct nodes nodes;
 static struct table table;
-static cl_u64 stored;
+static cl_u32 stored;
 
 static void begin_sieve(cl_u64 now, cl_u32 sets)
 {
@@ -168,10 +117,10 @@ static void sieve_enqueue(cl_u64 now, cl_u32 level, cl_u32 size, cl_u32 flow, cl
             fprintf(stderr, "there is no node\n");
             exit(1);
         }
-        node->number = stored++;
+        node->label = stored++;
         cl_sieve_push(&sieve, &nodes, &table, cl_stamp(now, level), &arrival, node, index);
         while ((node = cl_node(&nodes, index = cl_sieve_push_out(&sieve, &nodes, &table, &used)))) {
-            printf(" %llu", (unsigned long long)node->number);
+            printf(" %u", node->label);
             cl_give_node_back(&sieve.calendar, node, index);
         }
     }
@@ -187,7 +136,7 @@ static void sieve_dequeue(cl_u64 now)
         printf("-1 0 0\n");
         return;
     }
-    printf("%llu %llu %llu\n", (unsigned long long)node->number, (unsigned long long)sieve.calendar.width >> CL_BYTE_BITS,
+    printf("%u %llu %llu\n", node->label, (unsigned long long)sieve.calendar.width >> CL_BYTE_BITS,
            (unsigned long long)cl_due_time(node) >> CL_BYTE_BITS);
     cl_give_node_back(&sieve.calendar, node, index);
 }

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
+/* The kernel's queues over arrays of a process, and the numbers of its commands, for the programs that run them on the host. A program that includes
+ * this file defines `cl_random` before that, and CL_ELSEWHERE (tsq.h) if it has several queues of one link. */
+#ifndef CUTLINE_TESTS_HOST_H
+#define CUTLINE_TESTS_HOST_H
+
+#include "../include/cutline/fixed.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* `label` is the program's own. */
+struct cl_slot {
+    cl_u64 weight, number, bytes_before, stamp;
+    cl_u32 size, next, label;
+};
+
+struct cl_node {
+    cl_u64 start, stamp;
+    cl_u32 span, size, place, id, next, previous, label;
+};
+
+struct slots { struct cl_slot *first; cl_u32 count; };
+struct nodes { struct cl_node *first; cl_u32 count; };
+struct table { struct cl_set *first; cl_u32 count; };
+
+typedef struct slots *cl_slots;
+typedef struct nodes *cl_nodes;
+typedef struct table *cl_table;
+#define CL_CAN_LOOP 1
+
+static struct cl_slot *cl_slot(cl_slots slots, cl_u32 index) { return index < slots->count ? slots->first + index : NULL; }
+static struct cl_node *cl_node(cl_nodes nodes, cl_u32 index) { return index < nodes->count ? nodes->first + index : NULL; }
+static struct cl_set *cl_set(cl_table table, cl_u32 index);
+
+#include "../include/cutline/sieve.h"
+#include "../include/cutline/tsq.h"
+
+static struct cl_set *cl_set(cl_table table, cl_u32 index) { return index < table->count ? table->first + index : NULL; }
+
+/* The next number of a command, whose first word has been read. */
+static cl_u64 next(void)
+{
+    char *word = strtok(NULL, " \n");
+
+    if (!word) {
+        fprintf(stderr, "a number is missing\n");
+        exit(1);
+    }
+    return strtoull(word, NULL, 0);
+}
+
+#endif
