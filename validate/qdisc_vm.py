@@ -3,7 +3,7 @@
 
     python3 validate/qdisc_vm.py --cutline target/debug/cutline --work target/linux-vm
 
-The command `cutline qdisc` loads them and is used as an operator uses it; `bpf/tests/qdisc.c` sets what the command refuses. `bpf/tests/vm.sh` is what the machine does; `CHECKS` is what has to come of it. A second machine has two processors, for queues below `mq` (`vm_mq.sh`, `MQ_CHECKS`). The machine counts instructions as nanoseconds
+The command `cutline qdisc` loads them and is used as an operator uses it; `bpf/tests/qdisc.c` sets what the command refuses. `bpf/tests/vm.sh` is what the machine does; `CHECKS` is what has to come of it. A second machine has two processors, for queues below `mq` (`vm_mq.sh`, `MQ_CHECKS`). Both begin with `vm_common.sh`. The machine counts instructions as nanoseconds
 (`linux_vm.py`), so the same objects and the same kernel give the same output, however busy the host is.
 """
 
@@ -59,12 +59,12 @@ class Found:
 
 def image(work: Path, tools: bpf_build.Tools, objects: list[Path], command: Path, rounds: int) -> Path:
     """The first file system. The command is where it is installed, with the objects in their place and its libraries."""
-    program = tools.work / "qdisc"
-    tools.compile_program(bpf_build.ROOT / "bpf/tests/qdisc.c", program)
-    files = {"init": bpf_build.ROOT / "bpf/tests/vm.sh", SECOND: bpf_build.ROOT / "bpf/tests/vm_mq.sh", "qdisc": program} | linux_vm.programs(work)
+    tests, program = bpf_build.ROOT / "bpf/tests", tools.work / "qdisc"
+    tools.compile_program(tests / "qdisc.c", program)
+    files = {"init": tests / "vm.sh", SECOND: tests / "vm_mq.sh", "common.sh": tests / "vm_common.sh", "qdisc": program} | linux_vm.programs(work)
     for name in ("blast", "frames", "pinned", "six"):
         files[name] = tools.work / name
-        subprocess.run(["gcc", "-O2", "-Wall", "-static", "-o", files[name], bpf_build.ROOT / f"bpf/tests/{name}.c"], check=True)
+        subprocess.run(["gcc", "-O2", "-Wall", "-static", "-o", files[name], tests / f"{name}.c"], check=True)
     files |= {f"peer/{name}": (tools.libraries / name).resolve() for name in bpf_build.LIBRARIES}
     files |= installed(work, command, objects)
     contents = {name: (0o100755, path.read_bytes()) for name, path in files.items()} | linux_vm.modules(work, MODULES)

@@ -3,18 +3,8 @@
 # The first process of the virtual machine of `make test-vm`: uses the queueing disciplines as an operator does, and prints what happened.
 # validate/qdisc_vm.py judges it. A line is "STATUS step code", "SHOW step {statistics}", "LIST step [statistics of the command]", "TC step [statistics]",
 # "RESULT {load}" after "RUN step", "SAID step output", "PINS step number", "MEMORY {bytes}", "SALT step number", "SIX {stream}", "COST {program}", "BLAST step instructions", or "SLAB step objects".
-/bin/busybox --install -s /bin
-ip=/tools/ip tc=/tools/tc # Not busybox's own.
-mount -t proc proc /proc
-mount -t sysfs sysfs /sys
-mount -t devtmpfs dev /dev
-mount -t tmpfs run /run
-mkdir -p /run/netns /var
-ln -s /run /var/run
-mount -t bpf bpf /sys/fs/bpf
-for module in /modules/*.ko; do insmod "$module" || echo "FAILED insmod $module"; done
-sysctl -qw net.core.rmem_max=67108864 net.core.default_qdisc=pfifo kernel.bpf_stats_enabled=1
-echo
+. /common.sh
+sysctl -qw net.core.rmem_max=67108864 kernel.bpf_stats_enabled=1
 echo "KERNEL $(uname -r)"
 
 up() { $ip -n "$1" link set "$2" up; }
@@ -38,14 +28,8 @@ for namespace in src dst; do
 done
 $ip netns exec dst $tc qdisc add dev sink root netem delay 50ms limit 100000
 
-status() { # STEP COMMAND...
-    step=$1; shift
-    "$@" >/run/output 2>&1
-    echo "STATUS $step $?"
-}
-# `ip netns exec` would hide /sys/fs/bpf.
+# As `command` of vm_common.sh: `ip netns exec` would hide /sys/fs/bpf.
 qdisc() { nsenter --net=/run/netns/r /qdisc "$@"; }
-command() { nsenter --net=/run/netns/r /usr/bin/cutline qdisc "$@"; }
 attach() { $ip netns exec r $tc qdisc add dev bottleneck root handle 10: "$kind"; }
 detach() { $ip netns exec r $tc qdisc del dev bottleneck root; }
 show() { # STEP
@@ -64,9 +48,6 @@ blast() {
     nsenter --net=/run/netns/r /blast 20000 10.0.2.77 "$1"
 }
 list() { echo "LIST $1 $(command show dev ${2:-bottleneck} --json | tr -d '\n')"; } # STEP [INTERFACE]
-said() { echo "SAID $1 $(tr '\n' ' ' </run/output)"; }
-pins() { echo "PINS $1 $(find /sys/fs/bpf/cutline 2>/dev/null | wc -l)"; }
-slab() { echo "SLAB $1 $(awk '/^skbuff_head_cache|^skbuff_fclone_cache/ { sum += $2 } END { print sum + 0 }' /proc/slabinfo)"; }
 
 for queue in $(cat /queues); do
     kind=cutline_${queue}2 folder=/sys/fs/bpf/cutline/${queue}2

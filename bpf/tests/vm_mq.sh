@@ -2,18 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
 # The first process of the second virtual machine of `make test-vm`, which has two processors: a queue for each of two transmit queues, with senders that
 # are pinned to a processor and so to a transmit queue. validate/qdisc_vm.py judges it. Lines are as those of vm.sh.
-/bin/busybox --install -s /bin
-ip=/tools/ip tc=/tools/tc # Not busybox's own.
-mount -t proc proc /proc
-mount -t sysfs sysfs /sys
-mount -t devtmpfs dev /dev
-mount -t tmpfs run /run
-mkdir -p /run/netns /var
-ln -s /run /var/run
-mount -t bpf bpf /sys/fs/bpf
-for module in /modules/*.ko; do insmod "$module" || echo "FAILED insmod $module"; done
-sysctl -qw net.core.default_qdisc=pfifo
-echo
+. /common.sh
 echo "KERNEL $(uname -r) with $(grep -c ^processor /proc/cpuinfo) processors"
 
 for namespace in r dst; do $ip netns add $namespace && $ip -n $namespace link set lo up; done
@@ -32,21 +21,12 @@ raise
 # `ip netns exec` shows the interfaces of the namespace in /sys. Each processor has its transmit queue.
 $ip netns exec r /bin/busybox sh -c 'for queue in 0 1; do echo $((queue + 1)) >/sys/class/net/many/queues/tx-$queue/xps_cpus || echo "FAILED xps $queue"; done'
 
-status() { # STEP COMMAND...
-    step=$1; shift
-    "$@" >/run/output 2>&1
-    echo "STATUS $step $?"
-}
-command() { nsenter --net=/run/netns/r /usr/bin/cutline qdisc "$@"; }
-said() { echo "SAID $1 $(tr '\n' ' ' </run/output)"; }
 list() { # STEP: all transmit queues together, and each
     echo "LIST $1 $(command show dev many --json | tr -d '\n')"
     echo "TC $1 $($ip netns exec r $tc -s -j qdisc show dev many | tr -d '\n')"
 }
 # PROCESSOR KBPS SECONDS: always in the background, whose process becomes the sender.
 send() { exec nsenter --net=/run/netns/r /pinned "$1" 10.0.3.77 "$2" "$3"; }
-pins() { echo "PINS $1 $(find /sys/fs/bpf/cutline 2>/dev/null | wc -l)"; }
-slab() { echo "SLAB $1 $(awk '/^skbuff_head_cache|^skbuff_fclone_cache/ { sum += $2 } END { print sum + 0 }' /proc/slabinfo)"; }
 # STEP SECONDS: readings a second after the start, and so many seconds later.
 between() { sleep 1; list "$1"; sleep "$2"; list "$1-later"; }
 
