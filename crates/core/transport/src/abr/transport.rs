@@ -1,7 +1,9 @@
 //! ABR as one of the [transports](crate::endpoint), for simulations. Its sender is boxed because it is larger than most, and rarer than TCP's.
 
 use super::{CELL_PAYLOAD, Feedback, Packet, Params, Receiver, Sender, TRAILER};
-use crate::endpoint::{Outgoing, PackedHeader, ReceivingEnd, SendingEnd, Transport, TransportCounts};
+use crate::endpoint::{
+    Outgoing, PackedHeader, ReceivingEnd, SendingEnd, Transport, TransportCounts, forward_to_sender,
+};
 use cutline_units::{Ecn, Instant};
 use std::sync::Arc;
 
@@ -87,33 +89,12 @@ const fn returned_size(cells: u32) -> u32 {
 }
 
 impl SendingEnd for Box<Sender> {
-    type Data = Packet;
-    type Reply = Feedback;
-
-    fn write(&mut self, bytes: u64) -> bool {
-        Sender::write(self, bytes)
-    }
-
-    fn write_unlimited(&mut self) {
-        Sender::write_unlimited(self);
-    }
-
-    fn end_supply(&mut self) {
-        Sender::end_supply(self);
-    }
-
-    fn on_reply(&mut self, now: Instant, reply: &Feedback) {
-        self.on_feedback(now, reply);
-    }
+    forward_to_sender!(Sender, Packet, Feedback);
 
     fn transmit(&mut self, now: Instant) -> Option<Outgoing<Packet>> {
         let header = Sender::transmit(self, now)?;
         let size = header.len + self.params().header_bytes + header.rm_cells * CELL_PAYLOAD;
         Some(Outgoing { header, size, ecn: Ecn::Ect0 })
-    }
-
-    fn deadline(&self) -> Instant {
-        Sender::deadline(self)
     }
 
     /// The timeouts are the reductions of the rate without RM cells that come back.

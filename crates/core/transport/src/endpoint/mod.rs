@@ -206,6 +206,36 @@ pub trait SendingEnd {
     }
 }
 
+/// Implements the types and methods of [`SendingEnd`] for a boxed sender that has the methods itself, such as `on_feedback`.
+macro_rules! forward_to_sender {
+    ($sender:ty, $packet:ty, $feedback:ty) => {
+        type Data = $packet;
+        type Reply = $feedback;
+
+        fn write(&mut self, bytes: u64) -> bool {
+            <$sender>::write(self, bytes)
+        }
+
+        fn write_unlimited(&mut self) {
+            <$sender>::write_unlimited(self);
+        }
+
+        fn end_supply(&mut self) {
+            <$sender>::end_supply(self);
+        }
+
+        fn on_reply(&mut self, now: cutline_units::Instant, reply: &$feedback) {
+            self.on_feedback(now, reply);
+        }
+
+        fn deadline(&self) -> cutline_units::Instant {
+            <$sender>::deadline(self)
+        }
+    };
+}
+
+pub(crate) use forward_to_sender;
+
 /// The receiving end of a transport.
 pub trait ReceivingEnd {
     /// The header of a data packet.

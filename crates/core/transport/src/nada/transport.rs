@@ -1,7 +1,7 @@
 //! NADA as one of the [transports](crate::endpoint). Its ends are boxed because they are large, and rarer than TCP's.
 
 use super::{Feedback, Packet, Params, Receiver, Sender};
-use crate::endpoint::{Outgoing, ReceivingEnd, SendingEnd, Transport, TransportCounts};
+use crate::endpoint::{Outgoing, ReceivingEnd, SendingEnd, Transport, TransportCounts, forward_to_sender};
 use cutline_units::{Duration, Ecn, Instant};
 use std::sync::Arc;
 
@@ -60,33 +60,12 @@ impl Transport for Nada {
 }
 
 impl SendingEnd for Box<Sender> {
-    type Data = Packet;
-    type Reply = Feedback;
-
-    fn write(&mut self, bytes: u64) -> bool {
-        Sender::write(self, bytes)
-    }
-
-    fn write_unlimited(&mut self) {
-        Sender::write_unlimited(self);
-    }
-
-    fn end_supply(&mut self) {
-        Sender::end_supply(self);
-    }
-
-    fn on_reply(&mut self, now: Instant, reply: &Feedback) {
-        self.on_feedback(now, reply);
-    }
+    forward_to_sender!(Sender, Packet, Feedback);
 
     fn transmit(&mut self, now: Instant) -> Option<Outgoing<Packet>> {
         let header = Sender::transmit(self, now)?;
         let params = self.params();
         Some(Outgoing { header, size: header.len + params.header_bytes, ecn: Nada::ecn(params) })
-    }
-
-    fn deadline(&self) -> Instant {
-        Sender::deadline(self)
     }
 
     fn on_deadline(&mut self, now: Instant) {
