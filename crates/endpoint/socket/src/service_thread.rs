@@ -4,9 +4,9 @@
 //! There is one for all connections of a process, from the first one on. It holds no connection: one that the application
 //! drops is forgotten. A copy of the process by fork has none of its threads, and starts its own with its first connection.
 
+use crate::connection_handle::SharedCalls;
 use crate::protection::ServicePriority;
-use crate::publication::{ConnectionGlance, RowTexts, Search};
-use cutline_publish::{ManagerRequest, SocketRow};
+use crate::publication::Search;
 use cutline_sys::lock;
 use cutline_sys::now;
 use cutline_sys::process::PerProcess;
@@ -21,22 +21,10 @@ pub trait ServedConnection: Send + Sync {
     /// Handles due deadlines, and returns the next one.
     fn serve(&self, now: Instant) -> Instant;
 
-    /// Calls the application's handler of events with those that it has not seen.
-    fn call_handler(&self) {}
-
-    /// Returns a brief view of the connection without making its row; `None` if it is not published.
-    fn glance(&self) -> Option<ConnectionGlance> {
+    /// Returns the calls of a connection that the application holds; `None` if the connection is only being closed.
+    fn shared_calls(&self) -> Option<&dyn SharedCalls> {
         None
     }
-
-    /// Returns the row that is published of the connection under this number; `None` if it no longer has an address. `texts` are those of
-    /// its last row.
-    fn row(&self, _number: u64, _texts: &mut RowTexts) -> Option<SocketRow> {
-        None
-    }
-
-    /// Carries out a request of a manager, if the application allows it.
-    fn manage(&self, _request: &ManagerRequest) {}
 }
 
 /// Connections by when they are due and by a number.
@@ -218,8 +206,9 @@ impl ServiceThread {
             let (number, weak) = match self.next_due(&mut priority) {
                 Due::Serve(number, weak) => (number, weak),
                 Due::Call(weak) => {
-                    if let Some(service) = weak.upgrade() {
-                        service.call_handler();
+                    let service = weak.upgrade();
+                    if let Some(calls) = service.as_ref().and_then(|service| service.shared_calls()) {
+                        calls.connection().call_handler();
                     }
                     continue;
                 }

@@ -16,7 +16,6 @@ mod row;
 mod texts;
 
 pub use pace::ConnectionGlance;
-pub use row::{glance, row};
 pub use texts::RowTexts;
 
 use crate::service_thread;
@@ -27,6 +26,7 @@ use cutline_sys::process::PerProcess;
 use cutline_sys::reactor::{PollFd, PollFlags, wait_once};
 use cutline_units::Instant;
 use pace::RowPace;
+use row::{glance, row};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
@@ -100,11 +100,12 @@ fn publish(publisher: Publisher) -> io::Result<()> {
         published.retain(|number, _| connections.binary_search_by_key(number, |(number, _)| *number).is_ok());
         for (number, connection) in connections {
             let Some(connection) = connection.upgrade() else { continue };
-            let Some(glance) = connection.glance() else { continue };
+            let Some(calls) = connection.shared_calls() else { continue };
+            let Some(glance) = glance(calls) else { continue };
             let PublishedConnection { pace, texts } = published.entry(number).or_default();
             if !pace.is_due(now, glance) {
                 snapshot.keep(RowKind::Socket, number);
-            } else if let Some(row) = connection.row(number, texts) {
+            } else if let Some(row) = row(calls, number, texts) {
                 snapshot.put(RowKind::Socket, number, &row);
             }
         }
@@ -112,8 +113,12 @@ fn publish(publisher: Publisher) -> io::Result<()> {
     let manage = |request: ManagerRequest| {
         let connection =
             service_thread::connections().into_iter().find(|(number, _)| *number == request.socket());
-        if let Some(connection) = connection.and_then(|(_, connection)| connection.upgrade()) {
-            connection.manage(&request);
+        let connection = connection.and_then(|(_, connection)| connection.upgrade());
+        // Only if the application allows it.
+        if let Some(calls) = connection.as_ref().and_then(|connection| connection.shared_calls())
+            && let Some(specification) = calls.connection().managed_specification(&request)
+        {
+            calls.renegotiate(specification);
         }
     };
     publisher.run(put, |publisher, time| pause(publisher, now().saturating_add(duration(time))), manage)

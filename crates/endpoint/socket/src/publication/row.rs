@@ -13,7 +13,7 @@ use cutline_signal::session::Participation;
 use cutline_units::{Duration, Histogram, Instant};
 
 /// Returns a brief view of a connection without making its row; `None` if it is not published.
-pub fn glance(of: &(impl SharedCalls + ?Sized)) -> Option<ConnectionGlance> {
+pub fn glance(of: &dyn SharedCalls) -> Option<ConnectionGlance> {
     let connection = of.connection();
     if !connection.is_published() || connection.is_inherited() {
         return None;
@@ -28,8 +28,8 @@ pub fn glance(of: &(impl SharedCalls + ?Sized)) -> Option<ConnectionGlance> {
     })
 }
 
-/// Returns the row of a connection under this number; `None` if its socket no longer has an address.
-pub fn row(of: &(impl SharedCalls + ?Sized), number: u64, texts: &mut RowTexts) -> Option<SocketRow> {
+/// Returns the row of a connection under this number; `None` if its socket no longer has an address. `texts` are those of its last row.
+pub fn row(of: &dyn SharedCalls, number: u64, texts: &mut RowTexts) -> Option<SocketRow> {
     let connection = of.connection();
     let [local, peer] = texts.addresses(of.addresses().ok()?);
     let mib = of.mib();

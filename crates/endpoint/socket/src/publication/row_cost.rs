@@ -55,7 +55,7 @@ fn whole_mib(of: &ConnectionHandle) {
 /// Makes a row with all of these parts.
 #[inline(never)]
 fn whole_row(of: &dyn ServedConnection, texts: &mut RowTexts) -> SocketRow {
-    of.row(7, texts).expect("it has an address")
+    of.shared_calls().and_then(|calls| row(calls, 7, texts)).expect("it has an address")
 }
 
 /// Writes the line of a row, and compares it with the last one.
@@ -97,7 +97,8 @@ fn a_row_by_its_parts() {
     let [receiver, _sender] = pair();
     let mut connections = service_thread::connections().into_iter().filter_map(|(_, weak)| weak.upgrade());
     let receives = |of: &Arc<dyn ServedConnection>| {
-        of.row(7, &mut RowTexts::default()).is_some_and(|row| row.receive.received_messages > 0)
+        let row = of.shared_calls().and_then(|calls| row(calls, 7, &mut RowTexts::default()));
+        row.is_some_and(|row| row.receive.received_messages > 0)
     };
     let connection = connections.find(receives).unwrap();
     let folder = tempfile::tempdir().unwrap();

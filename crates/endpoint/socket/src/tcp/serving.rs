@@ -6,12 +6,10 @@ use crate::connection::Connection;
 use crate::connection_handle::SharedCalls;
 use crate::hint_mark::hint_of;
 use crate::mib::Mib;
-use crate::publication::{self, ConnectionGlance, RowTexts};
 use crate::recovery::Recovery;
 use crate::service_thread::ServedConnection;
 use cutline_allocation::{FlowHandler, FlowNotice};
 use cutline_manager::feedback::FlowReport;
-use cutline_publish::{ManagerRequest, SocketRow};
 use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::mib::TcpFigures;
 use cutline_signal::session::Participation;
@@ -82,22 +80,8 @@ impl FlowHandler for Inner {
 }
 
 impl ServedConnection for Inner {
-    fn call_handler(&self) {
-        self.connection.call_handler();
-    }
-
-    fn glance(&self) -> Option<ConnectionGlance> {
-        publication::glance(self)
-    }
-
-    fn row(&self, number: u64, texts: &mut RowTexts) -> Option<SocketRow> {
-        publication::row(self, number, texts)
-    }
-
-    fn manage(&self, request: &ManagerRequest) {
-        if let Some(specification) = self.connection.managed_specification(request) {
-            SharedCalls::renegotiate(self, specification);
-        }
+    fn shared_calls(&self) -> Option<&dyn SharedCalls> {
+        Some(self)
     }
 
     fn serve(&self, now: Instant) -> Instant {

@@ -32,14 +32,12 @@ use crate::error::QosError;
 use crate::mib::Mib;
 use crate::options::{Pacing, QosOptions};
 use crate::patience::Patience;
-use crate::publication::{self, ConnectionGlance, RowTexts};
 use crate::recovery::{Candidate, Recovery};
 use crate::service_thread::ServedConnection;
 use crate::settings::Settings;
 use cutline_allocation::{FlowHandler, FlowNotice};
 use cutline_manager::feedback::FlowReport;
 use cutline_provision::TransportProtocol;
-use cutline_publish::{ManagerRequest, SocketRow};
 use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::session::{Cause, Inbound, Outbound, Participation, Session, SessionEvent};
 use cutline_sys::now;
@@ -416,22 +414,8 @@ impl FlowHandler for Inner {
 }
 
 impl ServedConnection for Inner {
-    fn call_handler(&self) {
-        self.connection.call_handler();
-    }
-
-    fn glance(&self) -> Option<ConnectionGlance> {
-        publication::glance(self)
-    }
-
-    fn row(&self, number: u64, texts: &mut RowTexts) -> Option<SocketRow> {
-        publication::row(self, number, texts)
-    }
-
-    fn manage(&self, request: &ManagerRequest) {
-        if let Some(specification) = self.connection.managed_specification(request) {
-            SharedCalls::renegotiate(self, specification);
-        }
+    fn shared_calls(&self) -> Option<&dyn SharedCalls> {
+        Some(self)
     }
 
     fn serve(&self, now: Instant) -> Instant {
