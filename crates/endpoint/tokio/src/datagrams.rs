@@ -1,7 +1,8 @@
 //! Datagrams.
 
 use crate::watched::{
-    Connected, Descriptor, Watched, accept_watchable, addresses, connected, connection_calls, system, watch,
+    Connected, Descriptor, Watched, accept_watchable, addresses, connected, connection_calls, message_calls,
+    system, watch,
 };
 use cutline_socket::{Attempt, Pacing, QosError, QosOptions};
 use std::fmt;
@@ -27,68 +28,10 @@ impl QosUdpSocket {
         let socket = connected(cutline_socket::QosUdpSocket::connecting(&addresses[..], options)?).await?;
         Self::from_blocking(socket).map_err(|error| system("cannot watch the socket", error))
     }
-
-    /// A socket that was connected elsewhere. It must have no clones.
-    ///
-    /// # Errors
-    /// When the runtime cannot watch it.
-    pub fn from_blocking(socket: cutline_socket::QosUdpSocket) -> io::Result<Self> {
-        Watched::new(socket).map(Self)
-    }
-
-    /// Sends a message. If the application sends faster than was agreed on, [`Pacing`] gives the behaviour; waiting is a timer of the
-    /// runtime. Safe to cancel: then the message was not sent.
-    ///
-    /// # Errors
-    /// As [`cutline_socket::QosUdpSocket::send`].
-    pub async fn send(&self, message: &[u8]) -> io::Result<usize> {
-        send(&self.0, self.0.socket().pacing(), |socket| socket.try_send(message)).await
-    }
-
-    /// Receives a message. Bytes that do not fit in the buffer are lost. Returns its length in the buffer. Safe to cancel: then no message
-    /// was taken.
-    ///
-    /// # Errors
-    /// As [`cutline_socket::QosUdpSocket::recv`].
-    pub async fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        // The descriptor does not report data that was received already.
-        self.0.call(Interest::READABLE, |socket| socket.recv(buffer)).await
-    }
-
-    /// Sends a message if it may be sent now, and does not wait for that.
-    ///
-    /// # Errors
-    /// As [`cutline_socket::QosUdpSocket::try_send`].
-    pub fn try_send(&self, message: &[u8]) -> io::Result<Attempt> {
-        self.0.socket().try_send(message)
-    }
-
-    /// Receives a message that has come, and does not wait. Returns its length in the buffer.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] if there is none; otherwise as [`recv`](Self::recv).
-    pub fn try_recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.socket().recv(buffer)
-    }
-
-    /// Returns whether the peer is a QoS socket.
-    pub fn has_qos_peer(&self) -> bool {
-        self.0.socket().has_qos_peer()
-    }
-
-    /// The address of the peer.
-    pub fn peer_addr(&self) -> SocketAddr {
-        self.0.socket().peer_addr()
-    }
-
-    /// The address of this end.
-    ///
-    /// # Errors
-    /// As [`tokio::net::UdpSocket::local_addr`].
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.0.socket().local_addr()
-    }
 }
+
+message_calls!(QosUdpSocket, SocketAddr);
+connection_calls!(QosUdpSocket, 0);
 
 /// Sends a message by attempts, and waits between them by timers of the runtime.
 pub async fn send<S: Connected>(
@@ -104,8 +47,6 @@ pub async fn send<S: Connected>(
         }
     }
 }
-
-connection_calls!(QosUdpSocket, 0);
 
 /// A socket that datagram connections come to.
 pub struct QosUdpListener(AsyncFd<Descriptor<cutline_socket::QosUdpListener>>);

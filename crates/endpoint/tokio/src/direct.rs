@@ -1,12 +1,11 @@
 //! Datagrams in frames below IP.
 
-use crate::datagrams::{accept, send};
-use crate::watched::{Descriptor, Watched, connected, connection_calls, system, watch};
-use cutline_socket::{Attempt, DirectAddress, QosError, QosOptions};
+use crate::datagrams::accept;
+use crate::watched::{Descriptor, Watched, connected, connection_calls, message_calls, system, watch};
+use cutline_socket::{DirectAddress, QosError, QosOptions};
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 /// A socket with quality of service for messages in Ethernet frames, without IP. Tasks can share it: each call takes `&self`.
@@ -23,67 +22,9 @@ impl QosDirectSocket {
         let socket = connected(cutline_socket::QosDirectSocket::connecting(address, options)?).await?;
         Self::from_blocking(socket).map_err(|error| system("cannot watch the socket", error))
     }
-
-    /// A socket that was connected elsewhere. It must have no clones.
-    ///
-    /// # Errors
-    /// When the runtime cannot watch it.
-    pub fn from_blocking(socket: cutline_socket::QosDirectSocket) -> io::Result<Self> {
-        Watched::new(socket).map(Self)
-    }
-
-    /// Sends a message, as [`QosUdpSocket::send`](crate::QosUdpSocket::send) does. Safe to cancel: then the message was not sent.
-    ///
-    /// # Errors
-    /// As [`cutline_socket::QosDirectSocket::send`].
-    pub async fn send(&self, message: &[u8]) -> io::Result<usize> {
-        send(&self.0, self.0.socket().pacing(), |socket| socket.try_send(message)).await
-    }
-
-    /// Receives a message. Bytes that do not fit in the buffer are lost. Returns its length in the buffer. Safe to cancel: then no message
-    /// was taken.
-    ///
-    /// # Errors
-    /// As [`cutline_socket::QosDirectSocket::recv`].
-    pub async fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.call(Interest::READABLE, |socket| socket.recv(buffer)).await
-    }
-
-    /// Sends a message if it may be sent now, and does not wait for that.
-    ///
-    /// # Errors
-    /// As [`cutline_socket::QosDirectSocket::try_send`].
-    pub fn try_send(&self, message: &[u8]) -> io::Result<Attempt> {
-        self.0.socket().try_send(message)
-    }
-
-    /// Receives a message that has come, and does not wait. Returns its length in the buffer.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] if there is none; otherwise as [`recv`](Self::recv).
-    pub fn try_recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.socket().recv(buffer)
-    }
-
-    /// Returns whether the peer is a QoS socket.
-    pub fn has_qos_peer(&self) -> bool {
-        self.0.socket().has_qos_peer()
-    }
-
-    /// The address of the peer.
-    pub fn peer_addr(&self) -> DirectAddress {
-        self.0.socket().peer_addr()
-    }
-
-    /// The address of this end.
-    ///
-    /// # Errors
-    /// As [`cutline_socket::QosDirectSocket::local_addr`].
-    pub fn local_addr(&self) -> io::Result<DirectAddress> {
-        self.0.socket().local_addr()
-    }
 }
 
+message_calls!(QosDirectSocket, DirectAddress);
 connection_calls!(QosDirectSocket, 0);
 
 /// A socket that connections of frames come to, on a port of one interface.

@@ -150,6 +150,76 @@ macro_rules! connection_calls {
 }
 pub(crate) use connection_calls;
 
+/// The calls for messages that sockets of datagrams and of frames have alike, on the [`Watched`] socket in their first field.
+macro_rules! message_calls {
+    ($socket:ident, $address:ty) => {
+        impl $socket {
+            /// A socket that was connected elsewhere. It must have no clones.
+            ///
+            /// # Errors
+            /// When the runtime cannot watch it.
+            pub fn from_blocking(socket: cutline_socket::$socket) -> std::io::Result<Self> {
+                $crate::watched::Watched::new(socket).map(Self)
+            }
+
+            /// Sends a message. If the application sends faster than was agreed on, [`Pacing`](cutline_socket::Pacing) gives the behaviour;
+            /// waiting is a timer of the runtime. Safe to cancel: then the message was not sent.
+            ///
+            /// # Errors
+            #[doc = concat!("As [`cutline_socket::", stringify!($socket), "::send`].")]
+            pub async fn send(&self, message: &[u8]) -> std::io::Result<usize> {
+                let pacing = self.0.socket().pacing();
+                $crate::datagrams::send(&self.0, pacing, |socket| socket.try_send(message)).await
+            }
+
+            /// Receives a message. Bytes that do not fit in the buffer are lost. Returns its length in the buffer. Safe to cancel: then no
+            /// message was taken.
+            ///
+            /// # Errors
+            #[doc = concat!("As [`cutline_socket::", stringify!($socket), "::recv`].")]
+            pub async fn recv(&self, buffer: &mut [u8]) -> std::io::Result<usize> {
+                // The descriptor does not report data that was received already.
+                self.0.call(tokio::io::Interest::READABLE, |socket| socket.recv(buffer)).await
+            }
+
+            /// Sends a message if it may be sent now, and does not wait for that.
+            ///
+            /// # Errors
+            #[doc = concat!("As [`cutline_socket::", stringify!($socket), "::try_send`].")]
+            pub fn try_send(&self, message: &[u8]) -> std::io::Result<cutline_socket::Attempt> {
+                self.0.socket().try_send(message)
+            }
+
+            /// Receives a message that has come, and does not wait. Returns its length in the buffer.
+            ///
+            /// # Errors
+            /// [`WouldBlock`](std::io::ErrorKind::WouldBlock) if there is none; otherwise as [`recv`](Self::recv).
+            pub fn try_recv(&self, buffer: &mut [u8]) -> std::io::Result<usize> {
+                self.0.socket().recv(buffer)
+            }
+
+            /// Returns whether the peer is a QoS socket.
+            pub fn has_qos_peer(&self) -> bool {
+                self.0.socket().has_qos_peer()
+            }
+
+            /// The address of the peer.
+            pub fn peer_addr(&self) -> $address {
+                self.0.socket().peer_addr()
+            }
+
+            /// The address of this end.
+            ///
+            /// # Errors
+            #[doc = concat!("As [`cutline_socket::", stringify!($socket), "::local_addr`].")]
+            pub fn local_addr(&self) -> std::io::Result<$address> {
+                self.0.socket().local_addr()
+            }
+        }
+    };
+}
+pub(crate) use message_calls;
+
 /// A connection that the runtime watches.
 ///
 /// The runtime keeps it forever that a descriptor was closed, so a connection that was made again needs another one of the same
