@@ -1,7 +1,7 @@
 """The page `docs/validation/linux.md`: a table for each mix with both engines."""
 
 from linux_mixes import MIXES, QUEUES
-from peer_page import overview, paragraph, sections
+from peer_page import JUDGEMENTS, overview, paragraph, sections
 
 HEAD = """# Against the Linux kernel's queues
 
@@ -24,25 +24,7 @@ Delays are those of the packets of each UDP flow in the queue, as means over the
 delays are from the sender's `send` to the arrival at the receiver, without the time on the wire.
 `fq_codel-full` has a limit of 100 packets, which Poisson flows reach at times.
 
-The judgement of a row has these meanings:
-
-| judgement | meaning |
-| --- | --- |
-| agrees | the whole interval of the difference is within the tolerance |
-| no difference seen | the interval contains zero, but is wider than the tolerance |
-| small | there is a difference within the tolerance |
-| **differs** | the difference is larger; a note below the table states the known causes |
-
-The tolerances are:
-
-| measure | tolerance |
-| --- | --- |
-| utilisation | 1 % |
-| packets dropped | 10 % of the dropped share, or 0.2 % of all packets |
-| loss | 15 %, or 0.5 % of the packets |
-| median of the delay | 10 %, or 1 ms |
-| 99th percentile of the delay | 15 %, or 3 ms |
-| goodput, fairness | 5 % |
+{judgements}
 
 The virtual machine forwards in no virtual time, but its HTB sends 0.2 % less than the link's rate.
 This kernel has no `dualpi2`.
@@ -99,7 +81,7 @@ def not_measured(cases: list[dict]) -> list[str]:
 
 def page(cases: list[dict], kernel: str, seeds: int) -> tuple[str, list[str]]:
     """The page, and the cases that differ without a note."""
-    head = [HEAD.format(kernel=kernel, seeds=seeds), overview(cases)]
+    head = [HEAD.format(kernel=kernel, seeds=seeds, judgements=JUDGEMENTS), overview(cases)]
     measured = {case["mix"] for case in cases}
     if missing := not_measured(cases):
         head.append(paragraph(f"Not measured yet: {'; '.join(missing)}."))

@@ -1,7 +1,7 @@
 """The page `docs/validation/ns3.md`: a table for each mix with both engines."""
 
 from linux_mixes import Mix
-from peer_page import overview, sections
+from peer_page import JUDGEMENTS, overview, sections
 
 HEAD = """# Against ns-3
 
@@ -23,25 +23,7 @@ no DualPI2.
 
 Delays are those of the packets of each UDP flow in the queue, as means over the flows.
 
-The judgement of a row has these meanings:
-
-| judgement | meaning |
-| --- | --- |
-| agrees | the whole interval of the difference is within the tolerance |
-| no difference seen | the interval contains zero, but is wider than the tolerance |
-| small | there is a difference within the tolerance |
-| **differs** | the difference is larger; a note below the table states the known causes |
-
-The tolerances are:
-
-| measure | tolerance |
-| --- | --- |
-| utilisation | 1 % |
-| packets dropped | 10 % of the dropped share, or 0.2 % of all packets |
-| loss | 15 %, or 0.5 % of the packets |
-| median of the delay | 10 %, or 1 ms |
-| 99th percentile of the delay | 15 %, or 3 ms |
-| goodput, fairness | 5 % |
+{judgements}
 """
 
 TCP = (
@@ -55,4 +37,4 @@ NOTES: list[tuple[str, str, str]] = [("bulk-*", "*", TCP)]
 def page(cases: list[dict], mixes: list[Mix], seeds: int) -> tuple[str, list[str]]:
     """The page, and the cases that differ without a note."""
     parts, unexplained = sections(cases, mixes, ("ns3", "ns-3"), NOTES)
-    return "\n".join([HEAD.format(seeds=seeds), overview(cases), *parts]), unexplained
+    return "\n".join([HEAD.format(seeds=seeds, judgements=JUDGEMENTS), overview(cases), *parts]), unexplained

@@ -17,6 +17,27 @@ UNITS = {
 
 VERDICTS = {"agrees": "agrees", "noise": "no difference seen", "small": "small", "differs": "**differs**"}
 
+JUDGEMENTS = """The judgement of a row has these meanings:
+
+| judgement | meaning |
+| --- | --- |
+| agrees | the whole interval of the difference is within the tolerance |
+| no difference seen | the interval contains zero, but is wider than the tolerance |
+| small | there is a difference within the tolerance |
+| **differs** | the difference is larger; a note below the table states the known causes |
+
+The tolerances are:
+
+| measure | tolerance |
+| --- | --- |
+| utilisation | 1 % |
+| packets dropped | 10 % of the dropped share, or 0.2 % of all packets |
+| loss | 15 %, or 0.5 % of the packets |
+| median of the delay | 10 %, or 1 ms |
+| 99th percentile of the delay | 15 %, or 3 ms |
+| goodput, fairness | 5 % |"""
+"""Meanings of the judgements, with the tolerances of `peer.TOLERANCE`."""
+
 
 def overview(cases: list[dict]) -> str:
     """The number of rows with each verdict, by queue."""

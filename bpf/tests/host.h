@@ -5,6 +5,7 @@
 #define CUTLINE_TESTS_HOST_H
 
 #include "../include/cutline/fixed.h"
+#include "fields.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,6 +50,27 @@ static cl_u64 next(void)
         exit(1);
     }
     return strtoull(word, NULL, 0);
+}
+
+/* Reads commands, and sets the fields of `set`. Returns the first word of another command, or NULL after the last one. */
+static const char *next_command(struct cutline_config *config)
+{
+    static char line[256];
+
+    while (fgets(line, sizeof line, stdin)) {
+        char *word = strtok(line, " \n"), *name;
+
+        if (!word)
+            continue;
+        if (strcmp(word, "set"))
+            return word;
+        name = strtok(NULL, " ");
+        if (!name || set_field(config, name, next())) {
+            fprintf(stderr, "there is no field `%s`\n", name ? name : "");
+            exit(1);
+        }
+    }
+    return NULL;
 }
 
 #endif

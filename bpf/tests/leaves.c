@@ -18,8 +18,6 @@
  *                                         the errors of the bytes elsewhere, and the sum of the backlog at the same packets
  *     change KIND BPS BPS LEAVES          answers the shared rate (TSQ: of the second leaf, Sieve: 2^-13 bit/s) after all leaves have another rate, twice
  */
-#include "fields.h"
-
 #include <pthread.h>
 #include <stdio.h>
 
@@ -467,22 +465,11 @@ static void run_change(cl_u64 before, cl_u64 after, cl_u32 count)
 
 int main(void)
 {
-    char line[256];
+    const char *word;
 
     begin(&config);
-    while (fgets(line, sizeof line, stdin)) {
-        char *word = strtok(line, " \n");
-
-        if (!word)
-            continue;
-        if (!strcmp(word, "set")) {
-            char *name = strtok(NULL, " ");
-
-            if (!name || set_field(&config, name, next())) {
-                fprintf(stderr, "there is no field `%s`\n", name ? name : "");
-                return 1;
-            }
-        } else if (!strcmp(word, "limit")) {
+    while ((word = next_command(&config))) {
+        if (!strcmp(word, "limit")) {
             limit = next();
         } else if (!strcmp(word, "half")) {
             rate_at_half = next();

@@ -19,8 +19,6 @@
  *                                     the packet waits, and the numbers of stored packets that were pushed out
  *     sieve-dequeue NOW               as dequeue, with the width of a slot, B, and the virtual time at which the packet is due, B
  */
-#include "fields.h"
-
 #include <stdio.h>
 
 #include "../include/cutline/fixed.h"
@@ -143,22 +141,11 @@ static void sieve_dequeue(cl_u64 now)
 
 int main(void)
 {
-    char line[256];
+    const char *word;
 
     begin(&config);
-    while (fgets(line, sizeof line, stdin)) {
-        char *word = strtok(line, " \n");
-
-        if (!word)
-            continue;
-        if (!strcmp(word, "set")) {
-            char *name = strtok(NULL, " ");
-
-            if (!name || set_field(&config, name, next())) {
-                fprintf(stderr, "there is no field `%s`\n", name ? name : "");
-                return 1;
-            }
-        } else if (!strcmp(word, "drain")) {
+    while ((word = next_command(&config))) {
+        if (!strcmp(word, "drain")) {
             cl_u64 bps = next();
 
             printf("%llu\n", (unsigned long long)cl_drain(cl_byte_time(bps), next()));
