@@ -217,18 +217,22 @@ mod tests {
     use crate::document::Document;
     use cutline_params::ParameterKind as Allowed;
 
-    fn read(unit: &'static str, allowed: Allowed, text: &str) -> Result<ParameterValue, String> {
-        let parameter = Parameter {
+    fn parameter(unit: &'static str, kind: Allowed) -> Parameter {
+        Parameter {
             name: "x",
             unit,
-            kind: allowed,
+            kind,
             optional: false,
             on: None,
             required: false,
             default: ParameterValue::Off,
             source: "a test",
             doc: "a test",
-        };
+        }
+    }
+
+    fn read(unit: &'static str, allowed: Allowed, text: &str) -> Result<ParameterValue, String> {
+        let parameter = parameter(unit, allowed);
         let document = Document::parse(&format!("x = {text}"), "test.toml").unwrap();
         kind_of(&parameter).read(document.root().get("x").unwrap())
     }
@@ -265,22 +269,12 @@ mod tests {
     /// Also where a document has no quotes: on the command line.
     #[test]
     fn an_option_may_be_a_percentage() {
-        let parameter = |unit, most| Parameter {
-            name: "x",
-            unit,
-            kind: Allowed::Number { least: 0.0, most },
-            optional: false,
-            on: None,
-            required: false,
-            default: ParameterValue::Off,
-            source: "a test",
-            doc: "a test",
-        };
+        let up_to = |unit, most| parameter(unit, Allowed::Number { least: 0.0, most });
         for text in ["5%", "5 %", "0.05"] {
-            assert_eq!(parse(&parameter("", 1.0), text), Ok(ParameterValue::Number(0.05)), "{text}");
+            assert_eq!(parse(&up_to("", 1.0), text), Ok(ParameterValue::Number(0.05)), "{text}");
         }
         for text in ["5%", "5 %", "5"] {
-            assert_eq!(parse(&parameter("%", 100.0), text), Ok(ParameterValue::Number(5.0)), "{text}");
+            assert_eq!(parse(&up_to("%", 100.0), text), Ok(ParameterValue::Number(5.0)), "{text}");
         }
     }
 
