@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use cutline_transport::app::{self, App, Completion, TrafficSource as _, Write};
+use cutline_transport::endpoint::{ReceivingEnd as _, SendingEnd as _, Transport};
 use cutline_transport::{tcp, tfrc};
 use cutline_units::{Duration, Instant, RandomStream, Streams};
 
@@ -139,43 +140,53 @@ impl Source {
     }
 }
 
-/// A TCP connection.
-pub struct Tcp {
-    pub sender: tcp::Sender,
-    pub receiver: tcp::Receiver,
+/// Both ends of a flow of a transport, and its application.
+pub struct Ends<T: Transport> {
+    pub sender: T::Sender,
+    pub receiver: T::Receiver,
     pub source: Source,
+}
+
+/// A TCP connection.
+pub type Tcp = Ends<tcp::Tcp>;
+/// A TFRC flow.
+pub type Tfrc = Ends<tfrc::Tfrc>;
+
+/// A packet of a flow.
+#[derive(Clone, Copy, Debug)]
+pub enum EndsPacket<D, R> {
+    Data(D),
+    Reply(R),
 }
 
 /// A packet of a TCP connection.
-#[derive(Clone, Copy, Debug)]
-pub enum TcpPacket {
-    Data(tcp::Segment),
-    Ack(tcp::Ack),
-}
+pub type TcpPacket = EndsPacket<tcp::Segment, tcp::Ack>;
+/// A packet of a TFRC flow.
+pub type TfrcPacket = EndsPacket<tfrc::Packet, tfrc::Feedback>;
 
-impl Tcp {
-    pub fn new(params: tcp::Params) -> Self {
+impl<T: Transport> Ends<T> {
+    pub fn new(params: T::Params) -> Self {
         let params = Arc::new(params);
         Self {
-            sender: tcp::Sender::new(&params, Instant::ZERO),
-            receiver: tcp::Receiver::new(&params),
+            sender: T::sender(&params, Instant::ZERO),
+            receiver: T::receiver(&params),
             source: Source::default(),
         }
     }
 
-    pub fn carrying(app: &app::Params, params: tcp::Params) -> Self {
+    pub fn carrying(app: &app::Params, params: T::Params) -> Self {
         Self { source: Source::new(app), ..Self::new(params) }
     }
 }
 
-impl Flow for Tcp {
-    type Packet = TcpPacket;
+impl<T: Transport> Flow for Ends<T> {
+    type Packet = EndsPacket<T::Data, T::Reply>;
 
     fn deadline(&self) -> Instant {
         self.sender.deadline().min(self.receiver.deadline()).min(self.source.deadline())
     }
 
-    fn on_deadline(&mut self, now: Instant, out: &mut Vec<TcpPacket>) {
+    fn on_deadline(&mut self, now: Instant, out: &mut Vec<Self::Packet>) {
         while let Some(write) = self.source.poll(now) {
             match write {
                 Write::Bytes(bytes) => drop(self.sender.write(bytes)),
@@ -183,81 +194,22 @@ impl Flow for Tcp {
             }
         }
         self.sender.on_deadline(now);
-        out.extend(self.receiver.on_deadline(now).map(TcpPacket::Ack));
+        out.extend(self.receiver.on_deadline(now).map(|reply| EndsPacket::Reply(reply.header)));
     }
 
-    fn arrive(&mut self, now: Instant, packet: TcpPacket, marked: bool, out: &mut Vec<TcpPacket>) {
+    fn arrive(&mut self, now: Instant, packet: Self::Packet, marked: bool, out: &mut Vec<Self::Packet>) {
         match packet {
-            TcpPacket::Data(segment) => {
-                out.extend(self.receiver.on_segment(now, &segment, marked).map(TcpPacket::Ack));
+            EndsPacket::Data(data) => {
+                let reply = self.receiver.on_data(now, &data, marked);
+                out.extend(reply.map(|reply| EndsPacket::Reply(reply.header)));
                 self.source.delivered(now, self.receiver.delivered());
             }
-            TcpPacket::Ack(ack) => self.sender.on_ack(now, &ack),
+            EndsPacket::Reply(reply) => self.sender.on_reply(now, &reply),
         }
     }
 
-    fn transmit(&mut self, now: Instant, out: &mut Vec<TcpPacket>) {
-        out.extend(std::iter::from_fn(|| self.sender.transmit(now)).map(TcpPacket::Data));
-    }
-}
-
-/// A TFRC flow.
-pub struct Tfrc {
-    pub sender: tfrc::Sender,
-    pub receiver: tfrc::Receiver,
-    pub source: Source,
-}
-
-/// A packet of a TFRC flow.
-#[derive(Clone, Copy, Debug)]
-pub enum TfrcPacket {
-    Data(tfrc::Packet),
-    Feedback(tfrc::Feedback),
-}
-
-impl Tfrc {
-    pub fn new(params: tfrc::Params) -> Self {
-        let params = Arc::new(params);
-        Self {
-            sender: tfrc::Sender::new(&params, Instant::ZERO),
-            receiver: tfrc::Receiver::new(&params),
-            source: Source::default(),
-        }
-    }
-
-    pub fn carrying(app: &app::Params, params: tfrc::Params) -> Self {
-        Self { source: Source::new(app), ..Self::new(params) }
-    }
-}
-
-impl Flow for Tfrc {
-    type Packet = TfrcPacket;
-
-    fn deadline(&self) -> Instant {
-        self.sender.deadline().min(self.receiver.deadline()).min(self.source.deadline())
-    }
-
-    fn on_deadline(&mut self, now: Instant, out: &mut Vec<TfrcPacket>) {
-        while let Some(write) = self.source.poll(now) {
-            match write {
-                Write::Bytes(bytes) => drop(self.sender.write(bytes)),
-                Write::Unlimited => self.sender.write_unlimited(),
-            }
-        }
-        self.sender.on_deadline(now);
-        out.extend(self.receiver.on_deadline(now).map(TfrcPacket::Feedback));
-    }
-
-    fn arrive(&mut self, now: Instant, packet: TfrcPacket, marked: bool, out: &mut Vec<TfrcPacket>) {
-        match packet {
-            TfrcPacket::Data(data) => {
-                out.extend(self.receiver.on_packet(now, &data, marked).map(TfrcPacket::Feedback));
-            }
-            TfrcPacket::Feedback(feedback) => self.sender.on_feedback(now, &feedback),
-        }
-    }
-
-    fn transmit(&mut self, now: Instant, out: &mut Vec<TfrcPacket>) {
-        out.extend(std::iter::from_fn(|| self.sender.transmit(now)).map(TfrcPacket::Data));
+    fn transmit(&mut self, now: Instant, out: &mut Vec<Self::Packet>) {
+        let packets = std::iter::from_fn(|| self.sender.transmit(now));
+        out.extend(packets.map(|packet| EndsPacket::Data(packet.header)));
     }
 }

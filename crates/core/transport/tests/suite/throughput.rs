@@ -25,7 +25,7 @@ fn tcp_window(params: tcp::Params, p: f64) -> f64 {
     let mut rng = random(1);
     let rule = move |_, packet: &TcpPacket| match packet {
         TcpPacket::Data(_) => lose(&mut rng, p),
-        TcpPacket::Ack(_) => Fate::Arrive,
+        TcpPacket::Reply(_) => Fate::Arrive,
     };
     let mut path = Path::new(Tcp::new(params), ONE_WAY, rule);
     path.flow.sender.write_unlimited();
@@ -37,7 +37,7 @@ fn tfrc_window(params: tfrc::Params, p: f64) -> f64 {
     let mut rng = random(2);
     let rule = move |_, packet: &TfrcPacket| match packet {
         TfrcPacket::Data(_) => lose(&mut rng, p),
-        TfrcPacket::Feedback(_) => Fate::Arrive,
+        TfrcPacket::Reply(_) => Fate::Arrive,
     };
     let mut path = Path::new(Tfrc::new(params), ONE_WAY, rule);
     path.flow.sender.write_unlimited();
@@ -86,7 +86,7 @@ fn recovery_from_a_burst(sack: bool) -> Duration {
             sent += 1;
             if (100..116).contains(&sent) && sent % 2 == 0 { Fate::Lose } else { Fate::Arrive }
         }
-        TcpPacket::Ack(_) => Fate::Arrive,
+        TcpPacket::Reply(_) => Fate::Arrive,
     };
     let mut path = Path::new(Tcp::new(tcp::Params { sack, ..tcp::Params::default() }), ONE_WAY, rule);
     path.flow.sender.write(1_000_000);
@@ -147,7 +147,7 @@ fn tfrc_carries_a_constant_rate_below_the_rate_of_the_path() {
         let mut rng = random(3);
         let rule = move |_, packet: &TfrcPacket| match packet {
             TfrcPacket::Data(_) => lose(&mut rng, p),
-            TfrcPacket::Feedback(_) => Fate::Arrive,
+            TfrcPacket::Reply(_) => Fate::Arrive,
         };
         let flow = Tfrc::carrying(&audio(), tfrc::Params::default());
         let mut path = Path::new(flow, PAPER_ONE_WAY, rule);
@@ -163,7 +163,7 @@ fn tcp_carries_a_constant_rate_with_a_bounded_backlog() {
     let mut rng = random(4);
     let rule = move |_, packet: &TcpPacket| match packet {
         TcpPacket::Data(_) => lose(&mut rng, 0.01),
-        TcpPacket::Ack(_) => Fate::Arrive,
+        TcpPacket::Reply(_) => Fate::Arrive,
     };
     let params = tcp::Params { send_buffer: Some(4), ..tcp::Params::default() };
     let mut path = Path::new(Tcp::carrying(&audio(), params), PAPER_ONE_WAY, rule);
