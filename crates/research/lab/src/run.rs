@@ -12,6 +12,7 @@ use crate::tuning::Stack;
 use crate::{LabError, NetworkSide};
 use cutline_results::{RunResult, TimingRow};
 use cutline_scenario::Scenario;
+use cutline_scenario::spec::FlowGroupSpec;
 use cutline_sim::qos::QosRecord;
 use cutline_sim::{FlowOutcome, Network, SimulationOutcome};
 use cutline_sys::namespace::{self, sweep};
@@ -293,14 +294,7 @@ pub fn check_with(scenario: &Scenario, programs: &[ExternalProgram]) -> Result<(
 /// # Errors
 /// The first group with transfers that arrive at random.
 pub(crate) fn check_counts(scenario: &Scenario) -> Result<(), LabError> {
-    let with_arrivals = scenario.nonempty_groups().find(|group| group.arrivals.is_some());
-    with_arrivals.map_or(Ok(()), |group| {
-        Err(LabError::OnlySimulated {
-            flow: group.name.clone(),
-            what: "transfers that arrive at random",
-            instead: "set count and app",
-        })
-    })
+    refuse(scenario, |group| group.arrivals.is_some(), "transfers that arrive at random", "set count and app")
 }
 
 /// Checks that a real network can carry the transports of all groups.
@@ -311,14 +305,8 @@ pub(crate) fn check_transports(scenario: &Scenario) -> Result<(), LabError> {
     let is_simulated = |params: &TransportParams| {
         !matches!(params, TransportParams::Tcp(_)) && params.datagram_format().is_none()
     };
-    let group = scenario.nonempty_groups().find(|group| is_simulated(&group.transport.params));
-    group.map_or(Ok(()), |group| {
-        Err(LabError::OnlySimulated {
-            flow: group.name.clone(),
-            what: "its transport",
-            instead: "use `cutline run`, or another protocol",
-        })
-    })
+    let instead = "use `cutline run`, or another protocol";
+    refuse(scenario, |group| is_simulated(&group.transport.params), "its transport", instead)
 }
 
 /// Checks that no group is in a tunnel, which only the simulator has.
@@ -326,25 +314,25 @@ pub(crate) fn check_transports(scenario: &Scenario) -> Result<(), LabError> {
 /// # Errors
 /// The first group in a tunnel.
 pub(crate) fn check_tunnels(scenario: &Scenario) -> Result<(), LabError> {
-    let inside = scenario.nonempty_groups().find(|group| group.tunnel.is_some());
-    inside.map_or(Ok(()), |group| {
-        Err(LabError::OnlySimulated {
-            flow: group.name.clone(),
-            what: "a tunnel",
-            instead: "use `cutline run`, or remove `tunnel`",
-        })
-    })
+    refuse(scenario, |group| group.tunnel.is_some(), "a tunnel", "use `cutline run`, or remove `tunnel`")
+}
+
+/// Refuses the first group with a feature that only the simulator has.
+fn refuse(
+    scenario: &Scenario,
+    has_feature: impl Fn(&FlowGroupSpec) -> bool,
+    what: &'static str,
+    instead: &'static str,
+) -> Result<(), LabError> {
+    match scenario.nonempty_groups().find(|group| has_feature(group)) {
+        Some(group) => Err(LabError::OnlySimulated { flow: group.name.clone(), what, instead }),
+        None => Ok(()),
+    }
 }
 
 fn check_all(scenario: &Scenario, connections: &Connections) -> Result<(), LabError> {
     scenario.check_without_routers()?;
-    if let Some(group) = scenario.nonempty_groups().find(|group| group.adaptive.is_some()) {
-        return Err(LabError::OnlySimulated {
-            flow: group.name.clone(),
-            what: "a hint that adapts",
-            instead: "set it to a level",
-        });
-    }
+    refuse(scenario, |group| group.adaptive.is_some(), "a hint that adapts", "set it to a level")?;
     check_counts(scenario)?;
     check_transports(scenario)?;
     check_tunnels(scenario)?;

@@ -153,6 +153,11 @@ fn queue_index() -> Vec<Object> {
     ]
 }
 
+/// Returns the index of an item of a queue.
+fn index_in_queue(name: &str, syntax: Syntax, description: &str) -> Vec<Object> {
+    [queue_index(), vec![index(1, name, syntax, description)]].concat()
+}
+
 /// Returns the drops of all queues by reason.
 pub fn drops() -> Table<QueueItem> {
     Table {
@@ -161,11 +166,11 @@ pub fn drops() -> Table<QueueItem> {
             name: "cqosQueueDrop",
             description: "Frames lost, by reason.",
             row: "A reason of drops.",
-            index: [
-                queue_index(),
-                vec![index(1, "cqosQueueDropReason", Syntax::Enumeration(LOSSES), "The reason: the AQM, a full queue, a frame longer than the outgoing interface can take, a frame without a header, the outgoing interface, or no memory.")],
-            ]
-            .concat(),
+            index: index_in_queue(
+                "cqosQueueDropReason",
+                Syntax::Enumeration(LOSSES),
+                "The reason: the AQM, a full queue, a frame longer than the outgoing interface can take, a frame without a header, the outgoing interface, or no memory.",
+            ),
         },
         columns: columns("cqosQueueDrop", QueueItem::lost, &[(2, "packets", Usual), (3, "bytes", Usual)]),
         rows: Snapshot::drops,
@@ -188,11 +193,7 @@ pub fn hints() -> Table<QueueItem> {
             name: "cqosQueueHint",
             description: "Frames by their delay hint.",
             row: "A hint that has been seen.",
-            index: [
-                queue_index(),
-                vec![index(1, "cqosQueueHintLevel", Syntax::Unsigned32, "The delay hint, 1 to 16.")],
-            ]
-            .concat(),
+            index: index_in_queue("cqosQueueHintLevel", Syntax::Unsigned32, "The delay hint, 1 to 16."),
         },
         columns: columns("cqosQueueHint", QueueItem::hint, &fields),
         rows: Snapshot::hints,
@@ -214,11 +215,11 @@ pub fn waits() -> Table<QueueItem> {
             name: "cqosQueueWait",
             description: "Waiting times in queues by buckets.",
             row: "A bucket of waiting times.",
-            index: [
-                queue_index(),
-                vec![index(1, "cqosQueueWaitBucket", Syntax::Unsigned32, "Number of the bucket, from 1 on.")],
-            ]
-            .concat(),
+            index: index_in_queue(
+                "cqosQueueWaitBucket",
+                Syntax::Unsigned32,
+                "Number of the bucket, from 1 on.",
+            ),
         },
         columns: buckets::columns(&words, QueueItem::bucket),
         rows: Snapshot::waits,
@@ -255,16 +256,11 @@ pub fn flows() -> Table<QueueItem> {
             name: "cqosQueueFlow",
             description: "The flows that sent most through each queue in the last two seconds.",
             row: "A flow. Its number is its rank.",
-            index: [
-                queue_index(),
-                vec![index(
-                    1,
-                    "cqosQueueFlowRank",
-                    Syntax::Unsigned32,
-                    "Rank of the flow by its rate, from 1 on.",
-                )],
-            ]
-            .concat(),
+            index: index_in_queue(
+                "cqosQueueFlowRank",
+                Syntax::Unsigned32,
+                "Rank of the flow by its rate, from 1 on.",
+            ),
         },
         columns: columns("cqosQueueFlow", QueueItem::flow, &fields),
         rows: Snapshot::queue_flows,
@@ -288,16 +284,11 @@ pub fn hosts() -> Table<QueueItem> {
             name: "cqosQueueHost",
             description: "The hosts whose flows sent or received most through each queue in the last two seconds.",
             row: "A host. Its number is its rank.",
-            index: [
-                queue_index(),
-                vec![index(
-                    1,
-                    "cqosQueueHostRank",
-                    Syntax::Unsigned32,
-                    "Rank of the host by its rate, from 1 on.",
-                )],
-            ]
-            .concat(),
+            index: index_in_queue(
+                "cqosQueueHostRank",
+                Syntax::Unsigned32,
+                "Rank of the host by its rate, from 1 on.",
+            ),
         },
         columns: columns("cqosQueueHost", QueueItem::host, &fields),
         rows: Snapshot::queue_hosts,
