@@ -67,22 +67,12 @@ fn network(queue: &QueueSpec) -> Network {
     let group = network.add_group("flows");
     for (number, (transport, app, hint)) in flows().into_iter().enumerate() {
         let pair = dumbbell.add_pair(&mut network, middle, number);
-        let (start, stop) = ((Instant::ZERO, Instant::ZERO + Duration::from_secs(1)), Instant::FAR_FUTURE);
+        let routes = [pair.route, pair.return_route];
         let flow = FlowSpec {
-            name: format!("flow.{number}"),
-            group,
-            route: pair.route,
-            return_route: pair.return_route,
-            host: None,
-            tunnel: None,
             hint: Hint::from_level(hint),
-            adaptive: None,
-            transport,
-            app,
-            start,
-            stop,
-            series: false,
+            start: (Instant::ZERO, Instant::ZERO + Duration::from_secs(1)),
             distributions: Distributions::PerGroup,
+            ..FlowSpec::new(format!("flow.{number}"), group, routes, transport, app)
         };
         network.add_flow(flow).unwrap();
     }

@@ -15,7 +15,7 @@ use cutline_aqm::QueueSpec;
 use cutline_params::ParameterError;
 use cutline_transport::app;
 use cutline_transport::endpoint::TransportParams;
-use cutline_units::{Duration, Hint, HintBudget, Instant, Rate, Streams};
+use cutline_units::{Duration, Hint, HintBits, HintBudget, Instant, Rate, Streams};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -227,6 +227,33 @@ pub fn draw_start(flow: &str, (first, last): (Instant, Instant), streams: Stream
 }
 
 impl FlowSpec {
+    /// Returns a flow with the largest hint that starts at time zero and does not stop. Its host is its own. It keeps its own distributions, and
+    /// no series. The routes are those of its data and of its acknowledgements.
+    pub fn new(
+        name: impl Into<String>,
+        group: GroupId,
+        [route, return_route]: [Vec<LinkId>; 2],
+        transport: TransportParams,
+        app: app::Params,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            group,
+            route,
+            return_route,
+            host: None,
+            tunnel: None,
+            hint: HintBits::PAPER.largest(),
+            adaptive: None,
+            transport,
+            app,
+            start: (Instant::ZERO, Instant::ZERO),
+            stop: Instant::FAR_FUTURE,
+            series: false,
+            distributions: Distributions::PerFlow,
+        }
+    }
+
     /// Returns the flow's start time in the run with these random streams.
     pub fn start_with(&self, streams: Streams) -> Instant {
         draw_start(&self.name, self.start, streams)

@@ -3,12 +3,12 @@
 use cutline_aqm::{Limit, QueueSpec};
 use cutline_sim::impairment::LossUnit;
 use cutline_sim::{
-    Aal5Params, Distributions, FlowSpec, ImpairmentParams, LinkSpec, Network, NetworkError,
-    SimulationOutcome, SimulationSettings, Window, run,
+    Aal5Params, FlowSpec, ImpairmentParams, LinkSpec, Network, NetworkError, SimulationOutcome,
+    SimulationSettings, Window, run,
 };
 use cutline_transport::endpoint::TransportParams;
 use cutline_transport::{app, udp};
-use cutline_units::{Bytes, Duration, Hint, Instant, Rate};
+use cutline_units::{Bytes, Duration, Instant, Rate};
 use std::sync::Arc;
 
 /// A "direct" connection: blocks without headers over a link of ATM, at this rate of the application.
@@ -32,22 +32,8 @@ fn direct(block: u32, load: Rate, link: Rate, impairments: [Option<ImpairmentPar
     let group = network.add_group("blocks");
     let params = udp::Params { max_datagram: block.min(65_507), header_bytes: 0, ..udp::Params::default() };
     let cbr = app::CbrParams { random_phase: false, ..app::CbrParams::new(load, Bytes::new(block.into())) };
-    let flow = FlowSpec {
-        host: None,
-        tunnel: None,
-        name: "blocks".to_owned(),
-        group,
-        route,
-        return_route,
-        hint: Hint::from_level(16),
-        adaptive: None,
-        transport: TransportParams::Udp(Arc::new(params)),
-        app: app::Params::Cbr(cbr),
-        start: (Instant::ZERO, Instant::ZERO),
-        stop: Instant::FAR_FUTURE,
-        series: false,
-        distributions: Distributions::PerFlow,
-    };
+    let (transport, app) = (TransportParams::Udp(Arc::new(params)), app::Params::Cbr(cbr));
+    let flow = FlowSpec::new("blocks", group, [route, return_route], transport, app);
     network.add_flow(flow).unwrap();
     network
 }

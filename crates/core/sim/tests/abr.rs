@@ -2,12 +2,12 @@
 
 use cutline_aqm::{Limit, QueueSpec};
 use cutline_sim::{
-    Aal5Params, Distributions, FlowSpec, ImpairmentParams, LinkId, LinkSpec, Network, SimulationOutcome,
-    SimulationSettings, Window, run,
+    Aal5Params, FlowSpec, ImpairmentParams, LinkId, LinkSpec, Network, SimulationOutcome, SimulationSettings,
+    Window, run,
 };
 use cutline_transport::endpoint::TransportParams;
 use cutline_transport::{abr, app, tcp, udp};
-use cutline_units::{Bytes, Duration, Hint, Instant, Rate};
+use cutline_units::{Bytes, Duration, Instant, Rate};
 use std::sync::Arc;
 
 /// A source: its transport, application and start.
@@ -49,22 +49,9 @@ impl Star {
             let [there, back] = [(source, switch), (switch, source)]
                 .map(|(from, to)| network.add_link(LinkSpec::new(from, to, access, near, queue(access))));
             let start = Instant::ZERO + Duration::from_secs(start);
-            let flow = FlowSpec {
-                host: None,
-                tunnel: None,
-                name: format!("flow {number}"),
-                group,
-                route: vec![there, shared],
-                return_route: vec![returning, back],
-                hint: Hint::from_level(16),
-                adaptive: None,
-                transport,
-                app,
-                start: (start, start),
-                stop: Instant::FAR_FUTURE,
-                series: false,
-                distributions: Distributions::PerFlow,
-            };
+            let routes = [vec![there, shared], vec![returning, back]];
+            let flow = FlowSpec::new(format!("flow {number}"), group, routes, transport, app);
+            let flow = FlowSpec { start: (start, start), ..flow };
             network.add_flow(flow).unwrap();
         }
         for link in network.link_ids() {

@@ -3,8 +3,8 @@
 use crate::common::{Plan, bulk};
 use cutline_aqm::{Limit, QueueSpec};
 use cutline_sim::{
-    Address, Agent, AgentMessage, AgentSpec, Context, Distributions, FlowSpec, LinkSpec, Network,
-    NetworkError, NodeId, OutboundMessage, SimulationOutcome, SimulationSettings, Window, run,
+    Address, Agent, AgentMessage, AgentSpec, Context, FlowSpec, LinkSpec, Network, NetworkError, NodeId,
+    OutboundMessage, SimulationOutcome, SimulationSettings, Window, run,
 };
 use cutline_transport::app;
 use cutline_transport::endpoint::TransportParams;
@@ -204,24 +204,11 @@ fn a_message_does_not_wait_for_packets_that_have_yet_to_come() {
         let log = ping(&mut network, at(b, 1), at(c, 1), 125);
         network.add_agent("echo", at(c, 1), Arc::new(Echo)).unwrap();
         let group = network.add_group("flows");
-        let (route, return_route) = (network.route(a, c).unwrap(), network.route(c, a).unwrap());
+        let routes = [network.route(a, c).unwrap(), network.route(c, a).unwrap()];
         let app = app::CbrParams::new(Rate::from_kbps(800), Bytes::new(1000));
-        let flow = FlowSpec {
-            host: None,
-            tunnel: None,
-            name: "cbr".into(),
-            group,
-            route,
-            return_route,
-            hint: Hint::LEAST_DELAY,
-            adaptive: None,
-            transport: TransportParams::Udp(Arc::default()),
-            app: app::Params::Cbr(app),
-            start: (Instant::ZERO, Instant::ZERO),
-            stop: Instant::FAR_FUTURE,
-            series: false,
-            distributions: Distributions::PerFlow,
-        };
+        let (transport, app) = (TransportParams::Udp(Arc::default()), app::Params::Cbr(app));
+        let flow = FlowSpec::new("cbr", group, routes, transport, app);
+        let flow = FlowSpec { hint: Hint::LEAST_DELAY, ..flow };
         network.add_flow(flow).unwrap();
         if every_link_is_served {
             network.keep_every_series();

@@ -4,8 +4,7 @@ use crate::common::{Plan, audio, bulk};
 use cutline_aqm::{Limit, QueueSpec};
 use cutline_sim::impairment::JitterDistribution;
 use cutline_sim::{
-    Distributions, FlowSpec, ImpairmentParams, LinkSpec, Network, SimulationOutcome, SimulationSettings,
-    Window, run,
+    FlowSpec, ImpairmentParams, LinkSpec, Network, SimulationOutcome, SimulationSettings, Window, run,
 };
 use cutline_transport::endpoint::TransportParams;
 use cutline_transport::{app, tcp, udp};
@@ -58,24 +57,15 @@ fn line(
             )
         })
     };
-    let (route, return_route) = (vec![link(0, 1), link(1, 2)], vec![link(2, 1), link(1, 0)]);
+    let routes = [vec![link(0, 1), link(1, 2)], vec![link(2, 1), link(1, 0)]];
     let group = network.add_group("flows");
     for (number, (transport, app, hint)) in flows.iter().enumerate() {
+        let name = format!("flow.{number}");
         let flow = FlowSpec {
-            host: None,
-            tunnel: None,
-            name: format!("flow.{number}"),
-            group,
-            route: route.clone(),
-            return_route: return_route.clone(),
             hint: *hint,
-            adaptive: None,
-            transport: transport.clone(),
-            app: app.clone(),
             start: (Instant::ZERO, Instant::ZERO + ms(100)),
-            stop: Instant::FAR_FUTURE,
             series: true,
-            distributions: Distributions::PerFlow,
+            ..FlowSpec::new(name, group, routes.clone(), transport.clone(), app.clone())
         };
         network.add_flow(flow).unwrap();
     }

@@ -1,11 +1,11 @@
 //! Video calls by NADA that share a link with each other.
 
 use cutline_aqm::{Limit, QueueSpec};
-use cutline_sim::{Distributions, FlowOutcome, FlowSpec, LinkSpec, Network, SimulationSettings, Window, run};
+use cutline_sim::{FlowOutcome, FlowSpec, LinkSpec, Network, SimulationSettings, Window, run};
 use cutline_transport::app;
 use cutline_transport::endpoint::TransportParams;
 use cutline_transport::nada::Params;
-use cutline_units::{Duration, HintBits, Instant, Rate};
+use cutline_units::{Duration, Instant, Rate};
 use std::sync::Arc;
 
 const fn at(seconds: u64) -> Instant {
@@ -24,21 +24,10 @@ fn calls(priorities: &[f64]) -> Vec<FlowOutcome> {
     let group = network.add_group("calls");
     for (number, priority) in priorities.iter().enumerate() {
         let params = Params { priority: *priority, ..Params::default() };
+        let (name, transport) = (format!("call.{number}"), TransportParams::Nada(Arc::new(params)));
         let flow = FlowSpec {
-            host: None,
-            tunnel: None,
-            name: format!("call.{number}"),
-            group,
-            route: vec![there],
-            return_route: vec![back],
-            hint: HintBits::PAPER.largest(),
-            adaptive: None,
-            transport: TransportParams::Nada(Arc::new(params)),
-            app: app::Params::BULK,
             start: (Instant::ZERO, at(5)),
-            stop: Instant::FAR_FUTURE,
-            series: false,
-            distributions: Distributions::PerFlow,
+            ..FlowSpec::new(name, group, [vec![there], vec![back]], transport, app::Params::BULK)
         };
         network.add_flow(flow).expect("the flow is sound");
     }

@@ -3,8 +3,7 @@
 use crate::common::{Plan, audio, bulk};
 use cutline_aqm::QueueSpec;
 use cutline_sim::{
-    Distributions, FlowSpec, LinkId, LinkSpec, Network, Observation, QueueEvent, Simulation,
-    SimulationSettings, Window, run,
+    FlowSpec, LinkId, LinkSpec, Network, Observation, QueueEvent, Simulation, SimulationSettings, Window, run,
 };
 use cutline_units::{Duration, Hint, HintBits, HintBudget, Instant, Rate};
 use std::collections::BTreeMap;
@@ -38,22 +37,9 @@ fn network(pass_on: Option<HintBudget>) -> Network {
     let back: Vec<_> = (0..ROUTERS).map(|i| line(&mut network, nodes[i + 1], nodes[i], 50)).collect();
     let group = network.add_group("flows");
     let add = |network: &mut Network, name: String, from: usize, to: usize, (transport, app, hint)| {
-        let flow = FlowSpec {
-            host: None,
-            tunnel: None,
-            name,
-            group,
-            route: middle[from..to].to_vec(),
-            return_route: back[from..to].iter().rev().copied().collect(),
-            hint,
-            adaptive: None,
-            transport,
-            app,
-            start: (Instant::ZERO, Instant::ZERO + Duration::from_secs(1)),
-            stop: Instant::FAR_FUTURE,
-            series: false,
-            distributions: Distributions::PerFlow,
-        };
+        let routes = [middle[from..to].to_vec(), back[from..to].iter().rev().copied().collect()];
+        let start = (Instant::ZERO, Instant::ZERO + Duration::from_secs(1));
+        let flow = FlowSpec { hint, start, ..FlowSpec::new(name, group, routes, transport, app) };
         network.add_flow(flow).expect("the plan is sound");
     };
     for i in 0..4 {

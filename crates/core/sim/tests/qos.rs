@@ -12,12 +12,12 @@ use cutline_signal::renegotiation::Alternatives;
 use cutline_signal::session::{Direction, Policies, SessionEvent, SessionParams};
 use cutline_sim::qos::{ConnectionService, QosConnection, QosRecord};
 use cutline_sim::{
-    Distributions, FlowSpec, LinkId, LinkSpec, Network, NodeId, QueueEvent as Seen, SeenHeader, Simulation,
+    FlowSpec, LinkId, LinkSpec, Network, NodeId, QueueEvent as Seen, SeenHeader, Simulation,
     SimulationSettings, Window, run,
 };
 use cutline_transport::app;
 use cutline_transport::endpoint::TransportParams;
-use cutline_units::{Bytes, Distribution, Duration, HintBits, Instant, Rate};
+use cutline_units::{Bytes, Distribution, Duration, Instant, Rate};
 use std::sync::Arc;
 
 const fn ms(time: u64) -> Duration {
@@ -59,22 +59,8 @@ impl Path {
         let group = self.network.add_group("traffic");
         for (name, [there, back]) in [("there", self.links), ("back", [self.links[1], self.links[0]])] {
             let app = app::PoissonParams { rate, size: Distribution::Fixed(1000.0) };
-            let flow = FlowSpec {
-                host: None,
-                tunnel: None,
-                name: name.into(),
-                group,
-                route: vec![there],
-                return_route: vec![back],
-                hint: HintBits::PAPER.largest(),
-                adaptive: None,
-                transport: TransportParams::Udp(Arc::default()),
-                app: app::Params::Poisson(app),
-                start: (Instant::ZERO, Instant::ZERO),
-                stop: Instant::FAR_FUTURE,
-                series: false,
-                distributions: Distributions::PerFlow,
-            };
+            let (transport, app) = (TransportParams::Udp(Arc::default()), app::Params::Poisson(app));
+            let flow = FlowSpec::new(name, group, [vec![there], vec![back]], transport, app);
             self.network.add_flow(flow).unwrap();
         }
         self

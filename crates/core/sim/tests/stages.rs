@@ -252,16 +252,8 @@ fn network((middles, pairs, access_in_step): &(Vec<Middle>, Vec<Pair>, bool)) ->
         let route = network.route(source, sink).expect("routers are in a row");
         let return_route = network.route(sink, source).expect("routers are in a row");
         let flow = FlowSpec {
-            name: format!("flow.{number}"),
-            group,
-            route,
-            return_route,
             host: pair.shares.then_some(pair.from as u32),
-            tunnel: None,
             hint: Hint::from_level(pair.level),
-            adaptive: None,
-            transport,
-            app,
             start: if *access_in_step {
                 (Instant::ZERO, Instant::ZERO)
             } else {
@@ -270,6 +262,7 @@ fn network((middles, pairs, access_in_step): &(Vec<Middle>, Vec<Pair>, bool)) ->
             stop: if pair.series { Instant::from_nanos(1_700_000_000) } else { Instant::FAR_FUTURE },
             series: pair.series,
             distributions: if pair.own { Distributions::PerFlow } else { Distributions::PerGroup },
+            ..FlowSpec::new(format!("flow.{number}"), group, [route, return_route], transport, app)
         };
         network.add_flow(flow).expect("the flow is sound");
     }
@@ -424,22 +417,9 @@ fn pair_of_hosts(delay: Duration) -> Network {
     }
     let group = network.add_group("flows");
     for (number, (from, to)) in [(left, right), (right, left)].into_iter().enumerate() {
-        let flow = FlowSpec {
-            name: format!("flow.{number}"),
-            group,
-            route: network.route(from, to).unwrap(),
-            return_route: network.route(to, from).unwrap(),
-            host: None,
-            tunnel: None,
-            hint: Hint::from_level(16),
-            adaptive: None,
-            transport: transport(0),
-            app: app::Params::BULK,
-            start: (Instant::ZERO, Instant::ZERO),
-            stop: Instant::FAR_FUTURE,
-            series: true,
-            distributions: Distributions::PerFlow,
-        };
+        let routes = [network.route(from, to).unwrap(), network.route(to, from).unwrap()];
+        let flow = FlowSpec::new(format!("flow.{number}"), group, routes, transport(0), app::Params::BULK);
+        let flow = FlowSpec { series: true, ..flow };
         network.add_flow(flow).unwrap();
     }
     network

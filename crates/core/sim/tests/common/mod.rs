@@ -94,21 +94,15 @@ impl Plan {
             let pair = dumbbell.add_pair(&mut network, middle, number + 1);
             let is_tfrc = matches!(transport, TransportParams::Tfrc(_));
             let adaptive = self.adaptive.clone().filter(|_| is_tfrc).map(Arc::new);
+            let (name, routes) = (format!("flow.{}", number + 1), [pair.route, pair.return_route]);
             let flow = FlowSpec {
-                host: None,
-                tunnel: None,
-                name: format!("flow.{}", number + 1),
-                group,
-                route: pair.route,
-                return_route: pair.return_route,
                 hint: *hint,
                 adaptive: adaptive.clone(),
-                transport: transport.clone(),
-                app: app.clone(),
                 start: (Instant::ZERO, Instant::ZERO + Duration::from_secs(1)),
                 stop: self.stop,
                 series: adaptive.is_some(),
                 distributions: self.distributions,
+                ..FlowSpec::new(name, group, routes, transport.clone(), app.clone())
             };
             network.add_flow(flow).expect("the plan is sound");
         }
