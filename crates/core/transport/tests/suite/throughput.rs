@@ -1,10 +1,11 @@
 //! Whole connections over paths with known loss: every byte arrives, and the rates are those of the models.
 
 use cutline_transport::app::{self, CbrParams, FilesParams};
+use cutline_transport::endpoint::{ReceivingEnd as _, SendingEnd as _, Transport};
 use cutline_transport::{tcp, tfrc};
 use cutline_units::{Bytes, Distribution, Duration, Instant, Probability, RandomStream, Rate, Streams};
 
-use crate::path::{Fate, Path, Tcp, TcpPacket, Tfrc, TfrcPacket};
+use crate::path::{Ends, EndsPacket, Fate, Path, Tcp, TcpPacket, Tfrc, TfrcPacket};
 
 const ONE_WAY: Duration = Duration::from_millis(50);
 
@@ -20,29 +21,25 @@ fn lose(rng: &mut RandomStream, p: f64) -> Fate {
     if rng.chance(Probability::clamped(p)) { Fate::Lose } else { Fate::Arrive }
 }
 
-/// A bulk connection over `p` of random loss for 800 s: segments delivered per round trip of 100 ms.
-fn tcp_window(params: tcp::Params, p: f64) -> f64 {
-    let mut rng = random(1);
-    let rule = move |_, packet: &TcpPacket| match packet {
-        TcpPacket::Data(_) => lose(&mut rng, p),
-        TcpPacket::Reply(_) => Fate::Arrive,
+/// A bulk flow over `p` of random loss for 800 s: packets of 1000 B delivered per round trip of 100 ms.
+fn window<T: Transport>(params: T::Params, seed: u64, p: f64) -> f64 {
+    let mut rng = random(seed);
+    let rule = move |_, packet: &EndsPacket<T::Data, T::Reply>| match packet {
+        EndsPacket::Data(_) => lose(&mut rng, p),
+        EndsPacket::Reply(_) => Fate::Arrive,
     };
-    let mut path = Path::new(Tcp::new(params), ONE_WAY, rule);
+    let mut path = Path::new(Ends::<T>::new(params), ONE_WAY, rule);
     path.flow.sender.write_unlimited();
     path.run(seconds(800));
     path.flow.receiver.delivered() as f64 / 1000.0 / 8_000.0
 }
 
+fn tcp_window(params: tcp::Params, p: f64) -> f64 {
+    window::<tcp::Tcp>(params, 1, p)
+}
+
 fn tfrc_window(params: tfrc::Params, p: f64) -> f64 {
-    let mut rng = random(2);
-    let rule = move |_, packet: &TfrcPacket| match packet {
-        TfrcPacket::Data(_) => lose(&mut rng, p),
-        TfrcPacket::Reply(_) => Fate::Arrive,
-    };
-    let mut path = Path::new(Tfrc::new(params), ONE_WAY, rule);
-    path.flow.sender.write_unlimited();
-    path.run(seconds(800));
-    path.flow.receiver.delivered() as f64 / 1000.0 / 8_000.0
+    window::<tfrc::Tfrc>(params, 2, p)
 }
 
 #[test]
