@@ -17,22 +17,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from linux_mixes import FRAME, Queue
+from ns3_build import build
 from ns3_mixes import MIXES, QUEUES, Ns3Mix
 from ns3_page import page
 from peer import TOLERANCE, Run, chosen, compare, cutline_runs, of_bulk
-
-HERE = Path(__file__).resolve().parent
-LIBRARIES = ("applications", "point-to-point", "traffic-control", "internet", "network", "core", "stats")
-
-
-def build(folder: Path) -> Path:
-    """Builds the program that runs ns-3."""
-    folder.mkdir(parents=True, exist_ok=True)
-    program = folder / "dumbbell"
-    libraries = [f"-lns3-{name}" for name in LIBRARIES]
-    source = str(HERE / "ns3/dumbbell.cc")
-    subprocess.run(["g++", "-O2", "-std=c++17", "-o", str(program), source, *libraries], check=True)
-    return program
 
 
 def ns3_run(program: Path, mix: Ns3Mix, queue: Queue, seed: int) -> Run:
@@ -59,7 +47,7 @@ def main() -> int:
     mixes = chosen(parser, "mix", MIXES, arguments.mix)
     queues = chosen(parser, "queue", QUEUES, arguments.queue)
     seeds = range(1, arguments.seeds + 1)
-    program = build(arguments.work)
+    program = build("dumbbell", arguments.work)
 
     def work(case: tuple[Ns3Mix, Queue]) -> dict:
         theirs = [ns3_run(program, *case, seed) for seed in seeds]

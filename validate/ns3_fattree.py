@@ -23,9 +23,9 @@ from pathlib import Path
 import stats
 from fattree_figure import figure
 from fattree_page import page
+from ns3_build import build
 
 HERE = Path(__file__).resolve().parent
-LIBRARIES = ("applications", "point-to-point", "traffic-control", "internet", "network", "core", "stats")
 PACKET, HEADERS = 1500, 52
 RATE, DELAY_NS, QUEUE = 1_000_000_000, 5_000, 100
 
@@ -85,16 +85,6 @@ class Measured:
     """The largest resident set."""
     hops: int | None = None
     """Packets that links have transmitted; None if the engine does not count them."""
-
-
-def build(folder: Path) -> Path:
-    """Builds the program that runs ns-3."""
-    folder.mkdir(parents=True, exist_ok=True)
-    program = folder / "fattree"
-    libraries = [f"-lns3-{name}" for name in LIBRARIES]
-    source = str(HERE / "ns3/fattree.cc")
-    subprocess.run(["g++", "-O2", "-std=c++17", "-o", str(program), source, *libraries], check=True)
-    return program
 
 
 def measure(command: list[str]) -> tuple[str, float, float, float]:
@@ -245,7 +235,7 @@ def main() -> int:
     cases = [case for case in CASES if not arguments.k or case.k in arguments.k]
     if arguments.seeds:
         cases = [Case(case.k, case.load, case.arrivals_ms, arguments.seeds) for case in cases]
-    program = build(arguments.work)
+    program = build("fattree", arguments.work)
     found = [run_case(arguments.cutline, program, arguments.work, case, not arguments.resume) for case in cases]
     arguments.out.mkdir(parents=True, exist_ok=True)
     (arguments.out / "ns3-fat-tree.svg").write_text(figure(found))
