@@ -1,11 +1,12 @@
 //! `cutline baseline` from the command line, over the loopback, and the use of its table by `cutline translate`.
 
 use crate::common::schema;
+use cutline_testbed::KilledChild;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 fn cutline(arguments: &[&str]) -> Command {
@@ -42,14 +43,7 @@ fn table(folder: &Path) -> Value {
 }
 
 /// A program that is killed when it is dropped.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
-}
+struct Running(KilledChild);
 
 impl Running {
     fn end(mut self) -> (Option<i32>, String) {
@@ -106,7 +100,7 @@ fn ctrl_c_keeps_what_was_measured() {
     let folder = tempfile::tempdir().unwrap();
     let slow = ["--duration", "700ms", "--loopback"];
     let arguments = [&SHORT[..3], &SHORT[5..], &slow].concat();
-    let running = Running(cutline(&arguments).current_dir(folder.path()).spawn().unwrap());
+    let running = Running(KilledChild(cutline(&arguments).current_dir(folder.path()).spawn().unwrap()));
     let file = folder.path().join("baseline.json");
     let deadline = Instant::now() + Duration::from_secs(60);
     while !file.exists() {
@@ -143,7 +137,7 @@ fn two_runs_do_not_write_one_table() {
     let folder = tempfile::tempdir().unwrap();
     let slow = ["--duration", "700ms", "--loopback"];
     let arguments = [&SHORT[..3], &SHORT[5..], &slow].concat();
-    let running = Running(cutline(&arguments).current_dir(folder.path()).spawn().unwrap());
+    let running = Running(KilledChild(cutline(&arguments).current_dir(folder.path()).spawn().unwrap()));
     let (file, lock) = (folder.path().join("baseline.json"), folder.path().join("baseline.json.lock"));
     let deadline = Instant::now() + Duration::from_secs(60);
     while !file.exists() {
@@ -254,12 +248,14 @@ fn invalid_arguments_are_named() {
 #[test]
 fn a_host_is_measured_without_a_flood() {
     let folder = tempfile::tempdir().unwrap();
-    let mut receiver = Running(cutline(&["tg", "receive", "--listen", "127.0.0.1:0"]).spawn().unwrap());
+    let mut receiver =
+        Running(KilledChild(cutline(&["tg", "receive", "--listen", "127.0.0.1:0"]).spawn().unwrap()));
     let mut line = String::new();
     BufReader::new(receiver.0.stderr.take().unwrap()).read_line(&mut line).unwrap();
     let address = line.trim().strip_prefix("listening at ").unwrap_or_else(|| panic!("{line}")).to_owned();
-    let running =
-        Running(cutline(&[&SHORT[..], &[&address]].concat()).current_dir(folder.path()).spawn().unwrap());
+    let running = Running(KilledChild(
+        cutline(&[&SHORT[..], &[&address]].concat()).current_dir(folder.path()).spawn().unwrap(),
+    ));
     let deadline = Instant::now() + Duration::from_secs(60);
     let rows = || -> usize {
         let text = std::fs::read(folder.path().join("baseline.json")).unwrap_or_default();

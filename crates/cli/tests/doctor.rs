@@ -10,7 +10,7 @@
 use crate::common::{may_make_namespaces, schema};
 use cutline_sys::Offloads;
 use cutline_sys::namespace::{Namespace, sweep};
-use cutline_testbed::{in_time, undisturbed};
+use cutline_testbed::{KilledChild, in_time, undisturbed};
 use rustix::process::{Pid, Signal, geteuid, kill_process, test_kill_process_group};
 use serde_json::Value;
 use std::fs::File;
@@ -18,22 +18,12 @@ use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 const CUTLINE: &str = env!("CARGO_BIN_EXE_cutline");
 const NOBODY: u32 = 65534;
-
-/// A process that is killed when it is dropped.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
-}
 
 fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
@@ -136,7 +126,7 @@ fn an_interrupted_doctor_removes_its_namespace_and_the_next_one_removes_that_of_
             let mut command = Command::new(CUTLINE);
             command.arg("doctor").stdout(Stdio::null()).stderr(Stdio::null()).process_group(0).spawn()
         };
-        let mut doctor = Running(start().unwrap());
+        let mut doctor = KilledChild(start().unwrap());
         let namespace = namespace_of(doctor.0.id());
         let patience = Instant::now() + Duration::from_secs(90);
         while !namespace.exists() && Instant::now() < patience {
@@ -176,7 +166,7 @@ fn invalid_arguments_are_named() {
 
 /// The namespaces of the diagram above and the router, which forwards 8 Mbit/s of IP packets. The router is dropped first.
 struct Chain {
-    _router: Running,
+    _router: KilledChild,
     a: Namespace,
     b: Namespace,
     middle: Namespace,
@@ -221,7 +211,7 @@ impl Chain {
     }
 
     /// Starts the doctor in a namespace.
-    fn doctor(&self, host: &Namespace, options: &[&str]) -> Running {
+    fn doctor(&self, host: &Namespace, options: &[&str]) -> KilledChild {
         let start = || {
             Command::new(CUTLINE)
                 .args(["doctor", "bottleneck", "--json", "--overhead", "ip", "--duration", "5s", "--stats"])
@@ -231,7 +221,7 @@ impl Chain {
                 .stderr(Stdio::piped())
                 .spawn()
         };
-        Running(host.within(start).unwrap().unwrap())
+        KilledChild(host.within(start).unwrap().unwrap())
     }
 
     /// Sends datagrams of 1000 B from a to b at a rate for some seconds.
@@ -259,7 +249,7 @@ fn join((host, end): (&Namespace, &str), (other, port): (&Namespace, &str)) {
 
 /// Starts the router. Its queue holds 60 ms. If permitted, it has real-time priority, so that a busy machine adds no
 /// bottleneck.
-fn router(middle: &Namespace, statistics: &Path) -> Running {
+fn router(middle: &Namespace, statistics: &Path) -> KilledChild {
     let first = |program: &str| {
         let mut command = Command::new("chrt");
         command.args(["--fifo", "1", program]);
@@ -272,11 +262,11 @@ fn router(middle: &Namespace, statistics: &Path) -> Running {
         .args(["--aqm", "drop-tail", "--limit", "60 packets", "--json", "--stats", "500ms"])
         .stdout(File::create(statistics).unwrap())
         .stderr(Stdio::null());
-    Running(middle.within(|| command.spawn()).unwrap().unwrap())
+    KilledChild(middle.within(|| command.spawn()).unwrap().unwrap())
 }
 
 /// Returns the judgement that a process has printed.
-fn judgement(mut doctor: Running) -> Value {
+fn judgement(mut doctor: KilledChild) -> Value {
     let child = &mut doctor.0;
     let (mut text, mut errors) = (String::new(), String::new());
     std::io::Read::read_to_string(&mut child.stdout.take().unwrap(), &mut text).unwrap();

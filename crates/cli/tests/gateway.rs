@@ -2,13 +2,14 @@
 
 use crate::common::schema;
 
+use cutline_testbed::KilledChild;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::process::{ChildStderr, Command, Output, Stdio};
 use std::time::Duration;
 
 fn command(arguments: &[&str]) -> Command {
@@ -19,7 +20,7 @@ fn command(arguments: &[&str]) -> Command {
 
 /// A running gateway, killed unless it has ended.
 struct Running {
-    process: Child,
+    process: KilledChild,
     errors: BufReader<ChildStderr>,
     /// Addresses at which it listens, in the order of the routes.
     addresses: Vec<SocketAddr>,
@@ -27,7 +28,7 @@ struct Running {
 
 impl Running {
     fn start(arguments: &[&str], routes: usize) -> Self {
-        let mut process = command(arguments).spawn().unwrap();
+        let mut process = KilledChild(command(arguments).spawn().unwrap());
         let errors = BufReader::new(process.stderr.take().unwrap());
         let mut this = Self { process, errors, addresses: Vec::new() };
         for _ in 0..routes {
@@ -64,13 +65,6 @@ impl Running {
         let mut text = String::new();
         self.process.stdout.take().unwrap().read_to_string(&mut text).unwrap();
         (self.process.wait().unwrap().code(), text)
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        drop(self.process.kill());
-        drop(self.process.wait());
     }
 }
 

@@ -1,11 +1,12 @@
 //! `cutline monitor` and `cutline top`, as people use them: started and stopped, twice, piped, beside a program that is watched.
 
 use cutline_monitor::HostDocument;
+use cutline_testbed::KilledChild;
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::process::{ChildStderr, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -18,7 +19,7 @@ fn cutline(folder: &Path, arguments: &[&str]) -> Command {
 
 /// A monitor with sockets in a folder of its own.
 struct Monitor {
-    process: Child,
+    process: KilledChild,
     stderr: BufReader<ChildStderr>,
     folder: tempfile::TempDir,
 }
@@ -30,8 +31,8 @@ impl Monitor {
     fn start(listen: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let arguments = [&["monitor", "--listen", listen][..], &SOCKETS].concat();
-        let mut process =
-            cutline(folder.path(), &arguments).stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let process = cutline(folder.path(), &arguments).stdin(Stdio::null()).stderr(Stdio::piped()).spawn();
+        let mut process = KilledChild(process.unwrap());
         let stderr = BufReader::new(process.stderr.take().unwrap());
         let mut monitor = Self { process, stderr, folder };
         monitor.line_with("programs publish to");
@@ -83,13 +84,6 @@ impl Monitor {
     }
 }
 
-impl Drop for Monitor {
-    fn drop(&mut self) {
-        drop(self.process.kill());
-        drop(self.process.wait());
-    }
-}
-
 #[test]
 fn ctrl_c_and_sigterm_end_it_in_order_and_leave_nothing() {
     for signal in [rustix::process::Signal::INT, rustix::process::Signal::TERM] {
@@ -114,7 +108,7 @@ fn one_after_a_kill_takes_over_and_a_second_one_is_refused() {
     assert!(monitor.socket().exists(), "a killed process removes nothing");
     let again =
         cutline(monitor.folder.path(), &arguments).stdin(Stdio::null()).stderr(Stdio::piped()).spawn();
-    monitor.process = again.unwrap();
+    monitor.process = KilledChild(again.unwrap());
     monitor.stderr = BufReader::new(monitor.process.stderr.take().unwrap());
     monitor.line_with("programs publish to");
     assert_eq!(monitor.document()["event"], "host");

@@ -5,12 +5,12 @@
 
 use crate::common::Lab;
 use cutline_sys::namespace::Namespace;
-use cutline_testbed::{in_time, undisturbed};
+use cutline_testbed::{KilledChild, in_time, undisturbed};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::process::{ChildStderr, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn cutline(arguments: &[&str]) -> Command {
 }
 
 /// A running program that is killed when it is dropped.
-struct Running(Child);
+struct Running(KilledChild);
 
 impl Running {
     fn signal(&self, signal: Signal) {
@@ -36,13 +36,6 @@ impl Running {
     }
 }
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
-}
-
 /// Returns the first line of a program's stderr, and its open reader.
 fn first_line(program: &mut Running) -> (String, BufReader<ChildStderr>) {
     let mut reader = BufReader::new(program.0.stderr.take().unwrap());
@@ -54,7 +47,7 @@ fn first_line(program: &mut Running) -> (String, BufReader<ChildStderr>) {
 /// Starts a receiver. Returns its address, too.
 fn receiver(options: &[&str]) -> (Running, String, BufReader<ChildStderr>) {
     let all = [&["tg", "receive", "--listen", "127.0.0.1:0"], options].concat();
-    let mut receiver = Running(cutline(&all).spawn().unwrap());
+    let mut receiver = Running(KilledChild(cutline(&all).spawn().unwrap()));
     let (line, rest) = first_line(&mut receiver);
     let address = line.trim().strip_prefix("listening at ").unwrap_or_else(|| panic!("{line}"));
     (receiver, address.to_owned(), rest)
@@ -406,7 +399,7 @@ fn a_receiver_bounds_flows_and_durations() {
 fn a_receiver_that_is_killed_ends_the_sender() {
     let (receiver, address, _rest) = receiver(&[]);
     let options = ["tg", "send", &address, "--rate", "800kbit", "--duration", "1h", "--json"];
-    let mut sender = Running(cutline(&options).spawn().unwrap());
+    let mut sender = Running(KilledChild(cutline(&options).spawn().unwrap()));
     let (_, mut rest) = first_line(&mut sender);
     // Traffic flows when the receiver is killed, also on a busy machine.
     sleep(Duration::from_secs(2));
@@ -425,7 +418,7 @@ fn an_interrupted_sender_prints_its_measurements() {
     let (_receiver, address, _rest) = receiver(&[]);
     let options =
         ["tg", "send", &address, "--transport", "udp", "--rate", "800kbit", "--duration", "1h", "--json"];
-    let mut sender = Running(cutline(&options).spawn().unwrap());
+    let mut sender = Running(KilledChild(cutline(&options).spawn().unwrap()));
     let (_, mut rest) = first_line(&mut sender);
     // Traffic flows when the sender is interrupted, also on a busy machine.
     sleep(Duration::from_secs(2));
@@ -450,7 +443,7 @@ fn behind(label: &str, rules: &str) -> Option<(Lab, Running, BufReader<ChildStde
     };
     assert!(set.success(), "{rules}");
     let options = ["tg", "receive", "--listen", "10.9.0.2:5203"];
-    let mut receiver = Running(network.b.within(|| cutline(&options).spawn().unwrap()).unwrap());
+    let mut receiver = Running(KilledChild(network.b.within(|| cutline(&options).spawn().unwrap()).unwrap()));
     let (line, rest) = first_line(&mut receiver);
     assert!(line.starts_with("listening"), "{line}");
     Some((network, receiver, rest))
@@ -524,7 +517,7 @@ fn a_receiver_sends_through_a_translation_of_addresses() {
 fn a_router_on_the_path_counts_the_hint() {
     let Some(mut network) = Lab::new("tg", &["--rate", "20Mbit", "--tsq"]) else { return };
     let options = ["tg", "receive", "--listen", "10.9.0.2:5203", "--once"];
-    let mut receiver = Running(network.b.within(|| cutline(&options).spawn().unwrap()).unwrap());
+    let mut receiver = Running(KilledChild(network.b.within(|| cutline(&options).spawn().unwrap()).unwrap()));
     let (line, _rest) = first_line(&mut receiver);
     assert!(line.starts_with("listening"), "{line}");
     let options = ["tg", "send", "10.9.0.2", "--transport", "udp", "--rate", "400kbit", "--size", "500"];
@@ -551,7 +544,7 @@ fn frames_below_ip_carry_messages_between_two_hosts() {
     b.ip_batch("address add 198.18.36.2/30 dev host\nlink set host up\n").unwrap();
     undisturbed(|| {
         let options = ["tg", "receive", "--listen", "198.18.36.2:5203", "--once"];
-        let mut receiver = Running(b.within(|| cutline(&options).spawn().unwrap()).unwrap());
+        let mut receiver = Running(KilledChild(b.within(|| cutline(&options).spawn().unwrap()).unwrap()));
         let (line, _rest) = first_line(&mut receiver);
         assert!(line.starts_with("listening"), "{line}");
         let options =

@@ -1,29 +1,24 @@
 //! Services whose output is not read: they serve, and SIGTERM ends them.
 
+use cutline_testbed::KilledChild;
 use cutline_testbed::outputs::{full_pipe, terminated};
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A process that is killed unless it has ended.
-struct Running(Child);
+struct Running(KilledChild);
 
 impl Running {
     fn start(arguments: &[&str], stdout: Stdio, stderr: Stdio) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cutline"));
-        Self(command.args(arguments).stdin(Stdio::null()).stdout(stdout).stderr(stderr).spawn().unwrap())
+        command.args(arguments).stdin(Stdio::null()).stdout(stdout).stderr(stderr);
+        Self(KilledChild(command.spawn().unwrap()))
     }
 
     fn ends(&mut self) -> Option<i32> {
         terminated(&mut self.0).expect("SIGTERM ends it").code()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        drop(self.0.kill());
-        drop(self.0.wait());
     }
 }
 

@@ -4,7 +4,7 @@
 
 use crate::common::may_make_namespaces;
 use cutline_sys::namespace::Namespace;
-use cutline_testbed::wait_for_own_addresses;
+use cutline_testbed::{KilledChild, wait_for_own_addresses};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, SocketAddrV6, TcpStream, UdpSocket};
 use std::process::{Child, Command, Output, Stdio};
@@ -31,32 +31,21 @@ fn start(network: &Namespace, arguments: &[&str]) -> Child {
     network.within(|| command.spawn()).unwrap().unwrap()
 }
 
-/// A service, killed at the end. Its first line of stderr names the address where it listens.
-struct Service(Child);
-
-impl Service {
-    fn start(network: &Namespace, arguments: &[&str]) -> (Self, SocketAddr) {
-        let mut process = start(network, arguments);
-        let mut errors = BufReader::new(process.stderr.take().unwrap());
-        let mut line = String::new();
-        errors.read_line(&mut line).unwrap();
-        spawn(move || errors.read_to_end(&mut Vec::new()));
-        let at = line.split_whitespace().find_map(|word| word.parse().ok());
-        (Self(process), at.unwrap_or_else(|| panic!("{line}")))
-    }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
+/// Starts a service, whose first line of stderr names the address where it listens.
+fn service(network: &Namespace, arguments: &[&str]) -> (KilledChild, SocketAddr) {
+    let mut process = KilledChild(start(network, arguments));
+    let mut errors = BufReader::new(process.stderr.take().unwrap());
+    let mut line = String::new();
+    errors.read_line(&mut line).unwrap();
+    spawn(move || errors.read_to_end(&mut Vec::new()));
+    let at = line.split_whitespace().find_map(|word| word.parse().ok());
+    (process, at.unwrap_or_else(|| panic!("{line}")))
 }
 
 #[test]
 fn the_generator_measures_between_link_local_addresses_over_all_transports_and_both_ways() {
     let Some(network) = network("zones-tg") else { return };
-    let (_receiver, at) = Service::start(&network, &["tg", "receive", "--listen", "[fe80::1%lo]:5203"]);
+    let (_receiver, at) = service(&network, &["tg", "receive", "--listen", "[fe80::1%lo]:5203"]);
     assert_eq!(at.to_string(), "[fe80::1%1]:5203");
     for flows in [
         &["--transport", "tcp"][..],
@@ -119,13 +108,10 @@ fn gateways_listen_at_and_connect_to_link_local_addresses() {
     });
     let route = |listen: &str, to: &str| format!("{listen}={to}");
     for (transport, to) in [("--tcp", of_server), ("--udp", of_echo)] {
-        let (_far, at) = Service::start(
-            &network,
-            &["gateway", "far", transport, &route("[fe80::1%lo]:0", &to.to_string())],
-        );
+        let (_far, at) =
+            service(&network, &["gateway", "far", transport, &route("[fe80::1%lo]:0", &to.to_string())]);
         let to = format!("[fe80::1%lo]:{}", at.port());
-        let (_near, at) =
-            Service::start(&network, &["gateway", "near", transport, &route("[fe80::2%lo]:0", &to)]);
+        let (_near, at) = service(&network, &["gateway", "near", transport, &route("[fe80::2%lo]:0", &to)]);
         let SocketAddr::V6(near) = at else { panic!("{at}") };
         assert_eq!((near.ip().to_string().as_str(), near.scope_id()), ("fe80::2", 1));
         let answer =
@@ -168,7 +154,7 @@ fn a_monitor_has_its_page_at_a_link_local_address() {
     let mut errors = BufReader::new(monitor.stderr.take().unwrap());
     let mut line = String::new();
     errors.read_line(&mut line).unwrap();
-    let _monitor = Service(monitor);
+    let _monitor = KilledChild(monitor);
     let at = line.split("http://").nth(1).and_then(|rest| rest.split('/').next()?.parse().ok());
     let SocketAddr::V6(at) = at.unwrap_or_else(|| panic!("{line}")) else { panic!("{line}") };
     let bearer = "Authorization: Bearer a-token-of-letters-and-dashes";

@@ -12,11 +12,12 @@ use cutline_ports::{PacketPort, PortError};
 use cutline_sys::SysError;
 use cutline_sys::namespace::{Namespace, sweep};
 use cutline_sys::thread::{Scheduling, set_realtime};
+use cutline_testbed::KilledChild;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -39,7 +40,7 @@ pub struct Bed {
 }
 
 /// A router at work; killed when it is dropped.
-pub struct Router(Child);
+pub struct Router(KilledChild);
 
 /// An unassigned unicast address: the host ignores frames to it.
 pub const NOBODY: [u8; 6] = [2, 0, 0, 0, 0, 0x99];
@@ -119,7 +120,7 @@ impl Bed {
         drop(stderr.read_line(&mut line));
         assert!(line.starts_with("routing"), "the router has not started: {line}");
         child.stderr = Some(stderr.into_inner());
-        Ok(Router(child))
+        Ok(Router(KilledChild(child)))
     }
 }
 
@@ -138,13 +139,6 @@ impl Router {
         drop(self.0.stdout.take().expect("it is piped").read_to_string(&mut text));
         drop(self.0.wait());
         serde_json::from_str(text.lines().last().unwrap_or_default()).unwrap_or_default()
-    }
-}
-
-impl Drop for Router {
-    fn drop(&mut self) {
-        drop(self.0.kill());
-        drop(self.0.wait());
     }
 }
 

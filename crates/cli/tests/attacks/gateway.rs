@@ -1,11 +1,12 @@
 //! Attacks on a pair of gateways with a key: programs are served meanwhile and afterwards, and no other host reaches the server.
 
 use super::plan::{Assault, Attack, Victim};
+use cutline_testbed::KilledChild;
 use rustix::net::sockopt::set_socket_linger;
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{ChildStderr, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{sleep, spawn};
@@ -66,7 +67,7 @@ struct Served {
 
 /// A gateway. Its outputs are not read after the first lines.
 struct Running {
-    process: Child,
+    process: KilledChild,
     errors: BufReader<ChildStderr>,
     tcp: SocketAddr,
     udp: SocketAddr,
@@ -77,7 +78,7 @@ impl Running {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cutline"));
         command.args(["gateway", side, "--tcp", &tcp, "--udp", &udp, "--key-file", key]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut process = command.spawn().unwrap();
+        let mut process = KilledChild(command.spawn().unwrap());
         let mut errors = BufReader::new(process.stderr.take().unwrap());
         let mut address = || {
             let mut line = String::new();
@@ -103,13 +104,6 @@ impl Running {
     fn kill(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        drop(self.process.kill());
-        drop(self.process.wait());
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::common::place::{Place, RUNS, TABLES, said};
 use super::plan::{Assault, Attack, Victim};
+use cutline_testbed::KilledChild;
 use std::fs;
 use std::io::Read as _;
 use std::os::unix::process::ExitStatusExt as _;
@@ -270,7 +271,7 @@ fn stop(stored: &mut Stored, assault: &mut Assault) {
 }
 
 /// A file system of its own in a mount namespace, which goes with the process that holds it.
-struct Disk(Child);
+struct Disk(KilledChild);
 
 impl Disk {
     /// `None` where this machine does not let us.
@@ -283,7 +284,7 @@ impl Disk {
             .arg(folder)
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
-        let mut holder = Self(command.spawn().ok()?);
+        let mut holder = Self(KilledChild(command.spawn().ok()?));
         let mut said = [0; 8];
         holder.0.stdout.take()?.read_exact(&mut said).ok()?;
         Some(holder)
@@ -300,13 +301,6 @@ impl Disk {
         command.args(["--mount", "--target", &self.0.id().to_string()]);
         command.arg(format!("--wdns={}", place.display()));
         command
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        drop(self.0.kill());
-        drop(self.0.wait());
     }
 }
 

@@ -9,6 +9,7 @@
 
 use super::{Hosts, Lab, Router, send_while};
 use cutline_sys::namespace::Namespace;
+use cutline_testbed::KilledChild;
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -23,23 +24,13 @@ use std::time::{Duration, Instant};
 /// Time that an event may take on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A process that ends with its test.
-pub struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
-}
-
 /// The network with a monitor, a router that publishes, and a call through both gateways.
 pub struct Bed {
     threads: Vec<JoinHandle<()>>,
     stop: Arc<AtomicBool>,
-    _monitor: Running,
-    _near: Running,
-    far: Running,
+    _monitor: KilledChild,
+    _near: KilledChild,
+    far: KilledChild,
     pub lab: Lab,
     pub folder: tempfile::TempDir,
 }
@@ -256,14 +247,14 @@ pub fn command(publish: &str, arguments: &[&str]) -> Command {
     command
 }
 
-pub fn started(host: &Namespace, mut command: Command, line: &str) -> Running {
+pub fn started(host: &Namespace, mut command: Command, line: &str) -> KilledChild {
     until_line(host.within(|| command.spawn().unwrap()).unwrap(), line)
 }
 
 /// Reads messages up to one with this text; further ones are read and forgotten.
-pub fn until_line(mut process: Child, text: &str) -> Running {
+pub fn until_line(mut process: Child, text: &str) -> KilledChild {
     let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
-    let process = Running(process);
+    let process = KilledChild(process);
     assert!(lines.any(|line| line.is_ok_and(|line| line.contains(text))), "it has ended without `{text}`");
     spawn(move || lines.count());
     process

@@ -17,13 +17,13 @@ pub mod schema;
 
 use cutline_sys::namespace::Namespace;
 use cutline_sys::{Offloads, now};
-use cutline_testbed::wait_for_own_addresses;
+use cutline_testbed::{KilledChild, wait_for_own_addresses};
 use cutline_units::Instant;
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{ChildStderr, Command, Stdio};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ pub struct Lab {
 
 /// A running router, killed unless it has ended.
 pub struct Router {
-    process: Child,
+    process: KilledChild,
     /// Its stderr, where that is a pipe.
     errors: Option<BufReader<ChildStderr>>,
 }
@@ -69,7 +69,7 @@ impl Router {
 
     /// A router that is started by this command. Returns before it works.
     pub fn launch(middle: &Namespace, command: &mut Command) -> Self {
-        let mut process = middle.within(|| command.spawn()).unwrap().unwrap();
+        let mut process = KilledChild(middle.within(|| command.spawn()).unwrap().unwrap());
         let errors = process.stderr.take().map(BufReader::new);
         Self { process, errors }
     }
@@ -171,13 +171,6 @@ impl Router {
     pub fn kill(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
-    }
-}
-
-impl Drop for Router {
-    fn drop(&mut self) {
-        drop(self.process.kill());
-        drop(self.process.wait());
     }
 }
 

@@ -1,5 +1,6 @@
 //! Tools for tests: tolerance of a stalled machine ([`undisturbed`]), tests that cannot run ([`skip`]), captures of sent
-//! packets ([`capture`]), calls to a busy service ([`patiently`]), a path that loses datagrams ([`LossyPath`]), programs of net-snmp ([`net_snmp()`]), unread
+//! packets ([`capture`]), calls to a busy service ([`patiently`]), a path that loses datagrams ([`LossyPath`]), processes that end with their test
+//! ([`KilledChild`]), programs of net-snmp ([`net_snmp()`]), unread
 //! outputs ([`outputs`]), and pages of the documentation that are written from the code ([`pages`]).
 //!
 //! A test over real sockets expects that a message sent each millisecond is sent each millisecond. On a machine that pauses
@@ -12,6 +13,7 @@
 //! and a claim on time that does not hold is printed and not judged. `make test-real-time` judges them, on a machine that is left alone.
 
 pub mod capture;
+mod killed_child;
 mod lossy;
 mod namespaces;
 mod net_snmp;
@@ -20,6 +22,7 @@ pub mod pages;
 pub mod repository;
 mod skipped;
 
+pub use killed_child::KilledChild;
 pub use lossy::LossyPath;
 pub use namespaces::{may_make_namespaces, wait_for_carriers, wait_for_own_addresses};
 pub use net_snmp::{NetSnmpDaemon, SnmpAnswer, free_address, net_snmp};

@@ -1,9 +1,10 @@
 //! Programs of net-snmp for tests: managers such as `snmpget`, and the daemons `snmpd` and `snmptrapd`.
 
+use crate::KilledChild;
 use std::io::{BufRead as _, BufReader};
 use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -61,7 +62,7 @@ fn daemon(name: &str) -> PathBuf {
 
 /// A daemon of net-snmp, `snmpd` or `snmptrapd`, with the lines that it writes. It ends when this is dropped.
 pub struct NetSnmpDaemon {
-    child: Child,
+    _child: KilledChild,
     lines: mpsc::Receiver<String>,
 }
 
@@ -74,7 +75,7 @@ impl NetSnmpDaemon {
         let file = folder.join(format!("{name}.conf"));
         std::fs::write(&file, settings).unwrap();
         let program = daemon(name);
-        let mut child = Command::new(&program)
+        let child = Command::new(&program)
             .args(["-f", "-Lo", "-C", "-c"])
             .arg(&file)
             .args((name == "snmptrapd").then_some("-On"))
@@ -86,6 +87,7 @@ impl NetSnmpDaemon {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap_or_else(|error| panic!("{}: {error}: run tools/setup.sh", program.display()));
+        let mut child = KilledChild(child);
         let (sender, lines) = mpsc::channel();
         for output in [
             Box::new(child.stdout.take().unwrap()) as Box<dyn std::io::Read + Send>,
@@ -98,7 +100,7 @@ impl NetSnmpDaemon {
                 }
             });
         }
-        Self { child, lines }
+        Self { _child: child, lines }
     }
 
     /// Waits for a line with all of these parts, and returns it.
@@ -118,12 +120,5 @@ impl NetSnmpDaemon {
             }
             seen.push(line);
         }
-    }
-}
-
-impl Drop for NetSnmpDaemon {
-    fn drop(&mut self) {
-        let _gone = self.child.kill();
-        let _ended = self.child.wait();
     }
 }

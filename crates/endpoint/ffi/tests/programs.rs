@@ -2,12 +2,12 @@
 
 use crate::c;
 
-use cutline_testbed::skip;
+use cutline_testbed::{KilledChild, skip};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 
 fn echo(into: &Path) -> std::path::PathBuf {
@@ -55,19 +55,13 @@ fn example(name: &str, into: &Path) -> PathBuf {
 }
 
 /// A program that listens, and says first at which port. It ends with its test.
-struct Server(Child);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ended = self.0.kill();
-        let _gone = self.0.wait();
-    }
-}
+struct Server(KilledChild);
 
 impl Server {
     fn start(program: &Path, arguments: &[&str]) -> Self {
         let mut command = c::command(program);
-        Self(command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+        command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self(KilledChild(command.spawn().unwrap()))
     }
 
     /// Returns the port from the first line of the program's output, and the rest of the output.

@@ -2,11 +2,12 @@
 
 use cutline_signal::monitor::MonitorParams;
 use cutline_socket::{QosOptions, QosTcpStream};
+use cutline_testbed::KilledChild;
 use cutline_units::Duration;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 /// The program of an example, which Cargo builds with the tests.
 fn program(name: &str) -> PathBuf {
@@ -20,19 +21,10 @@ fn program(name: &str) -> PathBuf {
     program
 }
 
-/// An end that listens. It ends with its test.
-struct Listening(Child);
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        let _ended = self.0.kill();
-        let _gone = self.0.wait();
-    }
-}
-
-fn start(name: &str, words: &[&str]) -> Listening {
+/// Starts an end that listens.
+fn start(name: &str, words: &[&str]) -> KilledChild {
     let mut command = Command::new(program(name));
-    Listening(command.args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+    KilledChild(command.args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
 }
 
 /// Returns the address of an end from its first line, and the rest of its output.

@@ -12,12 +12,12 @@ use cutline_provision::protocol::Request;
 use cutline_service::JsonLineError;
 use cutline_sys::namespace::Namespace;
 use cutline_testbed::outputs::terminated;
-use cutline_testbed::patiently;
+use cutline_testbed::{KilledChild, patiently};
 use cutline_units::{Duration, Rate};
 use rustix::process::Signal;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, Weak};
 use tempfile::TempDir;
 
@@ -58,8 +58,8 @@ impl FlowHandler for Noted {
 }
 
 struct Host {
+    agent: Option<KilledChild>,
     folder: TempDir,
-    agent: Option<Child>,
 }
 
 impl Host {
@@ -84,18 +84,9 @@ impl Host {
     fn start(&mut self) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cutlined"));
         command.arg("--config").arg(self.path("c.toml")).stdin(Stdio::null());
-        self.agent = Some(command.spawn().unwrap());
+        self.agent = Some(KilledChild(command.spawn().unwrap()));
         let socket = self.path("m.sock");
         eventually("the manager answers", || ManagerConnection::connect(&socket, None).is_ok());
-    }
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        if let Some(agent) = &mut self.agent {
-            drop(agent.kill());
-            drop(agent.wait());
-        }
     }
 }
 
@@ -335,7 +326,7 @@ fn the_agent_leaves_the_classes_of_the_manager_at_its_interface() {
     let mut command = Command::new("ip");
     command.args(["netns", "exec", net.node("a").name(), env!("CARGO_BIN_EXE_cutlined"), "--config"]);
     command.arg(net.describe("a")).stderr(std::fs::File::create(host.path("log")).unwrap());
-    host.agent = Some(command.spawn().unwrap());
+    host.agent = Some(KilledChild(command.spawn().unwrap()));
     eventually("the classes are there", || net.tc("a", "qdisc", "eth0").contains("qdisc htb c071:"));
     // Two checks, one a second.
     std::thread::sleep(std::time::Duration::from_millis(2500));
@@ -378,7 +369,7 @@ fn what_a_killed_cutlined_has_left_is_removed_by_a_start_without_its_interfaces(
         command.args(["netns", "exec", namespace.name(), env!("CARGO_BIN_EXE_cutlined"), "--config"]);
         command.arg(host.path("c.toml")).stdin(Stdio::null());
         command.stderr(std::fs::File::create(host.path(log)).unwrap());
-        host.agent = Some(command.spawn().unwrap());
+        host.agent = Some(KilledChild(command.spawn().unwrap()));
     };
     let tc = |interface: &str| {
         let command = ["-n", namespace.name(), "qdisc", "show", "dev", interface];

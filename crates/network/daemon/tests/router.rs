@@ -22,12 +22,12 @@ use cutline_router_service::{
     Statistics,
 };
 use cutline_sys::now;
-use cutline_testbed::{in_time, undisturbed, wait_for_carriers};
+use cutline_testbed::{KilledChild, in_time, undisturbed, wait_for_carriers};
 use cutline_units::{Bytes, Duration, Instant};
 use rustix::process::Signal;
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{JoinHandle, park_timeout, spawn};
@@ -37,16 +37,6 @@ const FOR_LONG: Duration = Duration::from_secs(4);
 const PORT: u16 = 5000;
 /// The variable with the router's file.
 const FILE: &str = "CUTLINE_TEST_ROUTER";
-
-/// The router's process, which is killed when this is dropped.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ended_before = self.0.kill();
-        drop(self.0.wait());
-    }
-}
 
 struct Silent;
 
@@ -89,7 +79,7 @@ fn network(label: &str) -> Option<(Net, PathBuf)> {
 }
 
 /// Starts the router of `r1`: 4 Mbit/s towards `b`, with a queue in which a flood waits for 60 ms and more.
-fn start_router(net: &Net, socket: &Path) -> Running {
+fn start_router(net: &Net, socket: &Path) -> KilledChild {
     const QUEUE: &str = "{ aqm = 'pi', limit = '100 packets', q-ref = '30 packets' }";
     let text = format!(
         "in = 'tun:cut0'\nout = 'tun:cut1'\noverhead = 'ip'\nsocket = '{}'\nreservations = 'allowed'\n\
@@ -103,7 +93,7 @@ fn start_router(net: &Net, socket: &Path) -> Running {
         .args(["--ignored", "--exact", "router_process", "--test-threads=1", "--nocapture"])
         .env(FILE, file);
     let child = net.node("r1").within(|| command.stdout(Stdio::null()).spawn()).unwrap().unwrap();
-    let running = Running(child);
+    let running = KilledChild(child);
     eventually("the router answers", || reserved(socket).is_some());
     wait_for_carriers(net.node("r1"));
     running

@@ -1,9 +1,10 @@
 //! Headless Chromium, driven by its own protocol (Chrome `DevTools`).
 
+use cutline_testbed::KilledChild;
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tungstenite::stream::MaybeTlsStream;
 use tungstenite::{Message, WebSocket};
@@ -12,7 +13,7 @@ use super::PATIENCE;
 
 /// A browser with one page, which ends when this is dropped.
 pub struct Browser {
-    process: Child,
+    _process: KilledChild,
     connection: WebSocket<MaybeTlsStream<TcpStream>>,
     session: Option<String>,
     number: u64,
@@ -37,7 +38,7 @@ impl Browser {
     /// Starts the browser; `None` if it is not installed.
     pub fn start() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
-        let mut process = Command::new("chromium")
+        let process = Command::new("chromium")
             .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0"])
             .arg(format!("--user-data-dir={}", folder.path().display()))
             .arg("about:blank")
@@ -45,12 +46,13 @@ impl Browser {
             .stderr(Stdio::piped())
             .spawn()
             .ok()?;
+        let mut process = KilledChild(process);
         let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
         let address = lines.find_map(|line| Some(line.ok()?.split_once("listening on ")?.1.to_owned()));
         // The rest is not read.
         std::thread::spawn(move || lines.for_each(drop));
         let (connection, _) = tungstenite::connect(address.expect("the browser states its address")).unwrap();
-        let mut browser = Self { process, connection, session: None, number: 0, _folder: folder };
+        let mut browser = Self { _process: process, connection, session: None, number: 0, _folder: folder };
         let target = browser.call("Target.createTarget", &json!({ "url": "about:blank" }));
         let attach = json!({ "targetId": target["targetId"], "flatten": true });
         browser.session =
@@ -157,11 +159,5 @@ impl Browser {
             let event = json!({ "type": kind, "key": key, "code": key, "windowsVirtualKeyCode": number });
             self.call("Input.dispatchKeyEvent", &event);
         }
-    }
-}
-
-impl Drop for Browser {
-    fn drop(&mut self) {
-        let _ended = self.process.kill().and_then(|()| self.process.wait());
     }
 }
