@@ -1,19 +1,13 @@
 //! `cutline baseline` from the command line, over the loopback, and the use of its table by `cutline translate`.
 
-use crate::common::schema;
+use crate::common::{cutline, schema};
 use cutline_testbed::KilledChild;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 use std::time::{Duration, Instant};
-
-fn cutline(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cutline"));
-    command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
-}
 
 /// A few short measurements of UDP.
 const SHORT: [&str; 11] = [

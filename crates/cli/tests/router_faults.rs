@@ -4,7 +4,7 @@
 //!
 //! Needs root; without it the tests say so and pass: `sudo -E cargo test -p cutline-cli router_faults::`.
 
-use crate::common::{Lab, Router, assert_sums, packets, send, send_while};
+use crate::common::{Lab, Router, assert_sums, frame, packets, send, send_while};
 use cutline_ports::PacketPort;
 use cutline_router::Port;
 use cutline_sys::namespace::Namespace;
@@ -40,13 +40,6 @@ fn kernel_counter(host: &Namespace, interface: &str, counter: &str) -> u64 {
         line.split_whitespace().nth(place).unwrap().parse().unwrap()
     };
     host.within(read).unwrap()
-}
-
-/// An Ethernet frame of `length` bytes of a type for local experiments (IEEE 802: 88B5).
-fn frame(length: usize) -> Vec<u8> {
-    let mut frame = vec![7; length];
-    frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb5]);
-    frame
 }
 
 /// A host with transmit checksums on, as a virtual pair has them: its user is informed while the router runs, once.

@@ -8,7 +8,9 @@
 //!
 //! Needs root; without it the tests say so and pass: `sudo -E cargo test -p cutline-cli router_xdp::`.
 
-use crate::common::{Hosts, Lab, Router, assert_a_backlog_crosses, assert_sums, echo, namespaces, packets};
+use crate::common::{
+    Hosts, Lab, Router, assert_a_backlog_crosses, assert_sums, echo, frame, namespaces, packets,
+};
 use cutline_ports::PacketPort;
 use cutline_router::Port;
 use cutline_sys::namespace::Namespace;
@@ -42,13 +44,6 @@ fn ended(lab: &mut Lab) -> Value {
 
 fn port(host: &Namespace, name: &str) -> PacketPort {
     host.within(|| PacketPort::open(name).unwrap()).unwrap()
-}
-
-/// An Ethernet frame of `length` bytes of a type for local experiments (IEEE 802: 88B5).
-fn frame(length: usize) -> Vec<u8> {
-    let mut frame = vec![7; length];
-    frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb5]);
-    frame
 }
 
 /// Sends this frame so often, waiting where the port is full. Returns the number of times that the port accepted it.

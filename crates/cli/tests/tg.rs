@@ -3,22 +3,16 @@
 //! One test sends through a router between network namespaces and requires root. Without it the test prints a message and
 //! passes: `sudo -E cargo test -p cutline-cli tg::`.
 
-use crate::common::Lab;
+use crate::common::{Lab, cutline};
 use cutline_sys::namespace::Namespace;
 use cutline_testbed::{KilledChild, in_time, undisturbed};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::{ChildStderr, Command, Output, Stdio};
+use std::process::{ChildStderr, Command, Output};
 use std::thread::sleep;
 use std::time::Duration;
-
-fn cutline(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cutline"));
-    command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
-}
 
 /// A running program that is killed when it is dropped.
 struct Running(KilledChild);

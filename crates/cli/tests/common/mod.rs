@@ -30,6 +30,20 @@ use std::time::Duration;
 /// Command for the tests that need root.
 pub const COMMAND: &str = "sudo -E cargo test -p cutline-cli";
 
+/// Returns the command with these arguments, and with its outputs as pipes.
+pub fn cutline(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cutline"));
+    command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// An Ethernet frame of `length` bytes of a type for local experiments (IEEE 802: 88B5).
+pub fn frame(length: usize) -> Vec<u8> {
+    let mut frame = vec![7; length];
+    frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb5]);
+    frame
+}
+
 /// The namespaces and the router at work. The router is dropped before the namespaces.
 pub struct Lab {
     pub router: Router,

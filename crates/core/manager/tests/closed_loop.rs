@@ -117,12 +117,6 @@ fn a_stable_noisy_path_raises_no_alarm() {
     }
 }
 
-/// Returns the parameters of a controller without prediction, to which the median of three intervals counts.
-fn reacting() -> FeedbackParams {
-    let (horizon, confidence) = (Duration::ZERO, 10.0);
-    FeedbackParams { horizon, confidence, window: 3, least: 3, ..FeedbackParams::default() }
-}
-
 /// The rule: while a capacity falls by 1 % of the demand in a second from 1.1 to 0.5 of it, at least 99 % of the
 /// intervals are inside the region with prediction. A controller without prediction, to which the median of three
 /// intervals counts, has less in each of 20 seeds.
@@ -137,7 +131,7 @@ fn prediction_lowers_flows_before_they_leave_their_region() {
         model.inside(0.0, 120.0)
     };
     let predicting = FeedbackParams::default();
-    let reacting = reacting();
+    let reacting = FeedbackParams::reacting();
     for seed in 0..20 {
         let (with, without) = (inside(predicting.clone(), seed), inside(reacting.clone(), seed));
         println!("seed {seed}: {with:.4} with prediction, {without:.4} without");
@@ -204,7 +198,7 @@ fn inside_while_halving(region: Duration, params: &FeedbackParams, seeds: u64) -
 #[test]
 fn a_bottleneck_that_halves_in_20_s_is_followed() {
     let predicting = FeedbackParams::default();
-    let reacting = reacting();
+    let reacting = FeedbackParams::reacting();
     for region in [ms(200), ms(1000)] {
         let [with, without] = [&predicting, &reacting].map(|params| inside_while_halving(region, params, 20));
         println!("region {region}: {with:.4} with prediction, {without:.4} without");

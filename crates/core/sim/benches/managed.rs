@@ -53,12 +53,6 @@ fn large() {
     }
 }
 
-/// A controller without prediction, to which the median of three intervals counts.
-fn reacting() -> FeedbackParams {
-    let base = FeedbackParams::default();
-    FeedbackParams { horizon: Duration::ZERO, confidence: 10.0, window: 3, least: 3, ..base }
-}
-
 /// Mean and 95 % interval.
 fn interval(values: &[f64]) -> (f64, f64) {
     let n = values.len() as f64;
@@ -88,7 +82,7 @@ fn halving() {
             let values: Vec<f64> = (1..=100).map(|seed| inside_while_halving(over, seed, feedback)).collect();
             values
         };
-        let (with, without) = (run(&FeedbackParams::default()), run(&reacting()));
+        let (with, without) = (run(&FeedbackParams::default()), run(&FeedbackParams::reacting()));
         let difference: Vec<f64> = with.iter().zip(&without).map(|(with, without)| with - without).collect();
         let shown = |values: &[f64]| {
             let (mean, half) = interval(values);

@@ -73,18 +73,12 @@ fn ten_hosts_settle_over_a_long_path() {
 /// Prediction raises the share of half-second intervals inside the region while a bottleneck halves (20 s, mean of 4 seeds).
 #[test]
 fn prediction_keeps_flows_in_their_regions() {
-    let [with, without] = [FeedbackParams::default(), reacting()].map(|feedback| {
+    let [with, without] = [FeedbackParams::default(), FeedbackParams::reacting()].map(|feedback| {
         let inside = |seed| halving(seed, &feedback);
         (0..4).map(inside).sum::<f64>() / 4.0
     });
     println!("{with:.4} with prediction, {without:.4} without");
     assert!(with > without, "{with} {without}");
-}
-
-/// A controller without prediction, to which the median of three intervals counts.
-fn reacting() -> FeedbackParams {
-    let base = FeedbackParams::default();
-    FeedbackParams { horizon: Duration::ZERO, confidence: 10.0, window: 3, least: 3, ..base }
 }
 
 /// The share of half seconds inside of the region in the minute in which a bottleneck halves, over 20 s.

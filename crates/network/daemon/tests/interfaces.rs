@@ -4,8 +4,7 @@
 
 use crate::common;
 
-use crate::common::{Net, announce, eventually, hear, reserve};
-use cutline_provision::DaemonClient;
+use crate::common::{Net, eventually, hear};
 use cutline_provision::protocol::{Reply, Request};
 use cutline_provision::status::InterfaceStatus;
 
@@ -32,19 +31,11 @@ fn join(net: &Net, address: &str) {
     net.node("r1").ip_batch(&format!("{}\n{routes}", up(address, "east"))).unwrap();
 }
 
-fn set_up(net: &Net) -> (DaemonClient, DaemonClient) {
-    let (mut sender, mut receiver) = (net.client("a"), net.client("b"));
-    sender.send(&announce(1, 5000, 1_000_000)).unwrap();
-    receiver.send(&reserve(2, 5000, 1_000_000)).unwrap();
-    hear(&mut receiver, |reply| matches!(reply, Reply::Confirmed { id: 2, .. }));
-    (sender, receiver)
-}
-
 #[test]
 fn an_interface_that_is_removed_and_made_again_has_its_reservations_back() {
     let Some(mut net) = Net::new("ifr", COMMAND) else { return };
     net.start_all();
-    let (_sender, _receiver) = set_up(&net);
+    let (_sender, _receiver) = net.set_up(5000);
     assert_eq!(net.reserved("r1", "east"), ON_WIRE);
 
     net.node("r1").ip_batch("link delete east").unwrap();
@@ -98,6 +89,6 @@ fn an_interface_that_comes_later_is_used() {
 
     join(&net, "10.1.2.1/24");
     eventually("it is taken over", || status(&net, "r1", "east").problem.is_none());
-    let (_sender, _receiver) = set_up(&net);
+    let (_sender, _receiver) = net.set_up(5000);
     assert_eq!((net.reserved("r1", "east"), net.classes("r1", "east")), (ON_WIRE, 1));
 }

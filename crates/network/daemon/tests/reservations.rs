@@ -14,12 +14,9 @@ const COMMAND: &str = "sudo -E cargo test -p cutline-daemon reservations::";
 /// Rate of a reservation of 1 Mbit/s on the wire: 18 bytes more on packets of 100.
 const ON_WIRE: u64 = 1_180_000;
 
-/// Sets up a reservation of 1 Mbit/s from `a` to `b`. Returns the clients.
+/// Sets up a reservation, of which the sender has heard, too. Returns the clients.
 fn set_up(net: &Net, port: u16) -> (DaemonClient, DaemonClient) {
-    let (mut sender, mut receiver) = (net.client("a"), net.client("b"));
-    sender.send(&announce(1, port, 1_000_000)).unwrap();
-    receiver.send(&reserve(2, port, 1_000_000)).unwrap();
-    hear(&mut receiver, |reply| matches!(reply, Reply::Confirmed { id: 2, .. }));
+    let (mut sender, receiver) = net.set_up(port);
     hear(&mut sender, |reply| matches!(reply, Reply::Reserved { id: 1, bucket: Some(_) }));
     (sender, receiver)
 }

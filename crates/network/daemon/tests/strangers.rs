@@ -3,8 +3,7 @@
 //!
 //! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-daemon strangers::`.
 
-use crate::common::{A, B, Net, announce, eventually, hear, reserve};
-use cutline_provision::DaemonClient;
+use crate::common::{A, B, Net, eventually};
 use cutline_provision::protocol::Reply;
 use cutline_rsvp::message::{Body, Descriptor, Message, Path, PathErr, PathTear, Resv, ResvErr, ResvTear};
 use cutline_rsvp::object::{ErrorSpec, Hop, Sender, Session, Style, code};
@@ -95,20 +94,12 @@ fn guarded(label: &str) -> Option<Net> {
     Some(net)
 }
 
-fn set_up(net: &Net, port: u16) -> (DaemonClient, DaemonClient) {
-    let (mut sender, mut receiver) = (net.client("a"), net.client("b"));
-    sender.send(&announce(1, port, 1_000_000)).unwrap();
-    receiver.send(&reserve(2, port, 1_000_000)).unwrap();
-    hear(&mut receiver, |reply| matches!(reply, Reply::Confirmed { id: 2, .. }));
-    (sender, receiver)
-}
-
 /// RFC 2747: messages at the interface without keys change nothing of those with keys, whomever they name. Refreshes come every 30 s, so what
 /// a message takes away stays away.
 #[test]
 fn a_stranger_at_a_link_without_keys_changes_nothing_of_the_others() {
     let Some(net) = guarded("stk") else { return };
-    let (mut sender, mut receiver) = set_up(&net, 5000);
+    let (mut sender, mut receiver) = net.set_up(5000);
     let (stranger, session, its) = (Stranger::new(&net), session(5000), Sender::new(ip(A), 5000));
     let misplaced = || net.status("r1").counters.misplaced;
     let from_b = Hop { address: ip("10.1.2.2"), handle: EAST };
@@ -163,7 +154,7 @@ fn a_stranger_at_a_link_without_keys_changes_nothing_of_the_others() {
     while let Some(reply) = receiver.reply(Duration::ZERO).unwrap() {
         assert!(!matches!(reply, Reply::Failed { .. } | Reply::SenderGone { .. }), "{reply:?}");
     }
-    let (_sender, _receiver) = set_up(&net, 5001);
+    let (_sender, _receiver) = net.set_up(5001);
 }
 
 /// Paths without reservations, with the longest refresh period that a message can have, without keys anywhere: one for port 0, one from
@@ -175,7 +166,7 @@ fn a_flood_of_paths_keeps_nobody_away() {
     for node in ["a", "r1", "r2", "b"] {
         net.start(node);
     }
-    let (_sender, _receiver) = set_up(&net, 5000);
+    let (_sender, _receiver) = net.set_up(5000);
     let (stranger, its) = (Stranger::new(&net), |port| Sender::new(ip(STRANGER), port));
     let received = || {
         let counters = net.status("r1").counters;
@@ -192,7 +183,7 @@ fn a_flood_of_paths_keeps_nobody_away() {
     }
     eventually("all have arrived", || received() >= before + 2602);
     for port in [5001, 5002, 5003] {
-        drop(set_up(&net, port));
+        drop(net.set_up(port));
     }
     let status = net.status("r1");
     let paths: usize = status.sessions.iter().map(|session| session.senders.len()).sum();
@@ -207,7 +198,7 @@ fn a_flood_of_paths_keeps_nobody_away() {
 fn what_waits_for_neighbours_at_one_link_keeps_no_message_from_the_others() {
     undisturbed(|| {
         let Some(net) = guarded("stn") else { return };
-        let (_sender, _receiver) = set_up(&net, 5000);
+        let (_sender, _receiver) = net.set_up(5000);
         let stranger = Stranger::new(&net);
         let unsent = || net.status("r1").counters.unsent;
         let is_over = AtomicBool::new(false);
@@ -233,7 +224,7 @@ fn what_waits_for_neighbours_at_one_link_keeps_no_message_from_the_others() {
             eventually("the buffer is full", || unsent() > 100);
             let again = || net.status("r1").counters.sent_again;
             let before = again();
-            (5001..5007).for_each(|port| drop(set_up(&net, port)));
+            (5001..5007).for_each(|port| drop(net.set_up(port)));
             let after = again();
             is_over.store(true, Ordering::Relaxed);
             // A busy machine answers some too late.

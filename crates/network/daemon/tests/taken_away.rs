@@ -3,7 +3,6 @@
 //! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-daemon taken_away::`.
 
 use crate::common::{Net, announce, eventually, hear, reserve};
-use cutline_provision::DaemonClient;
 use cutline_provision::protocol::Reply;
 use cutline_units::Duration;
 use std::process::Command;
@@ -22,14 +21,6 @@ fn tc(net: &Net, node: &str, arguments: &str) {
     assert!(output.status.success(), "tc {arguments}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-fn set_up(net: &Net, port: u16) -> (DaemonClient, DaemonClient) {
-    let (mut sender, mut receiver) = (net.client("a"), net.client("b"));
-    sender.send(&announce(1, port, 1_000_000)).unwrap();
-    receiver.send(&reserve(2, port, 1_000_000)).unwrap();
-    hear(&mut receiver, |reply| matches!(reply, Reply::Confirmed { id: 2, .. }));
-    (sender, receiver)
-}
-
 /// Returns the number of filters that lead to classes of reservations.
 fn filters(net: &Net, node: &str, interface: &str) -> usize {
     let shown = net.tc(node, "filter", &format!("{interface} parent c071:"));
@@ -43,8 +34,8 @@ fn what_is_taken_away_is_installed_again() {
     let Some(mut net) = Net::new("tka", COMMAND) else { return };
     net.rsvp = "refresh = '30 s'";
     net.start_all();
-    let (_sender, mut receiver) = set_up(&net, 5000);
-    let (_other_sender, mut other) = set_up(&net, 5001);
+    let (_sender, mut receiver) = net.set_up(5000);
+    let (_other_sender, mut other) = net.set_up(5001);
     let is_whole = |net: &Net| {
         let classes = net.tc("r1", "class", "east");
         let is_as_it_was = classes.matches("rate 1140Kbit").count() == 2;
@@ -64,7 +55,7 @@ fn what_is_taken_away_is_installed_again() {
     }
     // A new one is confirmed, and is there.
     tc(&net, "r1", "qdisc del dev east root");
-    let (_third_sender, _third) = set_up(&net, 5002);
+    let (_third_sender, _third) = net.set_up(5002);
     eventually("all three are there", || net.classes("r1", "east") == 3);
     for client in [&mut receiver, &mut other] {
         while let Some(reply) = client.reply(Duration::ZERO).unwrap() {
@@ -79,7 +70,7 @@ fn what_is_taken_away_is_installed_again() {
 fn where_somebody_has_set_another_discipline_reservations_are_given_up() {
     let Some(mut net) = Net::new("tkb", COMMAND) else { return };
     net.start_all();
-    let (_sender, mut receiver) = set_up(&net, 5000);
+    let (_sender, mut receiver) = net.set_up(5000);
     tc(&net, "r1", "qdisc replace dev east root handle 7: pfifo limit 100");
     hear(&mut receiver, |reply| matches!(reply, Reply::Failed { id: 2, .. }));
     let status = net.status("r1");
@@ -105,12 +96,12 @@ fn where_somebody_has_set_another_discipline_reservations_are_given_up() {
 fn what_others_set_beside_it_changes_nothing() {
     let Some(mut net) = Net::new("tkc", COMMAND) else { return };
     net.start_all();
-    let (_sender, _receiver) = set_up(&net, 5000);
+    let (_sender, _receiver) = net.set_up(5000);
     let before = net.tc("r1", "class", "east");
     tc(&net, "r1", "qdisc add dev east ingress");
     tc(&net, "r1", "qdisc del dev east ingress");
     tc(&net, "r1", "qdisc add dev lo root handle 9: pfifo limit 10");
-    let (_second_sender, _second) = set_up(&net, 5001);
+    let (_second_sender, _second) = net.set_up(5001);
     // Counters that begin at zero would show that it was made again.
     assert!(before.contains("class htb c071:10"), "{before}");
     assert_eq!(net.classes("r1", "east"), 2);

@@ -35,12 +35,6 @@ const HALF_SECOND: Duration = Duration::from_millis(500);
 /// The end of a run, whose messages may be under way when it is over.
 const TAIL: Duration = Duration::from_secs(2);
 
-/// Managers that react to the median of three intervals, and predict nothing.
-pub(crate) fn reacting() -> FeedbackParams {
-    let base = FeedbackParams::default();
-    FeedbackParams { horizon: Duration::ZERO, confidence: 10.0, window: 3, least: 3, ..base }
-}
-
 /// Simulates a scenario with a seed.
 ///
 /// # Errors

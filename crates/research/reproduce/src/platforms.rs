@@ -47,7 +47,7 @@ pub const PLATFORMS: &[&dyn Platform] = &[
     &ManagedHosts {
         name: "managed-hosts-reacting",
         label: "hosts with managers that react",
-        feedback: managed_hosts::reacting,
+        feedback: FeedbackParams::reacting,
     },
     &Laboratory { name: "laboratory", stack: Stack::Stock, sockets: None },
     &Laboratory { name: "laboratory-classic", stack: Stack::Classic, sockets: None },

@@ -87,6 +87,11 @@ pub struct FeedbackParams {
 }
 
 impl FeedbackParams {
+    /// Returns the parameters of a controller without prediction, to which the median of three intervals counts: the baseline of comparisons.
+    pub fn reacting() -> Self {
+        Self { horizon: Duration::ZERO, confidence: 10.0, window: 3, least: 3, ..Self::default() }
+    }
+
     fn go_together(&self) -> Result<(), ParameterError> {
         if self.least > self.window {
             return Err(ParameterError::new(

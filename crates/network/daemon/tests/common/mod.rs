@@ -191,6 +191,15 @@ impl Net {
         found.reserved_bps.unwrap()
     }
 
+    /// Sets up a reservation of 1 Mbit/s from `a` to `b`, which is confirmed. Returns the clients.
+    pub fn set_up(&self, port: u16) -> (DaemonClient, DaemonClient) {
+        let (mut sender, mut receiver) = (self.client("a"), self.client("b"));
+        sender.send(&announce(1, port, 1_000_000)).unwrap();
+        receiver.send(&reserve(2, port, 1_000_000)).unwrap();
+        hear(&mut receiver, |reply| matches!(reply, Reply::Confirmed { id: 2, .. }));
+        (sender, receiver)
+    }
+
     /// The disciplines and classes of a node's interface, as `tc` shows them.
     pub fn tc(&self, node: &str, what: &str, interface: &str) -> String {
         let output = Command::new("tc")
