@@ -22,33 +22,26 @@ pub trait Stream: AsFd {
     fn end_writing(&self) -> io::Result<()>;
 }
 
-impl Stream for TcpStream {
-    fn take(&self, to: &mut [u8]) -> io::Result<usize> {
-        (&mut &*self).read(to)
-    }
+/// Implements [`Stream`] for sockets by the calls that they have alike.
+macro_rules! streams {
+    ($($socket:ty),+) => { $(
+        impl Stream for $socket {
+            fn take(&self, to: &mut [u8]) -> io::Result<usize> {
+                (&mut &*self).read(to)
+            }
 
-    fn put(&self, bytes: &[u8]) -> io::Result<usize> {
-        (&mut &*self).write(bytes)
-    }
+            fn put(&self, bytes: &[u8]) -> io::Result<usize> {
+                (&mut &*self).write(bytes)
+            }
 
-    fn end_writing(&self) -> io::Result<()> {
-        self.shutdown(Shutdown::Write)
-    }
+            fn end_writing(&self) -> io::Result<()> {
+                self.shutdown(Shutdown::Write)
+            }
+        }
+    )+ };
 }
 
-impl Stream for QosTcpStream {
-    fn take(&self, to: &mut [u8]) -> io::Result<usize> {
-        (&mut &*self).read(to)
-    }
-
-    fn put(&self, bytes: &[u8]) -> io::Result<usize> {
-        (&mut &*self).write(bytes)
-    }
-
-    fn end_writing(&self) -> io::Result<()> {
-        self.shutdown(Shutdown::Write)
-    }
-}
+streams!(TcpStream, QosTcpStream);
 
 /// Reason for the end of a relay.
 #[derive(Debug)]
