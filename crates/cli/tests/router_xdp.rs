@@ -14,7 +14,8 @@ use crate::common::{
 use cutline_ports::PacketPort;
 use cutline_router::Port;
 use cutline_sys::namespace::Namespace;
-use cutline_sys::{Offloads, now};
+use cutline_sys::xdp::{Config, Socket, XdpCopying};
+use cutline_sys::{Offloads, interface, now};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::process::Command;
@@ -306,6 +307,31 @@ fn long_frames_cross_by_a_program_in_the_kernel() {
     assert_eq!(echo([&lab.a, &lab.b], "10.9.0.2:5100", &bytes), bytes);
     ended(&mut lab);
     assert_no_program(&lab.middle, "p0");
+}
+
+/// The kernel frees the queues of a process that has ended late, on a busy machine after seconds. Here a socket without a program has the
+/// queue for two.
+#[test]
+fn a_queue_that_is_not_free_yet_is_waited_for() {
+    let Some([host, ..]) = namespaces("wq") else { return };
+    host.ip(&["link", "add", "p0", "type", "veth", "peer", "name", "p1"]).unwrap();
+    let hold = || {
+        Offloads::turn_off_after("p0", true, &mut |_| {}).unwrap().keep();
+        let socket = Socket::open(Config { receive: 64, transmit: 0 }).unwrap();
+        socket.bind(interface::index("p0").unwrap(), 0, XdpCopying::Copy).unwrap();
+        socket
+    };
+    let socket = host.within(hold).unwrap();
+    let begin = std::time::Instant::now();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            // The time for which the queue is in use.
+            sleep(Duration::from_secs(2));
+            drop(socket);
+        });
+        host.within(|| drop(cutline_ports::XdpPort::open("p0").unwrap())).unwrap();
+    });
+    assert!(begin.elapsed() >= Duration::from_secs(2), "the queue was in use");
 }
 
 #[test]

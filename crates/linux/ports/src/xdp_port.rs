@@ -21,7 +21,7 @@
 use crate::interface::PortInterface;
 use crate::xdp::program::Program;
 use crate::xdp::queue::Queue;
-use crate::xdp::while_busy;
+use crate::xdp::{PROGRAM_PATIENCE, while_busy};
 use crate::{InterfacePort, PortError, PortKind, PortStats};
 use cutline_router::Port;
 use cutline_sys::bpf::XdpMode;
@@ -78,7 +78,8 @@ impl XdpPort {
     /// Opens a port on an interface.
     ///
     /// # Errors
-    /// As [`XdpPort::check`], and when another process uses it for XDP, the process may not, or the kernel cannot.
+    /// As [`XdpPort::check`], and when another process uses it for XDP, the process may not, or the kernel cannot. A receive queue whose
+    /// socket belongs to a process that has just ended is waited for.
     pub fn open(name: &str) -> Result<Self, PortError> {
         Self::check(name, false)?;
         let index = interface::index(name)?;
@@ -92,7 +93,7 @@ impl XdpPort {
         let count = interface::receive_queues(&interface.name, index);
         let promiscuous = packet::open()?;
         packet::make_promiscuous(&promiscuous, index)?;
-        let program = while_busy(|| Program::attach(index, count))?;
+        let program = while_busy(PROGRAM_PATIENCE, || Program::attach(index, count))?;
         let ready = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let mut queues = Vec::new();
         for number in 0..count {

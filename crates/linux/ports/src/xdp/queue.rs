@@ -5,7 +5,7 @@
 //! would be missing here.
 
 use super::sender::Sender;
-use super::while_busy;
+use super::{QUEUE_PATIENCE, while_busy};
 use cutline_sys::bpf::XdpMode;
 use cutline_sys::xdp::{Config, Socket, XdpCopying};
 use rustix::fd::{AsFd, BorrowedFd};
@@ -38,7 +38,7 @@ impl Queue {
             // With zero copy, a driver would not pass frames to a program in the kernel.
             XdpMode::Generic => XdpCopying::Copy,
         };
-        while_busy(|| socket.bind(interface, number, mode))?;
+        while_busy(QUEUE_PATIENCE, || socket.bind(interface, number, mode))?;
         let is_zero_copy = socket.is_zero_copy()?;
         let sender = socket.transmitter().map(|transmitter| Sender::new(&transmitter, is_zero_copy));
         Ok(Self { socket, sender, is_zero_copy })
