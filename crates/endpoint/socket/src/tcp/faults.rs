@@ -1,7 +1,7 @@
 //! Effects of faults on a stream: whatever is cut, the received data are a prefix of the sent data, whole and
 //! in order, and the end that has lost something learns it.
 
-use super::tests::{bulk, quick};
+use super::tests::{bulk, patient, quick};
 use super::*;
 use crate::options::Peer;
 use cutline_quality::spec::{Measure, Specification};
@@ -92,14 +92,15 @@ fn relay(mut from: &TcpStream, mut to: &TcpStream, fault: Fault, mut random: Ran
 
 /// Connected through a proxy. Both are known to be QoS sockets.
 fn through(fault: Fault, seed: u64, asks: QosOptions, asked: QosOptions) -> Option<[QosTcpStream; 2]> {
-    let listener = QosTcpListener::bind("127.0.0.1:0", &asked.peer(Peer::Speaks)).unwrap();
+    let [asks, asked] = [asks, asked].map(|options| patient(options).peer(Peer::Speaks));
+    let listener = QosTcpListener::bind("127.0.0.1:0", &asked).unwrap();
     let to = proxy(listener.local_addr().unwrap(), fault, seed);
     thread::scope(|scope| {
         let accepts = scope.spawn(|| {
             let (stream, _) = listener.accept().unwrap();
             stream.has_qos_peer().map(|_| stream)
         });
-        let connected = QosTcpStream::connect(to, &asks.peer(Peer::Speaks));
+        let connected = QosTcpStream::connect(to, &asks);
         Some([connected.ok()?, accepts.join().unwrap().ok()?])
     })
 }

@@ -30,9 +30,16 @@ pub(super) fn quick(options: QosOptions) -> QosOptions {
         .detection(time::Duration::from_millis(200))
 }
 
+/// These options, with a minute for a peer that takes part: a thread of a busy machine may have no turn for seconds.
+pub(super) fn patient(options: QosOptions) -> QosOptions {
+    let [first_timeout, give_up] = [20, 60_000].map(Duration::from_millis);
+    options.negotiation(NegotiationParams { first_timeout, give_up }).detection(time::Duration::from_secs(60))
+}
+
 /// Two connected streams: the one that has asked, and the one that was accepted.
 fn pair(address: &str, asks: &QosOptions, asked: &QosOptions) -> (QosTcpStream, QosTcpStream) {
-    let listener = QosTcpListener::bind(address, asked).unwrap();
+    let [asks, asked] = [asks, asked].map(|options| patient(options.clone()));
+    let listener = QosTcpListener::bind(address, &asked).unwrap();
     let to = listener.local_addr().unwrap();
     thread::scope(|scope| {
         let accepted = scope.spawn(|| {
@@ -40,7 +47,7 @@ fn pair(address: &str, asks: &QosOptions, asked: &QosOptions) -> (QosTcpStream, 
             stream.has_qos_peer().unwrap();
             stream
         });
-        let connected = QosTcpStream::connect(to, asks).unwrap();
+        let connected = QosTcpStream::connect(to, &asks).unwrap();
         (connected, accepted.join().unwrap())
     })
 }
@@ -128,7 +135,8 @@ fn a_plain_peer_is_served_in_both_roles() {
 #[test]
 fn a_server_may_speak_first_to_a_qos_client() {
     let (mut ours, mut theirs) = {
-        let listener = QosTcpListener::bind("127.0.0.1:0", &QosOptions::default()).unwrap();
+        let options = patient(QosOptions::default());
+        let listener = QosTcpListener::bind("127.0.0.1:0", &options).unwrap();
         let to = listener.local_addr().unwrap();
         thread::scope(|scope| {
             let accepted = scope.spawn(|| {
@@ -136,7 +144,7 @@ fn a_server_may_speak_first_to_a_qos_client() {
                 stream.write_all(b"220 ready").unwrap();
                 stream
             });
-            (QosTcpStream::connect(to, &QosOptions::default()).unwrap(), accepted.join().unwrap())
+            (QosTcpStream::connect(to, &options).unwrap(), accepted.join().unwrap())
         })
     };
     let mut buffer = [0; 9];
