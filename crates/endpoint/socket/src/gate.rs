@@ -194,10 +194,18 @@ mod tests {
     /// Only one of these tests at a time has connections: all of a process share the gate.
     static ALONE: Mutex<()> = Mutex::new(());
 
+    /// Returns when no other of these tests runs, with an empty gate: a message that another one has sent at a low rate would use the rate of its
+    /// class for a second.
+    fn alone() -> MutexGuard<'static, ()> {
+        let alone = lock(&ALONE);
+        lock(&gate().state).scheduler = Gate::default().state.into_inner().expect("it is new").scheduler;
+        alone
+    }
+
     /// Many threads at the same time: none waits forever, and a class keeps to its rate.
     #[test]
     fn threads_take_turns_within_the_rate_of_their_class() {
-        let _alone = lock(&ALONE);
+        let _alone = alone();
         let flows: Vec<Arc<GatedFlow>> = (0..8)
             .map(|_| Arc::new(GatedFlow::new(SchedulingClass::RealTime, 1, Rate::from_mbps(1))))
             .collect();
@@ -232,8 +240,9 @@ mod tests {
 
     #[test]
     fn a_call_that_does_not_wait_is_sent_back() {
-        let _alone = lock(&ALONE);
-        let flow = GatedFlow::new(SchedulingClass::TimeShared, 1, Rate::from_bps(8000));
+        let _alone = alone();
+        // A message takes 100 s.
+        let flow = GatedFlow::new(SchedulingClass::TimeShared, 1, Rate::from_bps(80));
         let pass = || flow.pass(Bytes::new(1000), Instant::FAR_FUTURE, false, || true).unwrap();
         // The test before may have used the rate of the class, and connections of other tests may have messages that are due.
         let first = patiently(|| (pass() == Passage::Now).then_some(()).ok_or(()), |()| true);
@@ -250,7 +259,7 @@ mod tests {
     /// Ctrl-C in Python: the call returns to the language now and then, and is repeated.
     #[test]
     fn a_call_that_looks_for_signals_leaves_the_gate_and_returns_to_its_place() {
-        let _alone = lock(&ALONE);
+        let _alone = alone();
         // Without a rate no message has its turn.
         let flow = GatedFlow::new(SchedulingClass::TimeShared, 1, Rate::ZERO);
         let call = Interruptible::new();
