@@ -8,7 +8,7 @@ use cutline_netlink::{
 };
 use cutline_sys::namespace::Namespace;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
-use cutline_testbed::may_make_namespaces;
+use cutline_testbed::{may_make_namespaces, wait_for_carriers};
 use cutline_units::{Bytes, Duration, IpVersion};
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 use std::net::IpAddr;
@@ -19,9 +19,10 @@ const COMMAND: &str = "sudo -E cargo test -p cutline-netlink routes::";
 fn host(label: &str) -> Option<Namespace> {
     may_make_namespaces(COMMAND).then_some(())?;
     let namespace = Namespace::create(label).unwrap();
-    // Without addresses of its own making, whose checks for duplicates end late on a busy machine.
+    // The kernel would take up link-local addresses, which it chooses by itself, seconds later on a busy machine.
     let set_up = "link add east mtu 1400 type veth peer name west\n\
-                  link set east addrgenmode none\nlink set west addrgenmode none\nlink set east up\nlink set west up\n\
+                  link set east addrgenmode none\nlink set west addrgenmode none\n\
+                  link set east up\nlink set west up\n\
                   address add 10.0.0.1/24 dev east\naddress add 10.0.0.9/32 peer 10.8.8.8 dev east\n\
                   address add fd00::1/64 dev east nodad\n\
                   route add 10.2.0.0/16 via 10.0.0.2\nroute add blackhole 10.3.0.0/16\n\
@@ -31,6 +32,7 @@ fn host(label: &str) -> Option<Namespace> {
                   route add prohibit fd04::/64\nroute add unreachable fd05::/64\n\
                   rule add from 10.0.0.9 to 10.7.0.0/16 lookup 77\nroute add 10.7.0.0/16 via 10.0.0.7 table 77";
     namespace.ip_batch(set_up).unwrap();
+    wait_for_carriers(&namespace);
     // The kernel takes up an address of IPv6 in its own time.
     let mut monitor = namespace.within(|| Monitor::open().unwrap()).unwrap();
     let mut router = namespace.within(|| RouteLookup::open().unwrap()).unwrap();

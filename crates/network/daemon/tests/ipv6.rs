@@ -46,8 +46,8 @@ fn network(label: &str) -> Option<Net> {
         let forward = || std::fs::write("/proc/sys/net/ipv6/conf/all/forwarding", "1").unwrap();
         net.node(node).within(forward).unwrap();
         net.node(node).ip_batch(lines).unwrap();
-        let own = lines.split("address add ").skip(1).filter_map(|rest| rest.split('/').next());
-        wait_for_own_addresses(net.node(node), &own.collect::<Vec<_>>());
+        let added = lines.lines().filter_map(|line| line.strip_prefix("address add ")?.split('/').next());
+        wait_for_own_addresses(net.node(node), &added.collect::<Vec<_>>());
     }
     net.both_versions = true;
     Some(net)
