@@ -1,6 +1,6 @@
 //! Tools for tests: tolerance of a stalled machine ([`undisturbed`]), tests that cannot run ([`skip`]), captures of sent
-//! packets ([`capture`]), calls to a busy service ([`patiently`]), a path that loses datagrams ([`LossyPath`]), processes that end with their test
-//! ([`KilledChild`]), programs of net-snmp ([`net_snmp()`]), unread
+//! packets ([`capture`]), calls to a busy service ([`patiently`]), ports that were just released ([`take_again`]), a path that loses datagrams
+//! ([`LossyPath`]), processes that end with their test ([`KilledChild`]), programs of net-snmp ([`net_snmp()`]), unread
 //! outputs ([`outputs`]), and pages of the documentation that are written from the code ([`pages`]).
 //!
 //! A test over real sockets expects that a message sent each millisecond is sent each millisecond. On a machine that pauses
@@ -65,7 +65,7 @@ pub fn claim(holds: bool, found: Arguments<'_>) {
     }
 }
 
-/// Makes a call to a service again until it answers, at most for a minute: the service may be busy with a test, and a call does not let a person
+/// Makes a call to a service again until it answers, with a pause after each, at most for a minute: the service may be busy with a test, and a call does not let a person
 /// wait for so long. `is_late` returns whether an error says that it has not answered in time.
 ///
 /// ```
@@ -83,10 +83,24 @@ pub fn patiently<T, E>(mut call: impl FnMut() -> Result<T, E>, is_late: impl Fn(
     let until = Instant::now() + Duration::from_secs(60);
     loop {
         match call() {
-            Err(error) if is_late(&error) && Instant::now() < until => {}
+            Err(error) if is_late(&error) && Instant::now() < until => thread::sleep(NAP),
             outcome => return outcome,
         }
     }
+}
+
+/// Takes what has just been released, such as a port, a lock or a name, and waits for at most a minute while it is in use: a child process that another
+/// test has started has copies of this process's descriptors until it executes its program (fork(2)), and another test may have the same port for a moment.
+///
+/// ```
+/// let address = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+/// cutline_testbed::take_again(|| std::net::UdpSocket::bind(address)).unwrap();
+/// ```
+///
+/// # Errors
+/// That of the last attempt.
+pub fn take_again<T, E>(take: impl FnMut() -> Result<T, E>) -> Result<T, E> {
+    patiently(take, |_| true)
 }
 
 /// The variable of the environment that has claims on time judged.

@@ -11,6 +11,7 @@ use cutline_signal::negotiation::OneSidedReason;
 use cutline_signal::session::{Direction, SessionEvent};
 use cutline_signal::violation::ViolationOrigin;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
+use cutline_testbed::take_again;
 use cutline_units::{Bytes, Streams};
 use std::net::TcpListener;
 use std::thread;
@@ -569,9 +570,9 @@ fn the_port_of_a_closed_listener_is_free_for_another_one() {
     let address = first.local_addr().unwrap();
     drop(first);
     for _ in 0..20 {
-        drop(QosTcpListener::bind(address, &QosOptions::default()).unwrap());
+        drop(take_again(|| QosTcpListener::bind(address, &QosOptions::default())).unwrap());
     }
-    std::net::UdpSocket::bind(address).unwrap();
+    take_again(|| std::net::UdpSocket::bind(address)).unwrap();
 }
 
 /// A client that never sends anything holds no server up, with and without a key, however many calls wait for it.

@@ -6,6 +6,7 @@ use cutline_quality::spec::Specification;
 use cutline_signal::monitor::MonitorParams;
 use cutline_signal::negotiation::NegotiationParams;
 use cutline_signal::session::Cause;
+use cutline_testbed::take_again;
 use std::net::Ipv4Addr;
 use std::thread;
 
@@ -32,7 +33,8 @@ fn within(time: u64) -> QosOptions {
 
 fn listener(place: impl ToSocketAddrs) -> QosUdpListener {
     // What an end that does not know it is gone continues to send is no plain client.
-    QosUdpListener::bind(place, &quick(QosOptions::default()).peer(Peer::Speaks)).unwrap()
+    let options = quick(QosOptions::default()).peer(Peer::Speaks);
+    take_again(|| QosUdpListener::bind(&place, &options)).unwrap()
 }
 
 fn connect(listener: &QosUdpListener, options: &QosOptions) -> [QosUdpSocket; 2] {

@@ -23,7 +23,7 @@ use cutline_sys::lock;
 use cutline_sys::reactor::PollFd;
 use cutline_sys::reactor::PollFlags;
 use cutline_sys::reactor::wait;
-use cutline_testbed::{LossyPath, in_time, undisturbed};
+use cutline_testbed::{LossyPath, in_time, take_again, undisturbed};
 use cutline_translate::Path;
 use cutline_units::Bytes;
 use rustix::io::ioctl_fionread;

@@ -2,9 +2,9 @@
 
 use super::*;
 
-/// A plain socket at a port of this host, or at any.
+/// A plain socket at a port of this host, which may just have been closed, or at any.
 fn at_port(port: u16) -> UdpSocket {
-    UdpSocket::bind(("127.0.0.1", port)).unwrap()
+    take_again(|| UdpSocket::bind(("127.0.0.1", port))).unwrap()
 }
 
 /// A program that ends and is started again with the same port. The peer does not know yet, and its reports still come.
@@ -166,7 +166,7 @@ fn a_listener_that_was_started_again_takes_no_report_for_a_message() {
     let to = listener.local_addr().unwrap();
     let (ours, theirs) = accepted(&listener, || QosUdpSocket::connect(to, &options).unwrap());
     drop((theirs, listener));
-    let listener = QosUdpListener::bind(to, &asked).unwrap();
+    let listener = take_again(|| QosUdpListener::bind(to, &asked)).unwrap();
     listener.set_nonblocking(true).unwrap();
     let sent = || ours.mib().send.last_sent.map(|last| last.since);
     let (until, before) = (now().saturating_add(Duration::from_millis(300)), sent());
