@@ -24,6 +24,8 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::process::{ChildStderr, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::Duration;
 
@@ -373,12 +375,35 @@ pub fn send_while(
     })
 }
 
-/// Receives until nothing more arrives.
-pub fn receive(socket: UdpSocket) -> JoinHandle<Arrivals> {
-    spawn(move || {
+/// A thread that receives.
+pub struct Receiving {
+    all_sent: Arc<AtomicBool>,
+    thread: JoinHandle<Arrivals>,
+}
+
+impl Receiving {
+    /// Returns the arrivals, when nothing more arrives. By the time of this call, all is sent.
+    pub fn join(self) -> std::thread::Result<Arrivals> {
+        self.all_sent.store(true, Ordering::Relaxed);
+        self.thread.join()
+    }
+}
+
+/// Receives until all is sent, however long the sender or the router has no turn, and nothing more arrives.
+pub fn receive(socket: UdpSocket) -> Receiving {
+    socket.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+    let all_sent = Arc::new(AtomicBool::new(false));
+    let is_over = Arc::clone(&all_sent);
+    let thread = spawn(move || {
         let mut arrivals = Arrivals { bytes: 0, first: now(), last: now(), delays_ms: Vec::new() };
         let mut buffer = [0; 2000];
-        while let Ok(length) = socket.recv(&mut buffer) {
+        loop {
+            let was_all_sent = is_over.load(Ordering::Relaxed);
+            let length = match socket.recv(&mut buffer) {
+                Ok(length) => length,
+                Err(_) if was_all_sent => return arrivals,
+                Err(_) => continue,
+            };
             let (at, sent) = (now(), u64::from_be_bytes(*buffer.first_chunk().unwrap()));
             if arrivals.bytes == 0 {
                 arrivals.first = at;
@@ -388,8 +413,8 @@ pub fn receive(socket: UdpSocket) -> JoinHandle<Arrivals> {
             arrivals.last = at;
             arrivals.delays_ms.push((at - Instant::from_nanos(sent)).as_millis_f64());
         }
-        arrivals
-    })
+    });
+    Receiving { all_sent, thread }
 }
 
 /// Sends so many numbered datagrams in bursts of 20, 20 ms apart.
