@@ -5,6 +5,7 @@ use cutline_allocation::protocol::{AllocationReply, AllocationRequest};
 use cutline_flow::FlowSelector;
 use cutline_manager::resources::{AllocationCause, SchedulingClass};
 use cutline_manager_service::{AccessRule, AccessRules, ManagedInterface, ReservedRates};
+use cutline_testbed::{in_time, undisturbed};
 use cutline_units::{Duration, Rate};
 use std::collections::BTreeMap;
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
@@ -148,24 +149,26 @@ fn a_user_without_a_rule_may_be_kept_out() {
 /// A real-time flow that is not renewed loses its share after the lease.
 #[test]
 fn a_flow_that_is_not_renewed_is_revoked() {
-    let mut place = Place::new();
-    place.spec.resources.lease = Duration::from_secs(2);
-    let _service = place.start();
-    let mut client = place.client();
-    assert_eq!(client.0.lease(), Duration::from_secs(2));
-    client.admit(1, need(SchedulingClass::RealTime, 60)).unwrap();
-    for _ in 0..6 {
-        // The pace of a client that renews four times in a lease.
-        std::thread::sleep(std::time::Duration::from_millis(500));
-        client.send(&AllocationRequest::Renew {});
-    }
-    assert_eq!(client.status().all_flows, 1);
-    let cause = client.next(|reply| match reply {
-        AllocationReply::Revoked { id: 1, cause } => Some(cause),
-        _ => None,
+    undisturbed(|| {
+        let mut place = Place::new();
+        place.spec.resources.lease = Duration::from_secs(2);
+        let _service = place.start();
+        let mut client = place.client();
+        assert_eq!(client.0.lease(), Duration::from_secs(2));
+        client.admit(1, need(SchedulingClass::RealTime, 60)).unwrap();
+        for _ in 0..6 {
+            // The pace of a client that renews four times in a lease.
+            std::thread::sleep(std::time::Duration::from_millis(500));
+            client.send(&AllocationRequest::Renew {});
+        }
+        in_time!(client.status().all_flows == 1, "it was renewed, and revoked");
+        let cause = client.next(|reply| match reply {
+            AllocationReply::Revoked { id: 1, cause } => Some(cause),
+            _ => None,
+        });
+        assert_eq!(cause, AllocationCause::Lease);
+        assert_eq!(client.status().counters.expired, 1);
     });
-    assert_eq!(cause, AllocationCause::Lease);
-    assert_eq!(client.status().counters.expired, 1);
 }
 
 /// A link-local address at the loopback interface, which has number 1 in every network namespace.

@@ -3,6 +3,7 @@
 use crate::common::{Client, PATIENCE, Place, eventually, need, whole};
 use cutline_allocation::protocol::AllocationRequest;
 use cutline_manager::resources::SchedulingClass;
+use cutline_testbed::{in_time, undisturbed};
 use cutline_units::Duration;
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -54,17 +55,20 @@ fn a_session_is_none_for_who_guesses_it() {
 
 #[test]
 fn a_client_that_does_not_come_back_loses_its_share() {
-    let mut place = Place::new();
-    place.spec.resources.lease = Duration::from_millis(500);
-    let service = place.start();
-    let mut client = place.client();
-    client.admit(1, need(SchedulingClass::RealTime, 60)).unwrap();
-    // The manager ends before the client, so it learns nothing of the client's end.
-    drop((service, client));
-    let _service = place.start();
-    assert_eq!(place.status().all_flows, 1);
-    assert!(eventually(PATIENCE, || place.status().all_flows == 0));
-    assert_eq!(place.client().admit(1, need(SchedulingClass::RealTime, 60)), Ok(60_000_000));
+    undisturbed(|| {
+        let mut place = Place::new();
+        place.spec.resources.lease = Duration::from_millis(500);
+        let service = place.start();
+        let mut client = place.client();
+        client.admit(1, need(SchedulingClass::RealTime, 60)).unwrap();
+        // The manager ends before the client, so it learns nothing of the client's end.
+        drop((service, client));
+        let _service = place.start();
+        let is_kept = place.status().all_flows == 1;
+        assert!(eventually(PATIENCE, || place.status().all_flows == 0));
+        assert_eq!(place.client().admit(1, need(SchedulingClass::RealTime, 60)), Ok(60_000_000));
+        in_time!(is_kept, "the share was lost before the lease was over");
+    });
 }
 
 /// Refused, ended and changed requests count, although no flow of them remains.
