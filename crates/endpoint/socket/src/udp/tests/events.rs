@@ -97,8 +97,9 @@ fn both_ends_know_that_the_network_loses_messages() {
     // Messages begin with the number of their kind of frame.
     let is_message = |datagram: &[u8]| datagram.starts_with(&[0xc7, 0x52]);
     let path = LossyPath::start(listener.local_addr().unwrap(), 0.5, 7, is_message);
-    let (ours, theirs) =
-        accepted(&listener, || QosUdpSocket::connect(path.address(), &QosOptions::sending(spec)).unwrap());
+    let (ours, theirs) = accepted(&listener, || {
+        QosUdpSocket::connect(path.address(), &with_time(&QosOptions::sending(spec))).unwrap()
+    });
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {

@@ -43,13 +43,21 @@ fn quick(options: QosOptions) -> QosOptions {
     options.negotiation(NegotiationParams { first_timeout, give_up })
 }
 
+/// These options, with a minute for a peer that takes part: a thread of a busy machine may have no turn for seconds.
+fn with_time(options: &QosOptions) -> QosOptions {
+    let NegotiationParams { first_timeout, .. } = options.negotiation;
+    let negotiation = NegotiationParams { first_timeout, give_up: Duration::from_secs(60) };
+    options.clone().negotiation(negotiation).detection(time::Duration::from_secs(60))
+}
+
 /// Two connected sockets: the one that has asked, and the one that was accepted.
 fn pair(address: &str, asks: &QosOptions, asked: &QosOptions) -> (QosUdpSocket, QosUdpSocket) {
-    let listener = QosUdpListener::bind(address, asked).unwrap();
+    let [asks, asked] = [asks, asked].map(with_time);
+    let listener = QosUdpListener::bind(address, &asked).unwrap();
     let to = listener.local_addr().unwrap();
     thread::scope(|scope| {
         let accepted = scope.spawn(|| listener.accept().unwrap().0);
-        let connected = QosUdpSocket::connect(to, asks).unwrap();
+        let connected = QosUdpSocket::connect(to, &asks).unwrap();
         (connected, accepted.join().unwrap())
     })
 }

@@ -10,8 +10,9 @@ fn at_port(port: u16) -> UdpSocket {
 /// A program that ends and is started again with the same port. The peer does not know yet, and its reports still come.
 #[test]
 fn a_connection_from_the_same_port_takes_the_place_of_the_one_before() {
-    let options = quick(QosOptions::sending(bulk()));
-    let listener = QosUdpListener::bind(LOOPBACK[0], &quick(QosOptions::receiving(bulk()))).unwrap();
+    let options = with_time(&quick(QosOptions::sending(bulk())));
+    let listener =
+        QosUdpListener::bind(LOOPBACK[0], &with_time(&quick(QosOptions::receiving(bulk())))).unwrap();
     let to = listener.local_addr().unwrap();
     let connect = |port| {
         let socket = at_port(port);
@@ -132,8 +133,9 @@ fn a_message_of_another_end_in_the_queue_of_a_connection_goes_to_its_own() {
 /// Offers in the peer's name are answered to it, and change nothing until it agrees.
 #[test]
 fn nobody_ends_a_connection_in_the_name_of_its_other_end() {
-    let options = quick(QosOptions::sending(bulk()));
-    let listener = QosUdpListener::bind(LOOPBACK[0], &quick(QosOptions::receiving(bulk()))).unwrap();
+    let options = with_time(&quick(QosOptions::sending(bulk())));
+    let listener =
+        QosUdpListener::bind(LOOPBACK[0], &with_time(&quick(QosOptions::receiving(bulk())))).unwrap();
     let to = listener.local_addr().unwrap();
     let (ours, theirs) = accepted(&listener, || QosUdpSocket::connect(to, &options).unwrap());
     // The offer of another client, as its first datagram is.
@@ -161,7 +163,8 @@ fn nobody_ends_a_connection_in_the_name_of_its_other_end() {
 /// A program with a listener is started again. Messages of connections with the one before are not taken for those of plain ends.
 #[test]
 fn a_listener_that_was_started_again_takes_no_report_for_a_message() {
-    let (options, asked) = (quick(QosOptions::sending(bulk())), quick(QosOptions::receiving(bulk())));
+    let [options, asked] = [QosOptions::sending(bulk()), QosOptions::receiving(bulk())]
+        .map(|options| with_time(&quick(options)));
     let listener = QosUdpListener::bind(LOOPBACK[0], &asked).unwrap();
     let to = listener.local_addr().unwrap();
     let (ours, theirs) = accepted(&listener, || QosUdpSocket::connect(to, &options).unwrap());

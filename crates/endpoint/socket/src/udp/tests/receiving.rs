@@ -148,11 +148,12 @@ fn the_descriptor_shows_messages_that_nobody_has_received() {
 
 #[test]
 fn a_listener_need_not_wait() {
-    let listener = QosUdpListener::bind(LOOPBACK[0], &quick(QosOptions::default())).unwrap();
+    let options = with_time(&quick(QosOptions::default()));
+    let listener = QosUdpListener::bind(LOOPBACK[0], &options).unwrap();
     listener.set_nonblocking(true).unwrap();
     assert_eq!(listener.accept().err().unwrap().kind(), io::ErrorKind::WouldBlock);
     let to = listener.local_addr().unwrap();
-    let asks = thread::spawn(move || QosUdpSocket::connect(to, &quick(QosOptions::default())).unwrap());
+    let asks = thread::spawn(move || QosUdpSocket::connect(to, &options).unwrap());
     let accepted = loop {
         match listener.accept() {
             Ok((accepted, _)) => break accepted,
