@@ -136,18 +136,25 @@ fn clients_leave_the_descriptors_for_forwarding() {
     let by = ["prlimit", "--nofile=26"];
     let mut lab = lab(hosts, command(&by, &home, &["--config", &file]).stderr(Stdio::piped()));
     assert!(lab.router.error_line().starts_with("routing "));
-    let idle: Vec<_> = (0..20).map(|_| home.client("")).collect();
+    let mut idle: Vec<_> = (0..20).map(|_| home.client("")).collect();
     // Longer than the patience of the socket with a silent client.
     sleep(Duration::from_millis(1500));
     assert!(lab.router.is_running(), "{}", lab.router.messages());
     assert!(lab.is_crossed(false, 5002), "with all clients");
-    let refusals = idle.into_iter().filter_map(|mut client| {
-        client.get_ref().set_nonblocking(true).unwrap();
-        let mut line = String::new();
-        client.read_line(&mut line).ok().map(|_| line)
-    });
-    let refusals: Vec<String> = refusals.collect();
-    assert!(refusals.len() >= 12, "{refusals:?}");
+    let (mut refusals, begin) = (Vec::new(), Instant::now());
+    while refusals.len() < 12 {
+        assert!(begin.elapsed() < Duration::from_secs(60), "{refusals:?}");
+        idle.retain_mut(|client| {
+            client.get_ref().set_nonblocking(true).unwrap();
+            let mut line = String::new();
+            let is_read = client.read_line(&mut line).is_ok();
+            refusals.extend(is_read.then_some(line));
+            !is_read
+        });
+        // Polls.
+        sleep(Duration::from_millis(50));
+    }
+    drop(idle);
     for refusal in refusals {
         assert!(refusal.contains("\"event\":\"error\"") && refusal.contains("try again later"), "{refusal}");
     }
