@@ -21,17 +21,21 @@ const fn ms(time: u64) -> Duration {
     Duration::from_millis(time)
 }
 
+/// Two connected streams. The peer has a minute to answer: a thread of a busy machine may have no turn for seconds.
 async fn streams(address: &'static str, options: &QosOptions) -> (QosTcpStream, QosTcpStream) {
-    let listener = QosTcpListener::bind(address, options).await.unwrap();
+    let options = options.clone().detection(ms(60_000));
+    let listener = QosTcpListener::bind(address, &options).await.unwrap();
     let to = listener.local_addr().unwrap();
-    let (connected, accepted) = tokio::join!(QosTcpStream::connect(to, options), listener.accept());
+    let (connected, accepted) = tokio::join!(QosTcpStream::connect(to, &options), listener.accept());
     (connected.unwrap(), accepted.unwrap().0)
 }
 
+/// Two connected datagram sockets, with the same time for the answer.
 async fn datagrams(asks: &QosOptions, asked: &QosOptions) -> (QosUdpSocket, QosUdpSocket) {
+    let asks = asks.clone().detection(ms(60_000));
     let listener = QosUdpListener::bind(LOOPBACK[0], asked).await.unwrap();
     let to = listener.local_addr().unwrap();
-    let (connected, accepted) = tokio::join!(QosUdpSocket::connect(to, asks), listener.accept());
+    let (connected, accepted) = tokio::join!(QosUdpSocket::connect(to, &asks), listener.accept());
     (connected.unwrap(), accepted.unwrap().0)
 }
 
@@ -390,7 +394,7 @@ async fn an_event_that_was_waited_for_in_vain_is_not_lost() {
 fn recovers() -> QosOptions {
     let recovery = cutline_units::Duration::from_secs(60);
     let spec = Specification::builder().recovery(recovery).coerce_all().build().unwrap();
-    QosOptions::both(spec).reconnect(true)
+    QosOptions::both(spec).reconnect(true).detection(ms(60_000))
 }
 
 #[test]

@@ -23,9 +23,11 @@ fn blocks(size: u64) -> Specification {
     Specification::builder().size(Bytes::new(size)).coerce_all().build().unwrap()
 }
 
+/// Options with short intervals, and with a minute for the peer: a thread of a busy machine may have no turn for seconds.
 fn quick(options: QosOptions) -> QosOptions {
-    let [first_timeout, give_up, interval] = [20, 300, 20].map(Duration::from_millis);
+    let [first_timeout, give_up, interval] = [20, 60_000, 20].map(Duration::from_millis);
     options
+        .detection(time::Duration::from_secs(60))
         .negotiation(NegotiationParams { first_timeout, give_up })
         .monitor(MonitorParams { interval, ..MonitorParams::default() })
 }
