@@ -60,7 +60,7 @@ fn the_question_of_a_stream_is_answered_from_the_address_that_was_asked() {
         let mut answer = [0; 100];
         let length = client.recv(&mut answer).unwrap();
         assert!(is_answer(&answer[..length], [7; 16], None));
-        let connecting = thread::spawn(move || QosTcpStream::connect(to, &QosOptions::default()).unwrap());
+        let connecting = thread::spawn(move || QosTcpStream::connect(to, &patient()).unwrap());
         let (theirs, _) = listener.accept().unwrap();
         assert!(theirs.has_qos_peer().unwrap(), "{listen} at {ip}");
         assert!(connecting.join().unwrap().has_qos_peer().unwrap());
@@ -85,13 +85,18 @@ fn in_use<T: std::fmt::Debug>(outcome: Result<T, impl Into<io::Error>>) {
     assert_eq!(outcome.map_err(Into::into).unwrap_err().kind(), ErrorKind::AddrInUse);
 }
 
+/// Options with a minute for the answer of a peer: a thread of a busy machine may have no turn for seconds.
+fn patient() -> QosOptions {
+    QosOptions::default().detection(Duration::from_secs(60))
+}
+
 #[test]
 fn a_port_has_one_datagram_listener() {
     for listen in ["127.0.0.1:0", "[::1]:0", "0.0.0.0:0"] {
         let listener = QosUdpListener::bind(listen, &QosOptions::default()).unwrap();
         let here = listener.local_addr().unwrap();
         let to = if here.ip().is_unspecified() { at("127.0.0.1", here) } else { here };
-        let connecting = thread::spawn(move || QosUdpSocket::connect(to, &QosOptions::default()).unwrap());
+        let connecting = thread::spawn(move || QosUdpSocket::connect(to, &patient()).unwrap());
         let (theirs, _) = listener.accept().unwrap();
         let ours = connecting.join().unwrap();
         in_use(QosUdpListener::bind(here, &QosOptions::default()));
@@ -112,7 +117,7 @@ fn a_port_has_one_datagram_listener() {
         in_use(QosUdpListener::bind(here, &QosOptions::default()));
         theirs.send(b"on").unwrap();
         assert_eq!(ours.recv(&mut [0; 9]).unwrap(), 2);
-        let connecting = thread::spawn(move || QosUdpSocket::connect(to, &QosOptions::default()).unwrap());
+        let connecting = thread::spawn(move || QosUdpSocket::connect(to, &patient()).unwrap());
         let (theirs, _) = again.accept().unwrap();
         theirs.send(b"again").unwrap();
         assert_eq!(connecting.join().unwrap().recv(&mut [0; 9]).unwrap(), 5);

@@ -25,6 +25,8 @@ fn file() -> Specification {
 /// Options of an end that reports often, so that reports come while the peer closes.
 fn talkative(options: QosOptions) -> QosOptions {
     let interval = Duration::from_millis(20);
+    // The peer has a minute to answer: a thread of a busy machine may have no turn for seconds.
+    let options = options.detection(time::Duration::from_secs(60));
     options.monitor(MonitorParams { interval, ..MonitorParams::default() })
 }
 

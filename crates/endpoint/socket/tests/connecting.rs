@@ -170,7 +170,8 @@ fn each_call_that_waits_by_itself_returns_for_signals() {
     let datagrams = QosUdpListener::bind("127.0.0.1:0", &options).unwrap();
     let to = datagrams.local_addr().unwrap();
     let slow = Specification::builder().max_rate(0.001).coerce_all().build().unwrap();
-    let joining = thread::spawn(move || QosUdpSocket::connect(to, &QosOptions::sending(slow)).unwrap());
+    let options = QosOptions::sending(slow).detection(PATIENCE);
+    let joining = thread::spawn(move || QosUdpSocket::connect(to, &options).unwrap());
     let _theirs = datagrams.accept().unwrap();
     let ours = joining.join().unwrap();
     let is_interrupted =
@@ -193,7 +194,7 @@ fn a_stream_does_not_wait_in_the_kernel_where_a_signal_may_be_missed() {
     let is_interrupted =
         |outcome: io::Result<()>| assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Interrupted);
     for peer in [Peer::Detect, Peer::Plain] {
-        let options = QosOptions::default().peer(peer);
+        let options = QosOptions::default().peer(peer).detection(PATIENCE);
         let listener = QosTcpListener::bind("127.0.0.1:0", &options).unwrap();
         let to = listener.local_addr().unwrap();
         let accepting = thread::spawn(move || {
@@ -235,7 +236,7 @@ fn datagrams_of_a_plain_peer_are_not_waited_for_in_the_kernel() {
 #[test]
 fn a_call_looks_for_signals_while_reports_come() {
     let monitor = MonitorParams { interval: Duration::from_millis(20), ..MonitorParams::default() };
-    let options = QosOptions::default().monitor(monitor);
+    let options = QosOptions::default().monitor(monitor).detection(PATIENCE);
     let streams = QosTcpListener::bind("127.0.0.1:0", &options).unwrap();
     let datagrams = QosUdpListener::bind("127.0.0.1:0", &options).unwrap();
     let (to_stream, to_datagrams) = (streams.local_addr().unwrap(), datagrams.local_addr().unwrap());

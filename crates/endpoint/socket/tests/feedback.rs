@@ -26,6 +26,11 @@ const EACCES: i32 = 13;
 const EHOSTUNREACH: i32 = 113;
 const ECONNREFUSED: i32 = 111;
 
+/// Options of a sender, with a minute for the answer of its peer: a thread of a busy machine may have no turn for seconds.
+fn sending(spec: Specification) -> QosOptions {
+    QosOptions::sending(spec).detection(time::Duration::from_secs(60))
+}
+
 /// Options of a socket whose peer is none: nothing is sent but the test's messages.
 fn alone() -> QosOptions {
     QosOptions::default().peer(Peer::Plain).marking(Marking::None)
@@ -255,7 +260,7 @@ fn a_queue_of_the_own_host_that_is_too_slow_is_a_violation_as_long_as_it_is() {
             let listener = QosUdpListener::bind("127.0.0.1:0", &QosOptions::receiving(spec.clone())).unwrap();
             let to = listener.local_addr().unwrap();
             let (ours, theirs) = thread::scope(|scope| {
-                let connecting = scope.spawn(|| QosUdpSocket::connect(to, &QosOptions::sending(spec)).unwrap());
+                let connecting = scope.spawn(|| QosUdpSocket::connect(to, &sending(spec)).unwrap());
                 let (theirs, _) = listener.accept().unwrap();
                 (connecting.join().unwrap(), theirs)
             });
@@ -359,7 +364,7 @@ fn a_queue_of_the_own_host_that_holds_a_stream_back_is_known_to_both_ends() {
             let to = listener.local_addr().unwrap();
             let (ours, theirs) = thread::scope(|scope| {
                 let connecting =
-                    scope.spawn(|| QosTcpStream::connect(to, &QosOptions::sending(spec)).unwrap());
+                    scope.spawn(|| QosTcpStream::connect(to, &sending(spec)).unwrap());
                 let (theirs, _) = listener.accept().unwrap();
                 assert!(theirs.has_qos_peer().unwrap());
                 (connecting.join().unwrap(), theirs)
