@@ -363,8 +363,7 @@ fn a_queue_of_the_own_host_that_holds_a_stream_back_is_known_to_both_ends() {
             let listener = QosTcpListener::bind("127.0.0.1:0", &QosOptions::receiving(spec.clone())).unwrap();
             let to = listener.local_addr().unwrap();
             let (ours, theirs) = thread::scope(|scope| {
-                let connecting =
-                    scope.spawn(|| QosTcpStream::connect(to, &sending(spec)).unwrap());
+                let connecting = scope.spawn(|| QosTcpStream::connect(to, &sending(spec)).unwrap());
                 let (theirs, _) = listener.accept().unwrap();
                 assert!(theirs.has_qos_peer().unwrap());
                 (connecting.join().unwrap(), theirs)
