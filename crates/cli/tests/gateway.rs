@@ -150,8 +150,8 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
     let spec = folder.path().join("spec.toml");
     std::fs::write(&spec, "[send]\nmax-delay = 3\n").unwrap();
     let spec = spec.to_str().unwrap();
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let held = TcpListener::bind(("127.0.0.1", taken)).unwrap();
+    let held = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = held.local_addr().unwrap().port();
     let in_use = format!("{taken}=host:80");
     for (arguments, code, expected) in [
         (&["near"][..], 2, "--tcp <LISTEN=HOST:PORT>"),

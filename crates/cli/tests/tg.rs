@@ -5,7 +5,7 @@
 
 use crate::common::{Lab, cutline};
 use cutline_sys::namespace::Namespace;
-use cutline_testbed::{KilledChild, in_time, undisturbed};
+use cutline_testbed::{KilledChild, free_address, in_time, undisturbed};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -334,7 +334,7 @@ fn key_file(mode: u32) -> tempfile::NamedTempFile {
 
 #[test]
 fn a_receiver_is_for_this_host_unless_told_otherwise() {
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_address().port();
     let local = announced(&["--listen", &port.to_string()]);
     assert!(local.starts_with(&format!("listening at 127.0.0.1:{port}")), "{local}");
     assert!(local.contains("only this host can send to it: --listen ::"), "{local}");

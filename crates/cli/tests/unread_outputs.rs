@@ -1,6 +1,6 @@
 //! Services whose output is not read: they serve, and SIGTERM ends them.
 
-use cutline_testbed::KilledChild;
+use cutline_testbed::{KilledChild, free_address};
 use cutline_testbed::outputs::{full_pipe, terminated};
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -23,7 +23,7 @@ impl Running {
 }
 
 fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    free_address().port()
 }
 
 /// Connects as soon as there is a listener.

@@ -2,21 +2,39 @@
 
 use crate::KilledChild;
 use std::io::{BufRead as _, BufReader};
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 /// Time that an answer may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Returns an address of this host with a port of UDP that is free.
-///
-/// # Panics
-/// If there is none.
+/// Returns an address of this host with a port that is free, of TCP and of UDP, another one with each call. It is found without a socket: a child process
+/// that another test starts would have a copy of the socket, and so the port, until it executes its program.
 pub fn free_address() -> SocketAddr {
-    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    loop {
+        // Below the ports that the kernel chooses (ip_local_port_range), and other ones in each process.
+        let number = std::process::id().wrapping_mul(61).wrapping_add(CALLS.fetch_add(1, Ordering::Relaxed));
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 20_000 + (number % 12_000) as u16));
+        if !is_port_taken(address.port()) {
+            return address;
+        }
+    }
+}
+
+/// Returns whether a socket of this network namespace has a port.
+fn is_port_taken(port: u16) -> bool {
+    let end = format!(":{port:04X}");
+    // Number of the line, own address, address of the peer.
+    let has_port = |line: &str| line.split_whitespace().nth(1).is_some_and(|own| own.ends_with(&end));
+    ["tcp", "tcp6", "udp", "udp6"].iter().any(|table| {
+        let sockets = std::fs::read_to_string(format!("/proc/net/{table}")).unwrap_or_default();
+        sockets.lines().any(has_port)
+    })
 }
 
 /// Result of a program of net-snmp.

@@ -6,15 +6,10 @@ use cutline_manager::feedback::{HostId, PathId};
 use cutline_manager::resources::{AllocationCause, SchedulingClass};
 use cutline_manager_service::{ManagedPath, ManagerPeer, ManagerService, PathKey};
 use cutline_sys::now;
-use cutline_testbed::{in_time, take_again, undisturbed};
+use cutline_testbed::{free_address, in_time, take_again, undisturbed};
 use cutline_units::Duration;
 use serde_json::Value;
-use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
-
-fn free_address() -> SocketAddr {
-    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
-}
 
 fn key(content: u8) -> Vec<PathKey> {
     vec![PathKey { id: 1, secret: vec![content; 32] }]
