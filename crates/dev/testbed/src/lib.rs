@@ -89,7 +89,7 @@ pub fn patiently<T, E>(mut call: impl FnMut() -> Result<T, E>, is_late: impl Fn(
     }
 }
 
-/// Takes what has just been released, such as a port, a lock or a name, and waits for at most a minute while it is in use: a child process that another
+/// Takes a port, a lock or a name that has just been released, and waits for at most a minute while it is in use: a child process that another
 /// test has started has copies of this process's descriptors until it executes its program (fork(2)), and another test may have the same port for a moment.
 ///
 /// ```

@@ -31,7 +31,7 @@ pub(super) fn quick(options: QosOptions) -> QosOptions {
         .detection(time::Duration::from_millis(200))
 }
 
-/// These options, with a minute for a peer that takes part: a thread of a busy machine may have no turn for seconds.
+/// The options, with a minute for a peer that takes part: a thread of a busy machine may have no turn for seconds.
 pub(super) fn patient(options: QosOptions) -> QosOptions {
     let [first_timeout, give_up] = [20, 60_000].map(Duration::from_millis);
     options.negotiation(NegotiationParams { first_timeout, give_up }).detection(time::Duration::from_secs(60))

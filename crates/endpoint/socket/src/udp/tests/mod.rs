@@ -43,7 +43,7 @@ fn quick(options: QosOptions) -> QosOptions {
     options.negotiation(NegotiationParams { first_timeout, give_up })
 }
 
-/// These options, with a minute for a peer that takes part: a thread of a busy machine may have no turn for seconds.
+/// The options, with a minute for a peer that takes part: a thread of a busy machine may have no turn for seconds.
 fn with_time(options: &QosOptions) -> QosOptions {
     let NegotiationParams { first_timeout, .. } = options.negotiation;
     let negotiation = NegotiationParams { first_timeout, give_up: Duration::from_secs(60) };
