@@ -1,8 +1,9 @@
 //! The exchange between stages: packets and timers by windows of time.
 //!
 //! Time is cut into windows of 2^shift nanoseconds. An entry that is due in one of the coming windows is appended to that window's list, in a
-//! ring. Later entries wait in a map. When a window begins, its list is sorted if it is not in order. Most lists are, because
-//! a link sends its packets one after the other. A window has a list from its first packet on, and then the list of an earlier window.
+//! ring. Later entries wait in a map. When a window begins, its packets are put into one list, which is sorted if it is not in order. Most
+//! lists are, because a link sends its packets one after the other. Until then the packets of a window are in short lists of one length. A
+//! window has lists from its first packet on, and takes those of earlier windows, so that few places of lists are unused.
 
 use crate::packet::Packet;
 use crate::tight::push_tightly;
@@ -21,6 +22,11 @@ pub(super) struct Parcel {
 // A long network has many of them.
 const _: () = assert!(size_of::<Parcel>() <= 48, "a packet on its way to a stage has 48 bytes");
 
+/// The length of the lists of a coming window.
+const LIST: usize = 32;
+/// This number of empty lists is never given back.
+const KEPT_LISTS: usize = 8;
+
 /// The packets on their way to a stage.
 ///
 /// Packets of the same time arrive in the order of their positions, and those of the same position in the order of sending.
@@ -35,15 +41,18 @@ pub(super) struct Inbox {
     ring: Vec<Batch>,
     /// Windows beyond the ring, by number.
     far: BTreeMap<u64, Vec<Parcel>>,
-    /// Empty lists that have been used.
+    /// Empty lists of coming windows.
     spare: Vec<Vec<Parcel>>,
 }
 
 /// The packets of a coming window.
 #[derive(Default)]
 struct Batch {
+    /// The last packets, up to [`LIST`] of them; empty if there are no packets at all.
     parcels: Vec<Parcel>,
-    /// The arrival of the last one.
+    /// The packets before these, in full lists.
+    full: Vec<Vec<Parcel>>,
+    /// The arrival of the last packet.
     last: Instant,
     /// True if a packet does not arrive after the one before it.
     is_disordered: bool,
@@ -73,7 +82,7 @@ impl Inbox {
         batch.is_disordered |= at <= batch.last;
         batch.last = at;
         if batch.parcels.len() == batch.parcels.capacity() {
-            return push_to_full(&mut batch.parcels, &mut self.spare, Parcel { at, packet });
+            return push_to_full(batch, &mut self.spare, Parcel { at, packet });
         }
         batch.parcels.push(Parcel { at, packet });
     }
@@ -89,21 +98,27 @@ impl Inbox {
     pub(super) fn open(&mut self, number: u64) {
         debug_assert!(self.next == self.open.len(), "a window is finished before the next one");
         self.number = number;
-        let place = number as usize & (self.ring.len() - 1);
-        let Batch { parcels, is_disordered, .. } = std::mem::take(&mut self.ring[place]);
-        let mut used = std::mem::replace(&mut self.open, parcels);
         self.next = 0;
-        if used.capacity() > 0 {
-            give_back(&mut used);
-            self.spare.push(used);
+        self.open.clear();
+        let place = number as usize & (self.ring.len() - 1);
+        if self.ring[place].parcels.is_empty() && self.far.is_empty() {
+            return;
         }
-        let far = if self.far.is_empty() { None } else { self.far.remove(&number) };
-        let has_far = far.is_some();
-        if let Some(far) = far {
-            // These were sent first.
-            self.open.splice(0..0, far);
+        let Batch { parcels, full, is_disordered, .. } = std::mem::take(&mut self.ring[place]);
+        let far = self.far.remove(&number).unwrap_or_default();
+        let is_disordered = is_disordered || !far.is_empty();
+        make_room(&mut self.open, far.len() + full.len() * LIST + parcels.len());
+        // These were sent first.
+        self.open.extend(far);
+        let most_spare = KEPT_LISTS.max(2 * full.len());
+        for mut list in full.into_iter().chain([parcels]) {
+            self.open.append(&mut list);
+            if list.capacity() > 0 {
+                self.spare.push(list);
+            }
         }
-        if is_disordered || has_far {
+        self.spare.truncate(most_spare);
+        if is_disordered {
             self.open.sort_by_key(|parcel| (parcel.at, parcel.packet.position));
         }
     }
@@ -119,10 +134,6 @@ impl Inbox {
         debug_assert!(self.next == 0, "a window is imported before it is handled");
         if self.open.is_empty() {
             std::mem::swap(&mut self.open, list);
-            if list.capacity() == 0 {
-                // Each imported list has become a spare one here.
-                *list = self.spare.pop().unwrap_or_default();
-            }
         } else if !list.is_empty() {
             self.open.append(list);
             // Packets of the same position come from one stage, and so from one shard.
@@ -145,30 +156,32 @@ impl Inbox {
     /// Returns the time of the next arrival; [`Instant::FAR_FUTURE`] without one.
     pub(super) fn next_arrival(&self) -> Instant {
         let open = self.open[self.next..].iter();
-        let coming = self.ring.iter().flat_map(|batch| &batch.parcels);
+        let coming = self.ring.iter().flat_map(|batch| batch.full.iter().flatten().chain(&batch.parcels));
         let all = open.chain(coming).chain(self.far.values().flatten());
         all.map(|parcel| parcel.at).min().unwrap_or(Instant::FAR_FUTURE)
     }
 }
 
-/// Appends to a window's list that is full: a window without a list takes a spare one.
+/// Appends to a window whose last list is full, or has no room yet.
 #[cold]
 #[inline(never)]
-fn push_to_full(parcels: &mut Vec<Parcel>, spare: &mut Vec<Vec<Parcel>>, parcel: Parcel) {
-    if parcels.is_empty() {
-        *parcels = spare.pop().unwrap_or_default();
+fn push_to_full(batch: &mut Batch, spare: &mut Vec<Vec<Parcel>>, parcel: Parcel) {
+    if batch.parcels.len() >= LIST {
+        let list = spare.pop().unwrap_or_else(|| Vec::with_capacity(LIST));
+        batch.full.push(std::mem::replace(&mut batch.parcels, list));
+    } else if batch.parcels.is_empty() {
+        batch.parcels = spare.pop().unwrap_or_default();
     }
-    push_tightly(parcels, parcel);
+    push_tightly(&mut batch.parcels, parcel);
 }
 
-/// Empties a list whose window has passed. A list that was needed for a burst gives its memory back.
-fn give_back(parcels: &mut Vec<Parcel>) {
+/// Makes room for the packets of a window in an empty list. A list that was needed for a burst gives its memory back.
+fn make_room(open: &mut Vec<Parcel>, packets: usize) {
     const KEPT: usize = 64;
-    let used = parcels.len();
-    parcels.clear();
-    if parcels.capacity() > KEPT.max(2 * used) {
-        parcels.shrink_to(KEPT.max(used + used / 2));
+    if open.capacity() > KEPT.max(2 * packets) {
+        open.shrink_to(KEPT.max(packets + packets / 2));
     }
+    open.reserve(packets);
 }
 
 /// The place of a timer: the time, and the kind of its event with the flow.
@@ -212,7 +225,7 @@ impl Timers {
             let place = number as usize & (self.ring.len() - 1);
             self.ring[place].push(Reverse((at, tag)));
         } else {
-            self.far.entry(number).or_default().push(Reverse((at, tag)));
+            push_tightly(self.far.entry(number).or_default(), Reverse((at, tag)));
         }
     }
 
@@ -294,6 +307,32 @@ mod tests {
             prop_assert_eq!(found, expected);
         }
 
+        /// Windows with more packets than a list has places, from several senders.
+        #[test]
+        fn packets_of_full_lists_stay_in_their_order(
+            sent in prop::collection::vec((1u64..4, 0u64..16, 0u32..3), 0..400),
+        ) {
+            let mut inbox = Inbox::new(SHIFT, 8);
+            let mut expected = Vec::new();
+            for (size, &(window, within, position)) in sent.iter().enumerate() {
+                let at = Instant::from_nanos((window << SHIFT) + within);
+                inbox.push(at, packet(position, size as u32));
+                expected.push((at, position, size as u32));
+            }
+            expected.sort_by_key(|(at, position, _)| (*at, *position));
+            let first = expected.first().map_or(Instant::FAR_FUTURE, |sent| sent.0);
+            prop_assert_eq!(inbox.next_arrival(), first);
+            let mut found = Vec::new();
+            for number in 1..5 {
+                inbox.open(number);
+                let (open, next) = inbox.take();
+                found.extend(open[next..].iter().map(|parcel| (parcel.at, parcel.packet.position, parcel.packet.size)));
+                let all = open.len();
+                inbox.put_back(open, all);
+            }
+            prop_assert_eq!(found, expected);
+        }
+
         /// Against a sorted set, with timers that are set while others expire.
         #[test]
         fn timers_expire_by_time_and_tag(set in prop::collection::vec((0u64..600, 0u32..5), 1..300)) {
@@ -326,5 +365,39 @@ mod tests {
             }
             prop_assert!(model.first().is_none_or(|timer| timer.0.as_nanos() >= 200 << SHIFT));
         }
+    }
+
+    /// Opens the windows one after the other, with so many packets in each, whose arrivals are in order.
+    fn open_windows(inbox: &mut Inbox, numbers: std::ops::Range<u64>, packets: u64) {
+        for number in numbers {
+            for within in 0..packets {
+                let at = ((number + 1) << SHIFT) + (within << SHIFT) / packets;
+                inbox.push(Instant::from_nanos(at), packet(0, 40));
+            }
+            inbox.open(number + 1);
+            let (open, _) = inbox.take();
+            assert_eq!(open.len() as u64, packets);
+            inbox.put_back(open, packets as usize);
+        }
+    }
+
+    #[test]
+    fn a_burst_gives_its_lists_back() {
+        let mut inbox = Inbox::new(SHIFT, 8);
+        open_windows(&mut inbox, 0..3, 1000);
+        assert!(inbox.open.capacity() >= 1000 && inbox.spare.len() > KEPT_LISTS);
+        open_windows(&mut inbox, 3..20, 20);
+        let places: usize = inbox.spare.iter().map(Vec::capacity).sum();
+        assert!(places <= KEPT_LISTS * LIST, "{places} places");
+        assert!(inbox.open.capacity() <= 64, "{} places", inbox.open.capacity());
+    }
+
+    #[test]
+    fn a_window_takes_the_lists_of_windows_before() {
+        let mut inbox = Inbox::new(SHIFT, 8);
+        open_windows(&mut inbox, 0..50, 100);
+        // 100 packets need four lists.
+        assert!(inbox.spare.len() <= 8, "{} lists", inbox.spare.len());
+        assert!(inbox.spare.iter().all(|list| list.capacity() <= LIST));
     }
 }
