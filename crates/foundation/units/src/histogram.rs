@@ -1,23 +1,18 @@
 //! A histogram of durations. Its buckets widen with the value, and it only stores the range of values it has seen.
 //!
 //! Buckets are log-linear, as in `HdrHistogram`: 32 to every doubling, so that a bucket is at most 1/32 = 3.1 % wide,
-//! above a resolution of 2^10 ns = 1 us. The counts cover the range between the least and the greatest bucket with values, and
-//! have four bits each until one of them needs more. Delays of one flow lie within a few doublings, so its histogram takes about a
-//! hundred bytes, where a histogram of the full range takes seven kilobytes. So 100,000 flows can have one each.
+//! above a resolution of 2^10 ns = 1 us. The counts are those of the buckets with values, while these are few. Then they cover the range
+//! between the least and the greatest bucket with values, and have four bits each until one of them needs more (`counts.rs`). Delays of
+//! one flow lie within a few doublings, so its histogram takes about a hundred bytes, where a histogram of the full range takes seven
+//! kilobytes. So 100,000 flows can have one each.
 
 use crate::Duration;
-use std::ops::Range;
+use crate::counts::Counts;
 
 /// Buckets to a doubling: 2^5.
 const SUB_BITS: u32 = 5;
 /// The resolution: 2^10 ns.
 const UNIT_BITS: u32 = 10;
-
-/// Counts are added in steps of this number of buckets, which take whole bytes with every width.
-const STEP: u32 = 16;
-
-/// The largest count of four bits.
-const NIBBLE: u8 = 0xf;
 
 /// Counts of durations by size; sums and extremes are exact.
 #[derive(Clone, Debug)]
@@ -43,23 +38,6 @@ impl PartialEq for Histogram {
     fn eq(&self, other: &Self) -> bool {
         let sums = |of: &Self| (of.total, of.sum_ns, of.sum_squares, of.least, of.greatest);
         sums(self) == sums(other) && self.counts.hit().eq(other.counts.hit())
-    }
-}
-
-/// The counts of a range of buckets, with as many bits each as the largest of them needs.
-#[derive(Clone, Debug)]
-struct Counts {
-    /// The counts, each with its low byte first; of two counts in a byte the first one has the low bits.
-    bytes: Box<[u8]>,
-    /// The bucket of the first count.
-    first: u32,
-    /// The bits of a count: 4, 8, 16 or 32.
-    width: u32,
-}
-
-impl Default for Counts {
-    fn default() -> Self {
-        Self { bytes: Box::default(), first: 0, width: 4 }
     }
 }
 
@@ -92,9 +70,7 @@ pub struct HistogramParts {
 impl Histogram {
     /// Returns an empty histogram with memory for any counts of values up to `most`, so that recording them allocates nothing.
     pub fn with_room(most: Duration) -> Self {
-        let buckets = (bucket_of(most.as_nanos()) + 1).next_multiple_of(STEP);
-        let counts = Counts { bytes: vec![0; buckets as usize * 4].into(), first: 0, width: 32 };
-        Self { counts, ..Self::default() }
+        Self { counts: Counts::with_room(bucket_of(most.as_nanos())), ..Self::default() }
     }
 
     /// The histogram with these parts. Parts that did not come from a histogram give a meaningless one, but do no harm.
@@ -153,9 +129,14 @@ impl Histogram {
     }
 
     /// Returns the number of values in the bucket of a value.
-    #[inline]
     pub fn count_near(&self, value: Duration) -> u32 {
         self.counts.get(bucket_of(value.as_nanos()))
+    }
+
+    /// Returns a number whose reading brings the memory for recording a value into the cache.
+    #[inline]
+    pub fn read_ahead(&self, value: Duration) -> u64 {
+        u64::from(self.counts.read_near(bucket_of(value.as_nanos())))
     }
 
     /// Returns the number of values.
@@ -268,10 +249,7 @@ impl Histogram {
     /// much. A bucket counts to 2^32 - 1, so a histogram that never ends needs this. Extremes stay.
     pub fn halve(&mut self) {
         let mean = self.sum_ns as f64 / self.total.max(1) as f64;
-        for bucket in self.counts.range() {
-            let count = self.counts.get(bucket);
-            self.counts.set(bucket, count.div_ceil(2));
-        }
+        self.counts.reduce(|count| count.div_ceil(2));
         self.total = self.counts.hit().map(|(_, count)| u64::from(count)).sum();
         self.sum_ns = (mean * self.total as f64) as u64;
         self.sum_squares /= 2.0;
@@ -280,112 +258,8 @@ impl Histogram {
     /// Forgets all values. The memory is kept for those that follow.
     pub fn clear(&mut self) {
         let mut counts = std::mem::take(&mut self.counts);
-        counts.bytes.fill(0);
+        counts.clear();
         *self = Self { counts, ..Self::default() };
-    }
-}
-
-impl Counts {
-    /// Counts one value. Returns false, and counts nothing, if there is no room for it.
-    #[inline]
-    fn increment(&mut self, bucket: u32) -> bool {
-        // A bucket below the range becomes a number above it.
-        let place = bucket.wrapping_sub(self.first) as usize;
-        match self.width {
-            8 => {
-                let Some(byte) = self.bytes.get_mut(place) else { return false };
-                let count = byte.checked_add(1);
-                count.map(|count| *byte = count).is_some()
-            }
-            4 => {
-                let Some(pair) = self.bytes.get_mut(place / 2) else { return false };
-                let shift = place % 2 * 4;
-                let has_room = *pair >> shift & NIBBLE < NIBBLE;
-                *pair += u8::from(has_room) << shift;
-                has_room
-            }
-            16 => {
-                let Some(bytes) = self.bytes.as_chunks_mut().0.get_mut(place) else { return false };
-                let count = u16::from_le_bytes(*bytes).checked_add(1);
-                count.map(|count| *bytes = count.to_le_bytes()).is_some()
-            }
-            _ => {
-                let Some(bytes) = self.bytes.as_chunks_mut().0.get_mut(place) else { return false };
-                let count = u32::from_le_bytes(*bytes).checked_add(1);
-                count.map(|count| *bytes = count.to_le_bytes()).is_some()
-            }
-        }
-    }
-
-    #[inline]
-    fn get(&self, bucket: u32) -> u32 {
-        let place = bucket.wrapping_sub(self.first) as usize;
-        let count = match self.width {
-            8 => self.bytes.get(place).map(|count| u32::from(*count)),
-            4 => self.bytes.get(place / 2).map(|pair| u32::from(*pair >> (place % 2 * 4) & NIBBLE)),
-            16 => self.bytes.as_chunks().0.get(place).map(|bytes| u32::from(u16::from_le_bytes(*bytes))),
-            _ => self.bytes.as_chunks().0.get(place).map(|bytes| u32::from_le_bytes(*bytes)),
-        };
-        count.unwrap_or(0)
-    }
-
-    /// Sets the count of a bucket in the range, for which it has enough bits.
-    fn set(&mut self, bucket: u32, count: u32) {
-        let place = (bucket - self.first) as usize;
-        if self.width == 4 {
-            let (pair, shift) = (&mut self.bytes[place / 2], place % 2 * 4);
-            *pair = *pair & !(NIBBLE << shift) | (count as u8) << shift;
-        } else {
-            let bytes = self.width as usize / 8;
-            self.bytes[place * bytes..][..bytes].copy_from_slice(&count.to_le_bytes()[..bytes]);
-        }
-    }
-
-    /// Counts values. A count that would overflow keeps its largest value.
-    #[cold]
-    fn add(&mut self, bucket: u32, values: u32) {
-        let start = bucket / STEP * STEP;
-        let mut range = self.range();
-        if range.is_empty() {
-            range = start..start + STEP;
-        }
-        range = range.start.min(start)..range.end.max(start + STEP);
-        let count = self.get(bucket).saturating_add(values);
-        let width = match count {
-            0..=0xf => 4,
-            0x10..=0xff => 8,
-            0x100..=0xffff => 16,
-            _ => 32,
-        };
-        let width = self.width.max(width);
-        if range != self.range() || width != self.width {
-            self.rebuild(&range, width);
-        }
-        self.set(bucket, count);
-    }
-
-    /// Copies the counts to a range that includes the present one, with this number of bits each.
-    fn rebuild(&mut self, range: &Range<u32>, width: u32) {
-        let bytes_of = |buckets: usize| buckets * width as usize / 8;
-        let bytes = vec![0; bytes_of(range.len())].into();
-        let mut rebuilt = Self { bytes, first: range.start, width };
-        if width == self.width && !self.bytes.is_empty() {
-            let offset = bytes_of((self.first - range.start) as usize);
-            rebuilt.bytes[offset..offset + self.bytes.len()].copy_from_slice(&self.bytes);
-        } else {
-            self.hit().for_each(|(bucket, count)| rebuilt.set(bucket, count));
-        }
-        *self = rebuilt;
-    }
-
-    /// The buckets that have counts.
-    const fn range(&self) -> Range<u32> {
-        self.first..self.first + self.bytes.len() as u32 * 8 / self.width
-    }
-
-    /// The buckets with values and their counts, from the least.
-    fn hit(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
-        self.range().map(|bucket| (bucket, self.get(bucket))).filter(|(_, count)| *count > 0)
     }
 }
 
@@ -426,7 +300,7 @@ mod tests {
     #[test]
     fn a_hundred_milliseconds_take_little_room() {
         let histogram = of(&(50..250).map(|ms| ms * 1_000_000).collect::<Vec<_>>());
-        assert!(histogram.counts.bytes.len() < 64, "{} B", histogram.counts.bytes.len());
+        assert!(histogram.counts.bytes() < 64, "{} B", histogram.counts.bytes());
         assert!(size_of::<Histogram>() <= 64, "{} B", size_of::<Histogram>());
         let median = histogram.quantile(0.5).unwrap().as_millis_f64();
         assert!((median - 150.0).abs() < 150.0 * 0.032, "{median}");
@@ -437,12 +311,12 @@ mod tests {
         let most = Duration::from_secs(1);
         let mut histogram = Histogram::with_room(most);
         assert_eq!(histogram, Histogram::default());
-        let room = histogram.counts.bytes.len();
+        let room = histogram.counts.bytes();
         for _ in 0..70_000 {
             histogram.record(Duration::ZERO);
             histogram.record(most);
         }
-        assert_eq!((histogram.counts.bytes.len(), histogram.count()), (room, 140_000));
+        assert_eq!((histogram.counts.bytes(), histogram.count()), (room, 140_000));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! the only source of chance. [`lock`] is the way in which every crate locks a mutex.
 
 mod budget;
+mod counts;
 mod distribution;
 mod dscp;
 mod ecn;

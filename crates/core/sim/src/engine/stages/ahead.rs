@@ -35,8 +35,8 @@ impl Parts {
         }
         for (link, ((delays, _), parcel)) in links.iter().zip(places.iter().zip(block)) {
             let delays = &self.delays[*delays as usize];
-            sum ^= u64::from(delays.queuing.count_near(parcel.packet.queued));
-            sum ^= u64::from(delays.one_way.count_near(parcel.at.saturating_since(parcel.packet.sent_at())));
+            sum ^= delays.queuing.read_ahead(parcel.packet.queued);
+            sum ^= delays.one_way.read_ahead(parcel.at.saturating_since(parcel.packet.sent_at()));
             sum ^= delays.ipdv.count();
             sum ^= u64::from(self.fifo_links[*link as usize].class);
         }

@@ -1,0 +1,423 @@
+//! The counts of a histogram's buckets: pairs of a bucket and its count while few buckets have values, and then the counts of all buckets
+//! from the least to the greatest one.
+//!
+//! The waits of an access link have 10 to 30 buckets with values among 200, and there are two such links for each flow of a large network.
+//! Pairs are sorted, so a count is found in a few steps. A count of a range is found at once, so a range replaces pairs when they take more
+//! than two thirds of its memory, and pairs never replace a range.
+
+use std::ops::Range;
+
+/// Counts are added to a range in steps of this number of buckets, which take whole bytes with every width.
+const STEP: u32 = 16;
+/// The largest count of four bits.
+const NIBBLE: u8 = 0xf;
+/// The bits of a bucket in a pair: a histogram has 1600 buckets.
+const BUCKET_BITS: u32 = 11;
+/// The width of pairs of 2 B. A width of pairs is below all widths of ranges.
+const NARROW: u32 = 1;
+/// The width of pairs of 4 B.
+const WIDE: u32 = 2;
+/// Bytes of the first pairs and of those added later. With the header of an allocation they are multiples of 16.
+const PAIR_BYTES: [usize; 2] = [24, 16];
+
+/// Counts of buckets, with as many bits each as the largest of them needs.
+#[derive(Clone, Debug)]
+pub(crate) struct Counts {
+    /// Pairs, sorted, or the counts of a range; each with its low byte first. Of two counts in a byte the first one has the low bits.
+    bytes: Box<[u8]>,
+    /// Of pairs their number, of a range its first bucket.
+    start: u32,
+    /// The bits of a count in a range: 4, 8, 16 or 32. Of pairs, [`NARROW`] or [`WIDE`].
+    width: u32,
+}
+
+impl Default for Counts {
+    fn default() -> Self {
+        Self { bytes: Box::default(), start: 0, width: NARROW }
+    }
+}
+
+impl Counts {
+    /// Returns counts with memory for any counts of the buckets up to `last`.
+    pub(crate) fn with_room(last: u32) -> Self {
+        let buckets = (last + 1).next_multiple_of(STEP);
+        Self { bytes: vec![0; buckets as usize * 4].into(), start: 0, width: 32 }
+    }
+
+    /// Counts one value. Returns false, and counts nothing, if there is no room for it.
+    #[inline]
+    pub(crate) fn increment(&mut self, bucket: u32) -> bool {
+        // A bucket below the range becomes a number above it.
+        let place = bucket.wrapping_sub(self.start) as usize;
+        match self.width {
+            8 => {
+                let Some(byte) = self.bytes.get_mut(place) else { return false };
+                let count = byte.checked_add(1);
+                count.map(|count| *byte = count).is_some()
+            }
+            4 => {
+                let Some(pair) = self.bytes.get_mut(place / 2) else { return false };
+                let one = if place.is_multiple_of(2) { 1 } else { 1 << 4 };
+                let full = one * NIBBLE;
+                if *pair & full == full {
+                    return false;
+                }
+                *pair += one;
+                true
+            }
+            16 => {
+                let Some(bytes) = self.bytes.as_chunks_mut().0.get_mut(place) else { return false };
+                let count = u16::from_le_bytes(*bytes).checked_add(1);
+                count.map(|count| *bytes = count.to_le_bytes()).is_some()
+            }
+            // Not `32`: a fourth number would make a table of jumps.
+            width if width > 16 => {
+                let Some(bytes) = self.bytes.as_chunks_mut().0.get_mut(place) else { return false };
+                let count = u32::from_le_bytes(*bytes).checked_add(1);
+                count.map(|count| *bytes = count.to_le_bytes()).is_some()
+            }
+            _ => self.increment_pair(bucket),
+        }
+    }
+
+    /// Returns the count of a bucket.
+    pub(crate) fn get(&self, bucket: u32) -> u32 {
+        let place = bucket.wrapping_sub(self.start) as usize;
+        let count = match self.width {
+            8 => self.bytes.get(place).map(|count| u32::from(*count)),
+            4 => self.bytes.get(place / 2).map(|pair| u32::from(*pair >> (place % 2 * 4) & NIBBLE)),
+            16 => self.bytes.as_chunks().0.get(place).map(|bytes| u32::from(u16::from_le_bytes(*bytes))),
+            32 => self.bytes.as_chunks().0.get(place).map(|bytes| u32::from_le_bytes(*bytes)),
+            _ => self.find(bucket).ok().map(|place| self.pair(place).1),
+        };
+        count.unwrap_or(0)
+    }
+
+    /// Returns a byte near the count of a bucket, whose reading brings the count into the cache.
+    #[inline]
+    pub(crate) fn read_near(&self, bucket: u32) -> u8 {
+        let place = (bucket.wrapping_sub(self.start) as usize).wrapping_mul(self.width as usize) / 8;
+        // A bucket may have no count yet, and pairs have other places.
+        self.bytes.get(place).or(self.bytes.first()).copied().unwrap_or(0)
+    }
+
+    /// Counts values. A count that would overflow keeps its largest value.
+    #[cold]
+    pub(crate) fn add(&mut self, bucket: u32, values: u32) {
+        let count = self.get(bucket).saturating_add(values);
+        if !self.is_pairs() {
+            self.put_in_range(bucket, count);
+            return;
+        }
+        // The range and the largest count, with this one.
+        let range = self.range_with(bucket);
+        let most = self.hit().map(|(_, count)| count).fold(count, u32::max);
+        let found = self.find(bucket);
+        let pairs = self.start as usize + usize::from(found.is_err());
+        let width = if most >> count_bits(NARROW) == 0 { self.width } else { WIDE };
+        let bytes = pairs * pair_bytes(width);
+        let bytes_of_range = range.len() * bits_of(most) as usize / 8;
+        if most >> count_bits(WIDE) > 0 || 3 * bytes > 2 * bytes_of_range {
+            self.put_in_range(bucket, count);
+            return;
+        }
+        if width != self.width {
+            self.widen_pairs();
+        }
+        match found {
+            Ok(place) => self.set_pair(place, bucket, count),
+            Err(place) => self.insert_pair(place, bucket, count),
+        }
+    }
+
+    /// Changes every count that is not zero to another one that is neither greater nor zero.
+    pub(crate) fn reduce(&mut self, reduced: impl Fn(u32) -> u32) {
+        if self.is_pairs() {
+            for place in 0..self.start as usize {
+                let (bucket, count) = self.pair(place);
+                self.set_pair(place, bucket, reduced(count));
+            }
+            return;
+        }
+        for bucket in self.range() {
+            let count = self.get(bucket);
+            if count > 0 {
+                self.set(bucket, reduced(count));
+            }
+        }
+    }
+
+    /// Forgets all counts. The memory is kept.
+    pub(crate) fn clear(&mut self) {
+        if self.is_pairs() {
+            self.start = 0;
+        } else {
+            self.bytes.fill(0);
+        }
+    }
+
+    /// The buckets with values and their counts, from the least.
+    pub(crate) fn hit(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let (pairs, range) = if self.is_pairs() { (self.start as usize, 0..0) } else { (0, self.range()) };
+        let in_range = range.map(|bucket| (bucket, self.get(bucket))).filter(|(_, count)| *count > 0);
+        (0..pairs).map(|place| self.pair(place)).chain(in_range)
+    }
+
+    /// Returns the bytes of the counts.
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Returns whether the counts are pairs.
+    const fn is_pairs(&self) -> bool {
+        self.width <= WIDE
+    }
+}
+
+/// Pairs.
+impl Counts {
+    /// Counts one value in its pair. Returns false, and counts nothing, if the bucket has no pair, or its count has no room.
+    #[inline(never)]
+    fn increment_pair(&mut self, bucket: u32) -> bool {
+        let Ok(place) = self.find(bucket) else { return false };
+        let (_, count) = self.pair(place);
+        let has_room = (count + 1) >> count_bits(self.width) == 0;
+        if has_room {
+            self.set_pair(place, bucket, count + 1);
+        }
+        has_room
+    }
+
+    /// Returns the place of a bucket's pair, or else the place at which it would be.
+    fn find(&self, bucket: u32) -> Result<usize, usize> {
+        let (pairs, bits) = (self.start as usize, count_bits(self.width));
+        if self.width == NARROW {
+            let pairs = &self.bytes.as_chunks::<2>().0[..pairs];
+            pairs.binary_search_by_key(&bucket, |pair| u32::from(u16::from_le_bytes(*pair)) >> bits)
+        } else {
+            let pairs = &self.bytes.as_chunks::<4>().0[..pairs];
+            pairs.binary_search_by_key(&bucket, |pair| u32::from_le_bytes(*pair) >> bits)
+        }
+    }
+
+    /// Returns the bucket and the count of a pair.
+    fn pair(&self, place: usize) -> (u32, u32) {
+        let pair = if self.width == NARROW {
+            u32::from(u16::from_le_bytes(self.bytes.as_chunks::<2>().0[place]))
+        } else {
+            u32::from_le_bytes(self.bytes.as_chunks::<4>().0[place])
+        };
+        let bits = count_bits(self.width);
+        (pair >> bits, pair & ((1 << bits) - 1))
+    }
+
+    fn set_pair(&mut self, place: usize, bucket: u32, count: u32) {
+        let pair = bucket << count_bits(self.width) | count;
+        if self.width == NARROW {
+            self.bytes.as_chunks_mut::<2>().0[place] = (pair as u16).to_le_bytes();
+        } else {
+            self.bytes.as_chunks_mut::<4>().0[place] = pair.to_le_bytes();
+        }
+    }
+
+    /// Inserts a pair before the one at this place.
+    fn insert_pair(&mut self, place: usize, bucket: u32, count: u32) {
+        let (pairs, bytes) = (self.start as usize, pair_bytes(self.width));
+        if (pairs + 1) * bytes > self.bytes.len() {
+            let mut longer = std::mem::take(&mut self.bytes).into_vec();
+            let more = PAIR_BYTES[usize::from(!longer.is_empty())];
+            longer.reserve_exact(more);
+            longer.resize(longer.len() + more, 0);
+            self.bytes = longer.into_boxed_slice();
+        }
+        self.bytes.copy_within(place * bytes..pairs * bytes, (place + 1) * bytes);
+        self.start += 1;
+        self.set_pair(place, bucket, count);
+    }
+
+    /// Makes pairs wide.
+    fn widen_pairs(&mut self) {
+        let pairs = std::mem::replace(self, Self { width: WIDE, ..Self::default() });
+        for (place, (bucket, count)) in pairs.hit().enumerate() {
+            self.insert_pair(place, bucket, count);
+        }
+    }
+}
+
+/// Counts of a range.
+impl Counts {
+    /// Returns the buckets that have counts in a range. Of pairs, the range that has all of their buckets.
+    fn range(&self) -> Range<u32> {
+        if !self.is_pairs() {
+            return self.start..self.start + self.bytes.len() as u32 * 8 / self.width;
+        }
+        let Some(last) = self.start.checked_sub(1) else { return 0..0 };
+        let [first, last] = [0, last as usize].map(|place| self.pair(place).0 / STEP * STEP);
+        first..last + STEP
+    }
+
+    /// Returns the range with this bucket, too.
+    fn range_with(&self, bucket: u32) -> Range<u32> {
+        let start = bucket / STEP * STEP;
+        let range = self.range();
+        if range.is_empty() {
+            return start..start + STEP;
+        }
+        range.start.min(start)..range.end.max(start + STEP)
+    }
+
+    /// Sets the count of a bucket in a range. Pairs become a range.
+    fn put_in_range(&mut self, bucket: u32, count: u32) {
+        let range = self.range_with(bucket);
+        let width = if self.is_pairs() {
+            self.hit().map(|(_, count)| bits_of(count)).max().unwrap_or(4)
+        } else {
+            self.width
+        };
+        let width = width.max(bits_of(count));
+        if width != self.width || range != self.range() {
+            self.rebuild(&range, width);
+        }
+        self.set(bucket, count);
+    }
+
+    /// Copies the counts to a range that includes the present one, with this number of bits each.
+    fn rebuild(&mut self, range: &Range<u32>, width: u32) {
+        let bytes_of = |buckets: usize| buckets * width as usize / 8;
+        let bytes = vec![0; bytes_of(range.len())].into();
+        let mut rebuilt = Self { bytes, start: range.start, width };
+        if width == self.width {
+            let offset = bytes_of((self.start - range.start) as usize);
+            rebuilt.bytes[offset..offset + self.bytes.len()].copy_from_slice(&self.bytes);
+        } else {
+            self.hit().for_each(|(bucket, count)| rebuilt.set(bucket, count));
+        }
+        *self = rebuilt;
+    }
+
+    /// Sets the count of a bucket in the range, for which it has enough bits.
+    fn set(&mut self, bucket: u32, count: u32) {
+        let place = (bucket - self.start) as usize;
+        if self.width == 4 {
+            let (pair, shift) = (&mut self.bytes[place / 2], place % 2 * 4);
+            *pair = *pair & !(NIBBLE << shift) | (count as u8) << shift;
+        } else {
+            let bytes = self.width as usize / 8;
+            self.bytes[place * bytes..][..bytes].copy_from_slice(&count.to_le_bytes()[..bytes]);
+        }
+    }
+}
+
+/// Returns the bits that a count needs in a range.
+const fn bits_of(count: u32) -> u32 {
+    match count {
+        0..=0xf => 4,
+        0x10..=0xff => 8,
+        0x100..=0xffff => 16,
+        _ => 32,
+    }
+}
+
+/// Returns the bytes of a pair of this width.
+const fn pair_bytes(width: u32) -> usize {
+    2 * width as usize
+}
+
+/// Returns the bits of a count in a pair of this width.
+const fn count_bits(width: u32) -> u32 {
+    16 * width - BUCKET_BITS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn count(counts: &mut Counts, bucket: u32, times: u32) {
+        for _ in 0..times {
+            if !counts.increment(bucket) {
+                counts.add(bucket, 1);
+            }
+        }
+    }
+
+    /// Counts of buckets that are 10 apart, so many in each.
+    fn sparse(buckets: u32, times: u32) -> Counts {
+        let mut counts = Counts::default();
+        (0..buckets).for_each(|number| count(&mut counts, 100 + 10 * number, times));
+        counts
+    }
+
+    #[test]
+    fn few_buckets_with_values_are_pairs() {
+        // A range of 200 buckets would have 100 B, and with more than 15 values in a bucket 200 B.
+        for (times, bytes) in [(1, 40), (15, 40), (31, 40), (32, 88), (1000, 88)] {
+            let counts = sparse(20, times);
+            assert!(counts.is_pairs() && counts.bytes() == bytes, "{times}: {} B", counts.bytes());
+            assert!(counts.hit().eq((0..20).map(|number| (100 + 10 * number, times))), "{times}");
+            assert_eq!((counts.get(100), counts.get(101), counts.get(290)), (times, 0, times));
+        }
+    }
+
+    #[test]
+    fn many_buckets_with_values_are_a_range() {
+        let mut counts = sparse(20, 3);
+        for bucket in 100..300 {
+            count(&mut counts, bucket, 2);
+        }
+        assert!(!counts.is_pairs());
+        let expected = (100..300).map(|bucket| (bucket, if bucket % 10 == 0 { 5 } else { 2 }));
+        assert!(counts.hit().eq(expected));
+        assert_eq!(counts.bytes(), 208 / 2, "from bucket 96 to 304");
+    }
+
+    #[test]
+    fn a_count_that_no_pair_has_room_for_makes_a_range() {
+        let mut counts = sparse(20, 1);
+        counts.add(100, (1 << 21) - 2);
+        assert!(counts.is_pairs());
+        counts.add(100, 1);
+        assert!(!counts.is_pairs());
+        assert_eq!((counts.get(100), counts.get(110)), (1 << 21, 1));
+    }
+
+    #[test]
+    fn cleared_counts_count_again() {
+        for mut counts in [sparse(20, 3), Counts::with_room(500)] {
+            let bytes = counts.bytes();
+            counts.clear();
+            assert_eq!(counts.hit().next(), None);
+            count(&mut counts, 7, 2);
+            assert_eq!((counts.hit().collect::<Vec<_>>(), counts.bytes()), (vec![(7, 2)], bytes));
+        }
+    }
+
+    proptest! {
+        /// Against a map, with few buckets and many, near each other and far apart.
+        #[test]
+        fn every_bucket_has_its_count(
+            added in prop::collection::vec(
+                (0u32..60, prop_oneof![Just(1u32), 1u32..40, Just(300), Just(70_000), Just(3_000_000)]),
+                0..80,
+            ),
+            spread in prop_oneof![Just(1u32), Just(7), Just(26)],
+        ) {
+            let (mut counts, mut expected) = (Counts::default(), BTreeMap::new());
+            for (number, values) in added {
+                let bucket = number * spread;
+                *expected.entry(bucket).or_insert(0_u32) += values;
+                if values < 40 {
+                    count(&mut counts, bucket, values);
+                } else {
+                    counts.add(bucket, values);
+                }
+                prop_assert_eq!(counts.get(bucket), expected[&bucket]);
+            }
+            prop_assert!(counts.hit().eq(expected.iter().map(|(bucket, count)| (*bucket, *count))));
+            counts.reduce(|count| count.div_ceil(2));
+            prop_assert!(counts.hit().eq(expected.iter().map(|(bucket, count)| (*bucket, count.div_ceil(2)))));
+        }
+    }
+}
