@@ -49,10 +49,11 @@ impl<P: Copy, A: DropProbability> Fifo<P, A> {
         self.waiting.capacity()
     }
 
-    /// Gives memory back: leaves room for twice as many packets as wait now.
+    /// Gives memory back: leaves room for half as many packets more as wait now.
     pub fn give_back(&mut self) {
         const KEPT: usize = 256;
-        self.waiting.shrink_to((2 * self.waiting.len()).max(KEPT));
+        let waiting = self.waiting.len();
+        self.waiting.shrink_to((waiting + waiting / 2).max(KEPT));
     }
 
     #[inline]

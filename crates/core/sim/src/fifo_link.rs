@@ -58,7 +58,7 @@ pub(crate) struct FifoClass {
 #[derive(Clone, Copy, Debug)]
 struct Transmission {
     size: u32,
-    /// The number of the size.
+    /// The number of the size, as the upper bits of a tally; [`OTHER`] without a number.
     number: u16,
     ns: u64,
     remainder: u64,
@@ -72,20 +72,20 @@ pub(crate) struct PacketSizes {
 
 /// The number of sizes that have a number.
 const NUMBERS: u16 = 15;
-/// The number of all other sizes, which no tally can have.
-const OTHER: u16 = 1 << (u16::BITS as u16 - COUNT_BITS);
+/// Stands for all other sizes. It differs from every tally by at least [`MOST`], also from [`NOTHING`].
+const OTHER: u16 = NOTHING | MOST;
 
 impl PacketSizes {
-    /// Returns the number of a size.
+    /// Returns the number of a size, as the upper bits of a tally.
     fn number(&mut self, size: u32) -> u16 {
-        if let Some(number) = self.sizes.iter().position(|known| *known == size) {
-            return number as u16;
-        }
-        if self.sizes.len() == usize::from(NUMBERS) {
+        let place = self.sizes.iter().position(|known| *known == size).unwrap_or(self.sizes.len());
+        if place == usize::from(NUMBERS) {
             return OTHER;
         }
-        self.sizes.push(size);
-        self.sizes.len() as u16 - 1
+        if place == self.sizes.len() {
+            self.sizes.push(size);
+        }
+        (place as u16) << COUNT_BITS
     }
 }
 
@@ -105,7 +105,8 @@ impl Tally {
     #[inline]
     fn count(&mut self, part: usize, number: u16) -> bool {
         let tally = &mut self.0[part];
-        let counts = *tally >> COUNT_BITS == number && *tally & MOST < MOST;
+        // Without the number this is the count, and more than that if the number is another one.
+        let counts = (*tally ^ number) < MOST;
         *tally += u16::from(counts);
         counts
     }
@@ -280,11 +281,11 @@ impl FifoLink {
         let Transmission { size, number, ns, .. } = *transmission;
         let (tally, busy) = (&mut self.tally.0[part], Duration::from_nanos(ns));
         if *tally == NOTHING && number != OTHER {
-            *tally = number << COUNT_BITS | 1;
+            *tally = number | 1;
             return;
         }
         let passed = &mut self.queue.get_or_insert_with(|| Box::new(FifoQueue::new(window))).passed;
-        if *tally >> COUNT_BITS == number {
+        if *tally == (number | MOST) {
             // It is full.
             passed.add(u64::from(MOST), size, busy);
             *tally -= MOST - 1;

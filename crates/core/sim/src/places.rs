@@ -97,21 +97,22 @@ impl<T: Linked> Places<T> {
         item
     }
 
-    /// Begins to give places back if two thirds of them are free. Returns whether it has begun.
+    /// Begins to give places back if half of them are free. Returns whether it has begun.
     #[inline]
     pub(crate) fn give_back(&mut self) -> bool {
-        let begins = self.items.len() as u32 / 3 > self.taken.max(KEPT) && self.limit == NONE;
+        let begins = self.items.len() as u32 / 2 > self.taken.max(KEPT) && self.limit == NONE;
         if begins {
             self.set_limit();
         }
         begins
     }
 
-    /// Sets the limit, which leaves twice as many places as are taken now.
+    /// Sets the limit, which leaves half as many places more as are taken now.
     #[cold]
     #[inline(never)]
     fn set_limit(&mut self) {
-        self.limit = 2 * self.taken.max(KEPT);
+        let taken = self.taken.max(KEPT);
+        self.limit = taken + taken / 2;
         let mut free = std::mem::replace(&mut self.free, NONE);
         while free != NONE {
             let next = self.items[free as usize].link();
@@ -213,7 +214,7 @@ mod tests {
             places.take(*place);
             places.give_back();
         }
-        assert!(places.items.capacity() <= 1000, "{} places", places.items.capacity());
+        assert!(places.items.capacity() <= 700, "{} places", places.items.capacity());
         for place in staying {
             assert_eq!(places.take(*place).number, *place);
         }

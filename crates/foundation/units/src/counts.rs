@@ -57,7 +57,7 @@ impl Counts {
             }
             4 => {
                 let Some(pair) = self.bytes.get_mut(place / 2) else { return false };
-                let one = if place.is_multiple_of(2) { 1 } else { 1 << 4 };
+                let one: u8 = if place.is_multiple_of(2) { 1 } else { 1 << 4 };
                 let full = one * NIBBLE;
                 if *pair & full == full {
                     return false;
