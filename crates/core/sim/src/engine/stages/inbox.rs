@@ -178,10 +178,10 @@ fn push_to_full(batch: &mut Batch, spare: &mut Vec<Vec<Parcel>>, parcel: Parcel)
 /// Makes room for the packets of a window in an empty list. A list that was needed for a burst gives its memory back.
 fn make_room(open: &mut Vec<Parcel>, packets: usize) {
     const KEPT: usize = 64;
-    if open.capacity() > KEPT.max(2 * packets) {
-        open.shrink_to(KEPT.max(packets + packets / 2));
+    if open.capacity() < packets || open.capacity() > KEPT.max(2 * packets) {
+        // A new one: a list that grows would copy its old packets.
+        *open = Vec::with_capacity(packets + packets / 8);
     }
-    open.reserve(packets);
 }
 
 /// The place of a timer: the time, and the kind of its event with the flow.
