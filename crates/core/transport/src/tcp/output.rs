@@ -152,7 +152,6 @@ impl Sender {
         }
         self.last_sent = now;
         self.stats.segments += 1;
-        self.stats.bytes += len;
         self.stats.retransmissions += u32::from(retransmission);
         Segment { seq, sent_at: now, len: len as u32, retransmission, cwr: false, fin: false }
     }
@@ -162,7 +161,6 @@ impl Sender {
         segment.fin = self.closed && end == self.end;
         if segment.fin {
             segment.len -= 1;
-            self.stats.bytes -= 1;
         }
         // CWR is set on the first new data after the reduction (RFC 3168 section 6.1.2).
         segment.cwr = self.cwr && !segment.retransmission;

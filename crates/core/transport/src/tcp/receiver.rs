@@ -17,8 +17,6 @@ use super::{Ack, Params, SackBlocks, Segment};
 /// The counters of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiverStats {
-    /// Segments that arrived.
-    pub segments: u64,
     /// Segments that brought nothing new, up to 2^32 - 1.
     pub duplicates: u32,
     /// Segments that arrived beyond a hole, up to 2^32 - 1.
@@ -73,7 +71,6 @@ impl Receiver {
     /// Handles a segment, which a router marked if `ce`. Returns the acknowledgement; `None` if it is delayed.
     #[inline]
     pub fn on_segment(&mut self, now: Instant, segment: &Segment, ce: bool) -> Option<Ack> {
-        self.stats.segments += 1;
         // A delayed acknowledgement covers segments in order, so it has no SACK blocks.
         let delayed = self.ack_with(SackBlocks::NONE);
         // Without a mark, now or before, nothing is echoed.
@@ -134,7 +131,7 @@ impl Receiver {
     /// Returns a number from all over the state; see [`crate::endpoint::Sender::read_ahead`].
     #[inline]
     pub(crate) fn read_ahead(&self) -> u64 {
-        self.next ^ self.deadline.as_nanos() ^ self.stats.segments ^ self.stats.marked
+        self.next ^ self.deadline.as_nanos() ^ self.stats.marked
     }
 
     /// Returns the counters.

@@ -50,9 +50,9 @@ impl Sender {
         if self.scoreboard.is_some() {
             return !self.recovery_failed || self.una >= self.recover;
         }
-        let mss = u64::from(self.mss);
         let covers_more = self.recover == 0 || self.una > self.recover;
-        covers_more || (self.params.ack_heuristic && self.window.cwnd > mss && self.last_advance <= 4 * mss)
+        let is_wide = self.window.cwnd > u64::from(self.mss);
+        covers_more || (self.params.ack_heuristic && is_wide && self.advanced_little)
     }
 
     /// Returns the flight size: outstanding data, without the segments of limited transmit (RFC 5681 section 3.2, step 2).

@@ -44,8 +44,6 @@ const BY_ECHO: u64 = u64::MAX;
 pub struct Stats {
     /// Segments sent, including retransmissions.
     pub segments: u64,
-    /// Payload bytes sent, including retransmissions.
-    pub bytes: u64,
     /// Bytes that the application wrote and the send buffer refused.
     pub refused_bytes: u64,
     /// Segments sent that carried bytes sent before.
@@ -91,6 +89,8 @@ pub struct Sender {
     pub(super) recovery_failed: bool,
     /// A partial acknowledgement has arrived in this recovery.
     pub(super) partial_ack: bool,
+    /// The last acknowledgement of new data moved `una` by at most four segments.
+    pub(super) advanced_little: bool,
     /// Number of segments of new data that may still leave in response to this acknowledgement in fast
     /// recovery.
     pub(super) burst_left: u32,
@@ -98,8 +98,6 @@ pub struct Sender {
     pub(super) limited_bytes: u32,
     /// `recover` of RFC 6582 section 3.2: the highest sequence number sent when the last loss was detected.
     pub(super) recover: u64,
-    /// Number of bytes by which the last acknowledgement of new data moved `una`.
-    pub(super) last_advance: u64,
     /// ECN echoes do not reduce the window again until this is acknowledged.
     ecn_recover: u64,
     pub(super) control: Control,
@@ -146,10 +144,10 @@ impl Sender {
             timeouts_in_a_row: 0,
             recovery_failed: false,
             partial_ack: false,
+            advanced_little: true,
             burst_left: u32::MAX,
             limited_bytes: 0,
             recover: 0,
-            last_advance: 0,
             ecn_recover: 0,
             control: Control::new(params),
             rtt: RttEstimator::new(params),
@@ -327,7 +325,7 @@ impl Sender {
         self.next = self.next.max(ack.ack);
         let (una, next, marked, echo) = (self.una, self.next, ack.ece, ack.echo);
         self.control.acknowledged(|| Acknowledgement { now, bytes: acked, marked, una, next, echo });
-        self.last_advance = acked;
+        self.advanced_little = acked <= 4 * u64::from(self.mss);
         self.timeouts_in_a_row = 0;
         if self.timed == BY_ECHO {
             if ack.echo >= self.sample_from {
