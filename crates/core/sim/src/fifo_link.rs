@@ -163,7 +163,6 @@ const _: () = assert!(size_of::<FifoLink>() == 32, "a FIFO link is half a cache 
 /// Packets that a FIFO link received and did not drop.
 #[derive(Clone, Copy, Debug, Default)]
 struct Passed {
-    arrived: u64,
     sent: u64,
     sent_bytes: u64,
     busy: Duration,
@@ -173,31 +172,9 @@ impl Passed {
     /// Counts packets that arrived and departed within the window, and were each transmitted for this time.
     #[inline]
     fn add(&mut self, packets: u64, size: u32, busy: Duration) {
-        self.arrived += packets;
         self.sent += packets;
         self.sent_bytes += packets * u64::from(size);
         self.busy += busy * packets;
-    }
-
-    /// Counts a packet that arrives at `now` and is transmitted from `starts` to `departs`.
-    #[inline]
-    fn count(&mut self, now: Instant, starts: Instant, departs: Instant, size: u32, window: Window) {
-        if !window.covers(now, departs) {
-            self.count_at_edge(now, starts, departs, size, window);
-            return;
-        }
-        self.add(1, size, departs - starts);
-    }
-
-    /// Counts a packet that arrives before the window or departs after it.
-    #[cold]
-    fn count_at_edge(&mut self, now: Instant, starts: Instant, departs: Instant, size: u32, window: Window) {
-        self.arrived += u64::from(window.contains(now));
-        if window.contains(starts) {
-            self.sent += 1;
-            self.sent_bytes += u64::from(size);
-        }
-        self.busy += window.overlap(starts, departs);
     }
 }
 
@@ -206,15 +183,15 @@ impl Passed {
 #[derive(Clone, Debug)]
 pub(crate) struct FifoQueue {
     passed: Passed,
+    /// The number of packets that arrived within the window, less those of `passed`, whose transmission started within it.
+    unstarted: i32,
     waiting: WaitingList,
-    /// Packets that were dropped within the measuring window because the queue was full.
-    dropped: u64,
     pub(crate) meter: BacklogMeter,
     pub(crate) waits: Histogram,
 }
 
-// A flow of a large network has two of them or more. With its header, an allocation has 176 bytes.
-const _: () = assert!(size_of::<FifoQueue>() <= 168, "the queue of a FIFO link has 168 bytes");
+// A flow of a large network has two of them or more. With its header, an allocation has 160 bytes.
+const _: () = assert!(size_of::<FifoQueue>() <= 152, "the queue of a FIFO link has 152 bytes");
 
 /// The times of a packet's passage over a FIFO link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -269,7 +246,7 @@ impl FifoLink {
     fn count_at_edge(&mut self, now: Instant, departs: Instant, size: u32, window: Window) {
         if window.contains(now) || !window.overlap(now, departs).is_zero() {
             let queue = self.queue.get_or_insert_with(|| Box::new(FifoQueue::new(window)));
-            queue.passed.count_at_edge(now, now, departs, size, window);
+            queue.count_at_edge(now, now, departs, size, window);
         }
     }
 
@@ -315,7 +292,7 @@ impl FifoLink {
             }
         }
         let departs = self.line.send(now, Bytes::new(u64::from(size)), class.pace);
-        queue.passed.count(now, starts, departs, size, window);
+        queue.count(now, starts, departs, size, window);
         Some(Passage { waited: starts - now, arrives: departs + class.delay })
     }
 
@@ -342,8 +319,9 @@ impl FifoLink {
         self.line.free_at() > Instant::ZERO
     }
 
-    /// Returns the counts within the measuring window. `class` must be the class of this link, `sizes` those of the network.
-    pub(crate) fn counts(&self, class: &FifoClass, sizes: &PacketSizes) -> LinkCounts {
+    /// Returns the counts within the measuring window. `class` must be the class of this link, `sizes` those of the network, and `dropped`
+    /// the number of packets that found its queue full.
+    pub(crate) fn counts(&self, class: &FifoClass, sizes: &PacketSizes, dropped: u64) -> LinkCounts {
         let queue = self.queue.as_ref();
         let mut passed = queue.map_or_else(Passed::default, |queue| queue.passed);
         for tally in self.tally.0.iter().filter(|tally| **tally != NOTHING) {
@@ -351,10 +329,10 @@ impl FifoLink {
             let (ns, _) = class.pace.divide(Pace::bit_nanos(Bytes::new(u64::from(size))));
             passed.add(u64::from(*tally & MOST), size, Duration::from_nanos(ns));
         }
-        let dropped = queue.map_or(0, |queue| queue.dropped);
-        let Passed { arrived, sent, sent_bytes, busy } = passed;
+        let unstarted = queue.map_or(0, |queue| i64::from(queue.unstarted));
+        let Passed { sent, sent_bytes, busy } = passed;
         LinkCounts {
-            arrived: arrived + dropped,
+            arrived: sent.wrapping_add_signed(unstarted) + dropped,
             dropped,
             overflowed: dropped,
             marked: 0,
@@ -382,11 +360,32 @@ impl FifoQueue {
     fn new(window: Window) -> Self {
         Self {
             passed: Passed::default(),
+            unstarted: 0,
             waiting: WaitingList::default(),
-            dropped: 0,
             meter: BacklogMeter::new(window),
             waits: Histogram::default(),
         }
+    }
+
+    /// Counts a packet that arrives at `now` and is transmitted from `starts` to `departs`.
+    #[inline]
+    fn count(&mut self, now: Instant, starts: Instant, departs: Instant, size: u32, window: Window) {
+        if !window.covers(now, departs) {
+            self.count_at_edge(now, starts, departs, size, window);
+            return;
+        }
+        self.passed.add(1, size, departs - starts);
+    }
+
+    /// Counts a packet that arrives before the window or departs after it.
+    #[cold]
+    fn count_at_edge(&mut self, now: Instant, starts: Instant, departs: Instant, size: u32, window: Window) {
+        self.unstarted += i32::from(window.contains(now)) - i32::from(window.contains(starts));
+        if window.contains(starts) {
+            self.passed.sent += 1;
+            self.passed.sent_bytes += u64::from(size);
+        }
+        self.passed.busy += window.overlap(starts, departs);
     }
 
     /// Queues a packet whose transmission will start at `starts`. Returns false when the queue is full.
@@ -410,8 +409,6 @@ impl FifoQueue {
             if window.contains(now) {
                 self.waits.record(starts - now);
             }
-        } else {
-            self.dropped += u64::from(window.contains(now));
         }
         room
     }
@@ -435,8 +432,8 @@ mod tests {
     /// 8 Mbit/s: a microsecond a byte.
     const RATE: Rate = Rate::from_mbps(8);
 
-    /// A FIFO link, its class, its waiting packets and their sizes.
-    struct Alone(FifoLink, FifoClass, WaitingPackets, PacketSizes);
+    /// A FIFO link, its class, its waiting packets, their sizes, and the number of packets dropped within the window.
+    struct Alone(FifoLink, FifoClass, WaitingPackets, PacketSizes, u64);
 
     impl Alone {
         fn offer(&mut self, now: Instant, size: u32) -> Option<Passage> {
@@ -444,17 +441,19 @@ mod tests {
         }
 
         fn offer_within(&mut self, now: Instant, size: u32, window: Window) -> Option<Passage> {
-            self.0.offer(&mut self.1, &mut self.2, &mut self.3, now, size, window)
+            let passage = self.0.offer(&mut self.1, &mut self.2, &mut self.3, now, size, window);
+            self.4 += u64::from(passage.is_none() && window.contains(now));
+            passage
         }
 
         fn counts(&self) -> LinkCounts {
-            self.0.counts(&self.1, &self.3)
+            self.0.counts(&self.1, &self.3, self.4)
         }
     }
 
     fn fifo_link(limit: Limit) -> Alone {
         let class = FifoClass::new(RATE, Duration::from_millis(1), limit);
-        Alone(FifoLink::new(0), class, WaitingPackets::default(), PacketSizes::default())
+        Alone(FifoLink::new(0), class, WaitingPackets::default(), PacketSizes::default(), 0)
     }
 
     fn us(n: u64) -> Instant {

@@ -1,7 +1,8 @@
 //! The packets that wait at FIFO links, in one store for all links.
 //!
 //! A large network has four FIFO links for each flow, and packets wait at few of them at a time. A store with a list for each link takes
-//! the memory of the packets that wait, where a buffer for each link takes that of the longest queue that each link ever had.
+//! the memory of the packets that wait, where a buffer for each link takes that of the longest queue that each link ever had. A list is a
+//! circle, so that its owner only has the place of the last packet.
 
 use crate::places::{Linked, NONE, Places};
 use cutline_units::Instant;
@@ -12,7 +13,8 @@ pub(crate) struct WaitingPackets {
     places: Places<Place>,
 }
 
-/// A packet that waits: the start of its transmission, its size in bytes, and the place of the packet behind it.
+/// A packet that waits: the start of its transmission, its size in bytes, and the place of the packet behind it. Behind the last packet is
+/// the first one.
 #[derive(Clone, Copy)]
 struct Place {
     starts: Instant,
@@ -23,15 +25,16 @@ struct Place {
 /// A queue in the store. The owner knows the number of its packets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WaitingList {
-    /// The place of the first packet; [`NONE`] if there is none.
-    first: u32,
-    /// The place of the last packet if there is one, or of the last one that there was; [`NONE`] if there never was one.
+    /// The place of the last packet; [`EMPTY`] if there is none any longer, [`NONE`] if there never was one.
     last: u32,
 }
 
+/// The place of the last packet of a list that is empty again.
+const EMPTY: u32 = NONE - 1;
+
 impl Default for WaitingList {
     fn default() -> Self {
-        Self { first: NONE, last: NONE }
+        Self { last: NONE }
     }
 }
 
@@ -43,7 +46,7 @@ impl WaitingList {
 
     /// Returns whether no packet waits.
     pub(crate) const fn is_empty(self) -> bool {
-        self.first == NONE
+        self.last >= EMPTY
     }
 }
 
@@ -61,21 +64,30 @@ impl WaitingPackets {
     /// Appends a packet to a queue.
     pub(crate) fn push(&mut self, list: &mut WaitingList, starts: Instant, size: u32) {
         let place = self.places.put(Place { starts, size, next: NONE });
-        if list.is_empty() {
-            list.first = place;
+        let first = if list.is_empty() {
+            place
         } else {
-            self.places[list.last].next = place;
-        }
+            std::mem::replace(&mut self.places[list.last].next, place)
+        };
+        self.places[place].next = first;
         list.last = place;
     }
 
     /// Removes the first packet of a queue if its transmission has started by `now`. Returns the start and the size.
     pub(crate) fn pop_started(&mut self, list: &mut WaitingList, now: Instant) -> Option<(Instant, u32)> {
-        if list.is_empty() || self.places[list.first].starts > now {
+        if list.is_empty() {
             return None;
         }
-        let Place { starts, size, next } = self.places.take(list.first);
-        list.first = next;
+        let first = self.places[list.last].next;
+        if self.places[first].starts > now {
+            return None;
+        }
+        let Place { starts, size, next } = self.places.take(first);
+        if first == list.last {
+            list.last = EMPTY;
+        } else {
+            self.places[list.last].next = next;
+        }
         self.places.give_back();
         Some((starts, size))
     }

@@ -17,6 +17,7 @@ use crate::waiting::WaitingPackets;
 use cutline_aqm::{AqmSpec, Arrival, QueueSpec};
 use cutline_transport::endpoint::{DataHeader, Header, Outgoing};
 use cutline_units::{Ecn, Hint, Instant, Rate, Streams};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Routes, links and flows.
@@ -28,6 +29,8 @@ pub(crate) struct Parts {
     pub(super) sizes: PacketSizes,
     /// The packets in the queues of FIFO links.
     pub(super) waiting: WaitingPackets,
+    /// The number of packets that found the queue of a FIFO link full within the measuring window, by the link's place. Few links drop any.
+    pub(super) fifo_drops: BTreeMap<usize, u64>,
     pub(crate) queued_links: Vec<QueuedLink>,
     /// For each link of the network, its place in `fifo_links` or in `queued_links`.
     pub(crate) links: Vec<Hop>,
@@ -74,6 +77,7 @@ impl Parts {
             fifo_classes: Vec::new(),
             sizes: PacketSizes::default(),
             waiting: WaitingPackets::default(),
+            fifo_drops: BTreeMap::new(),
             queued_links: Vec::new(),
             links: Vec::with_capacity(network.links().len()),
             sending: Vec::with_capacity(flows.len()),
@@ -241,12 +245,22 @@ impl Parts {
         };
         let (waiting, sizes, window) = (&mut self.waiting, &mut self.sizes, self.settings.window);
         let Some(passage) = link.offer(class, waiting, sizes, now, packet.size, window) else {
-            return Crossed::Dropped(now);
+            return self.drop_at_fifo_link(now, fifo_link);
         };
         packet.queued += passage.waited;
         packet.position += 1;
         self.hops += 1;
         Crossed::Arrives(passage.arrives, self.routes.at(packet.position))
+    }
+
+    /// Counts a packet that the full queue of a FIFO link has dropped.
+    #[cold]
+    #[inline(never)]
+    fn drop_at_fifo_link(&mut self, now: Instant, fifo_link: usize) -> Crossed {
+        if self.settings.window.contains(now) {
+            *self.fifo_drops.entry(fifo_link).or_default() += 1;
+        }
+        Crossed::Dropped(now)
     }
 
     /// Returns the queue's view of a packet.

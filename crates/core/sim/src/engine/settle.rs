@@ -53,8 +53,9 @@ impl Parts {
     }
 
     fn settle_fifo_link(&mut self, index: usize, end: Instant, window: Window) -> LinkOutcome {
+        let dropped = self.fifo_drops.get(&index).copied().unwrap_or(0);
         let fifo_link = &mut self.fifo_links[index];
-        let counts = fifo_link.counts(&self.fifo_classes[fifo_link.class_index()], &self.sizes);
+        let counts = fifo_link.counts(&self.fifo_classes[fifo_link.class_index()], &self.sizes, dropped);
         let queue = fifo_link.finish(&mut self.waiting, end, window);
         let backlog = queue.as_ref().map(|queue| BacklogOutcome::from_meter(&queue.meter, window));
         let waited = queue.map(|queue| Box::new(queue.waits));
