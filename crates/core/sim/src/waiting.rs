@@ -64,11 +64,8 @@ impl WaitingPackets {
     /// Appends a packet to a queue.
     pub(crate) fn push(&mut self, list: &mut WaitingList, starts: Instant, size: u32) {
         let place = self.places.put(Place { starts, size, next: NONE });
-        let first = if list.is_empty() {
-            place
-        } else {
-            std::mem::replace(&mut self.places[list.last].next, place)
-        };
+        let first =
+            if list.is_empty() { place } else { std::mem::replace(&mut self.places[list.last].next, place) };
         self.places[place].next = first;
         list.last = place;
     }
