@@ -11,7 +11,7 @@ use cutline_transport::LazyTimer;
 use cutline_transport::app::{App, TrafficSource as _};
 use cutline_transport::endpoint::{Receiver, Sender, TransportParams};
 use cutline_transport::udp;
-use cutline_units::{Duration, Hint, Histogram, Instant, RandomStream};
+use cutline_units::{Hint, Histogram, Instant, RandomStream};
 
 /// The sending end.
 pub(crate) struct Sending {
@@ -22,7 +22,7 @@ pub(crate) struct Sending {
     /// The position at which the route of its data begins.
     pub(crate) route: u32,
     pub(crate) hint: Hint,
-    /// True if [`Background::series`] is kept.
+    /// True if the flow has a series.
     pub(crate) has_series: bool,
 }
 
@@ -38,20 +38,19 @@ pub(crate) struct Receiving {
     pub(crate) route: u32,
     /// The hint of acknowledgements, the same as the sender's.
     pub(crate) hint: Hint,
-    /// True if [`Background::series`] is kept, or [`Rare::observed`].
+    /// True if the flow has a series, or [`Rare::observed`].
     pub(crate) is_noted: bool,
     /// True if the application waits for delivery, so that it must be notified.
     pub(crate) app_waits: bool,
 }
 
-/// The state that few packets need.
+/// The state that few packets need. A flow has none when it [is idle](Background::is_idle).
 pub(crate) struct Background {
     /// The application; `None` after its last write, if it does not wait for delivery. Bulk data writes once, at its start.
     pub(crate) running: Option<Box<Running>>,
     /// The event of the application's deadline.
     pub(crate) timer: LazyTimer,
     pub(crate) stop: Instant,
-    pub(crate) series: Option<Box<FlowSeries>>,
     /// The rest, which few flows have.
     pub(crate) rare: Option<Box<Rare>>,
 }
@@ -70,7 +69,7 @@ pub(crate) struct Rare {
 // The memory of a flow, besides its links and packets in transit. Flows of bulk data need nothing more after their start.
 const _: () = assert!(size_of::<Sending>() <= 288, "the sending end of a flow has up to 288 bytes");
 const _: () = assert!(size_of::<Receiving>() <= 176, "the receiving end of a flow has up to 176 bytes");
-const _: () = assert!(size_of::<Background>() <= 40, "the background of a flow has 40 bytes");
+const _: () = assert!(size_of::<Background>() <= 32, "the background of a flow has 32 bytes");
 const _: () = assert!(size_of::<DelayRecord>() <= 192, "a record of delays has 192 bytes");
 
 /// A running application and its random numbers.
@@ -130,12 +129,26 @@ fn external_receiver(params: &TransportParams) -> Receiver {
 }
 
 impl Background {
-    /// Records a packet that has reached the sink, for the flow's series and for the agents that observe the flow; its one-way delay has
-    /// changed by `ipdv`.
-    pub(crate) fn record_arrival(&mut self, now: Instant, arrival: &Received, ipdv: Duration) {
-        if let Some(series) = &mut self.series {
-            series.received(now, arrival, ipdv);
-        }
+    /// Returns the state of an idle flow.
+    fn idle() -> Self {
+        Self { running: None, timer: LazyTimer::default(), stop: Instant::FAR_FUTURE, rare: None }
+    }
+
+    /// Returns whether nothing is due, and nothing is kept.
+    pub(crate) fn is_idle(&self) -> bool {
+        let Self { running, timer, stop, rare } = self;
+        let is_due = running.is_some() || *timer != LazyTimer::default() || *stop != Instant::FAR_FUTURE;
+        !is_due && rare.is_none()
+    }
+
+    /// Returns the state of a flow that few flows have, for a change of it.
+    pub(crate) fn rare_of(background: &mut Option<Box<Self>>) -> &mut Rare {
+        let background = background.get_or_insert_with(|| Box::new(Self::idle()));
+        background.rare.get_or_insert_default()
+    }
+
+    /// Records a packet that has reached the sink, for the agents that observe the flow.
+    pub(crate) fn record_arrival(&mut self, arrival: &Received) {
         if let Some(counts) = self.rare.as_mut().and_then(|rare| rare.observed.as_mut()) {
             counts.received += 1;
             counts.delivered_bytes += arrival.delivered;
@@ -149,13 +162,12 @@ impl Background {
         write.min(self.stop)
     }
 
-    pub(crate) fn new(spec: &FlowSpec, start: Instant, mut random: RandomStream, interval: Duration) -> Self {
+    pub(crate) fn new(spec: &FlowSpec, start: Instant, mut random: RandomStream) -> Self {
         let app = spec.app.start(start, &mut random);
         Self {
             running: Some(Box::new(Running { app, random })),
             timer: LazyTimer::default(),
             stop: spec.stop,
-            series: spec.series.then(|| Box::new(FlowSeries::new(interval, spec.hint))),
             rare: spec
                 .app
                 .needs_reliability()
@@ -168,16 +180,17 @@ impl Background {
 pub(crate) fn finish(
     sending: &Sending,
     receiving: &Receiving,
-    background: Background,
+    background: Option<Box<Background>>,
+    series: Option<Box<FlowSeries>>,
     delays: Option<Box<DelayRecord>>,
     end: Instant,
 ) -> FlowOutcome {
-    let rare = background.rare.map(|rare| *rare).unwrap_or_default();
+    let rare = background.and_then(|background| background.rare).map(|rare| *rare).unwrap_or_default();
     FlowOutcome {
         hint: rare.centre.unwrap_or(sending.hint),
         record: FlowRecord::new(sending.record, receiving.record),
         delays,
-        series: background.series.map(|series| series.finish(end)),
+        series: series.map(|series| series.finish(end)),
         transport: sending.source.counts(),
         responses: rare.responses.map(Box::new),
     }

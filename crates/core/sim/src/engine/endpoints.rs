@@ -42,9 +42,9 @@ pub(super) trait Endpoints {
     /// Notifies an application that waits for delivery.
     fn notify_app(&mut self, now: Instant, id: usize) {
         let parts = self.parts();
-        let flow = &mut parts.background[id];
         let delivered = parts.receiving[id].sink.delivered();
-        if let Some(running) = &mut flow.running
+        if let Some(flow) = &mut parts.background[id]
+            && let Some(running) = &mut flow.running
             && let Some(Completion { latency, .. }) = running.app.on_delivered(now, delivered)
             && let Some(responses) = flow.rare.as_mut().and_then(|rare| rare.responses.as_mut())
             && parts.settings.window.contains(now)
@@ -57,7 +57,7 @@ pub(super) trait Endpoints {
     /// Calls the application, which writes the data that is due.
     fn run_app(&mut self, now: Instant, id: usize) {
         let parts = self.parts();
-        let flow = &mut parts.background[id];
+        let Some(flow) = &mut parts.background[id] else { return };
         if now >= flow.stop {
             parts.sending[id].source.end_supply();
             return;
@@ -70,6 +70,9 @@ pub(super) trait Endpoints {
                 // It has written all.
                 flow.running = None;
             }
+        }
+        if flow.is_idle() {
+            parts.background[id] = None;
         }
         self.pump(now, id);
         self.arm_app(id);
@@ -103,7 +106,8 @@ pub(super) trait Endpoints {
 
     /// Handles an event of an application's timer.
     fn app_timer(&mut self, now: Instant, id: usize) {
-        if self.parts().background[id].timer.take(now) {
+        let timer = self.parts().background[id].as_mut().map(|flow| &mut flow.timer);
+        if timer.is_some_and(|timer| timer.take(now)) {
             self.run_app(now, id);
         }
     }
@@ -128,8 +132,9 @@ pub(super) trait Endpoints {
 
     /// Sets the timer of an application.
     fn arm_app(&mut self, id: usize) {
-        let flow = &mut self.parts().background[id];
-        if let Some(at) = flow.timer.set(flow.deadline()) {
+        let Some(flow) = &mut self.parts().background[id] else { return };
+        let deadline = flow.deadline();
+        if let Some(at) = flow.timer.set(deadline) {
             self.schedule_timer(at, EventKind::AppTimer, id);
         }
     }

@@ -7,7 +7,7 @@ use crate::fifo_link::{FifoClass, FifoLink, PacketSizes};
 use crate::flow::{Background, Receiving, Sending};
 use crate::id::LinkId;
 use crate::impairment::Impairment;
-use crate::measure::{DelayRecord, FlowInterval, QueueInterval, Received};
+use crate::measure::{DelayRecord, FlowInterval, FlowSeries, QueueInterval, Received};
 use crate::network::{Distributions, FlowSpec, LinkSpec, Network, NetworkError};
 use crate::packet::Packet;
 use crate::queued_link::{Impaired, QueuedLink};
@@ -34,10 +34,12 @@ pub(crate) struct Parts {
     pub(crate) queued_links: Vec<QueuedLink>,
     /// For each link of the network, its place in `fifo_links` or in `queued_links`.
     pub(crate) links: Vec<Hop>,
-    /// The three parts of each flow.
+    /// The three parts of each flow. The third one is `None` when it is idle.
     pub(crate) sending: Vec<Sending>,
     pub(crate) receiving: Vec<Receiving>,
-    pub(crate) background: Vec<Background>,
+    pub(crate) background: Vec<Option<Box<Background>>>,
+    /// The series of each flow that keeps one. The vector ends at the last of them.
+    pub(crate) series: Vec<Option<Box<FlowSeries>>>,
     /// Delays of each group, followed by those of the flows with separate records.
     pub(super) delays: Vec<DelayRecord>,
     pub(super) groups: usize,
@@ -83,6 +85,7 @@ impl Parts {
             sending: Vec::with_capacity(flows.len()),
             receiving: Vec::with_capacity(flows.len()),
             background: Vec::with_capacity(flows.len()),
+            series: Vec::new(),
             delays,
             groups,
             rate_changes: Vec::new(),
@@ -161,11 +164,20 @@ impl Parts {
         self.sending.push(Sending::new(spec, start, route));
         self.receiving.push(Receiving::new(spec, return_route, delays));
         self.receiving[id].is_noted |= is_observed;
-        let mut background = Background::new(spec, start, random, self.settings.interval);
+        let mut background = Background::new(spec, start, random);
         if is_observed {
             background.rare.get_or_insert_default().observed = Some(FlowCounts::default());
         }
-        self.background.push(background);
+        self.add_series(spec);
+        self.background.push(Some(Box::new(background)));
+    }
+
+    /// Adds the series of the flow whose background is added next, if it keeps one.
+    pub(super) fn add_series(&mut self, spec: &FlowSpec) {
+        if spec.series {
+            self.series.resize_with(self.background.len(), || None);
+            self.series.push(Some(Box::new(FlowSeries::new(self.settings.interval, spec.hint))));
+        }
     }
 
     /// Returns the index of the record of a flow's delays.
@@ -298,7 +310,12 @@ impl Parts {
             marked: packet.marked,
         };
         if flow.is_noted {
-            self.background[id].record_arrival(now, &arrival, flow.record.ipdv(arrival.one_way));
+            if let Some(Some(series)) = self.series.get_mut(id) {
+                series.received(now, &arrival, flow.record.ipdv(arrival.one_way));
+            }
+            if let Some(background) = &mut self.background[id] {
+                background.record_arrival(&arrival);
+            }
         }
         flow.record.received(now, self.settings.window, &arrival, &mut self.delays[flow.delays as usize]);
         (receipt.reply, arrival.delivered)
@@ -310,7 +327,7 @@ impl Parts {
         let flow = &mut self.sending[id];
         flow.record.sent(now, self.settings.window, size);
         if flow.has_series
-            && let Some(series) = &mut self.background[id].series
+            && let Some(Some(series)) = self.series.get_mut(id)
         {
             series.sent(now, size);
         }
@@ -329,14 +346,14 @@ impl Parts {
     /// Counts a data packet that a flow has lost.
     pub(super) fn note_dropped(&mut self, at: Instant, flow: usize) {
         self.receiving[flow].record.dropped(at, self.settings.window);
-        if let Some(series) = &mut self.background[flow].series {
+        if let Some(Some(series)) = self.series.get_mut(flow) {
             series.dropped(at);
         }
     }
 
     /// Returns the measures so far of a flow in an interval; `None` if it keeps no series.
     pub(super) fn flow_interval(&self, flow: usize, number: usize) -> Option<FlowInterval> {
-        self.background.get(flow)?.series.as_ref().map(|series| series.get(number))
+        self.series.get(flow)?.as_ref().map(|series| series.get(number))
     }
 
     /// Returns the measures of a link's queue in an interval that has ended; `None` for a link without a series.

@@ -25,13 +25,15 @@ impl Parts {
         let mut delays = self.delays.into_iter();
         let groups = delays.by_ref().take(self.groups).collect();
         let mut own_delays: Vec<DelayRecord> = delays.collect();
+        let mut series = self.series;
+        series.resize_with(self.background.len(), || None);
         let ends = self.sending.iter().zip(&self.receiving);
         let flows: Vec<FlowOutcome> = ends
-            .zip(self.background)
-            .map(|((sending, receiving), background)| {
+            .zip(self.background.into_iter().zip(series))
+            .map(|((sending, receiving), (background, series))| {
                 let own = (receiving.delays as usize).checked_sub(self.groups);
                 let delays = own.map(|index| Box::new(std::mem::take(&mut own_delays[index])));
-                flow::finish(sending, receiving, background, delays, end)
+                flow::finish(sending, receiving, background, series, delays, end)
             })
             .collect();
         for totals in flows.iter().map(|flow| flow.record.totals) {

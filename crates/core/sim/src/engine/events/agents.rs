@@ -50,12 +50,12 @@ enum Begin {
 /// Read access of agents to the flows.
 struct FlowsRead<'s> {
     sending: &'s [Sending],
-    background: &'s [Background],
+    background: &'s [Option<Box<Background>>],
 }
 
 impl ReadFlows for FlowsRead<'_> {
     fn counts(&self, flow: usize) -> FlowCounts {
-        let rare = self.background[flow].rare.as_ref();
+        let rare = self.background[flow].as_ref().and_then(|background| background.rare.as_ref());
         let received = rare.and_then(|rare| rare.observed).unwrap_or_default();
         FlowCounts { sent: self.sending[flow].record.total(), ..received }
     }
@@ -186,9 +186,8 @@ impl EventLoop {
     fn set_hint(&mut self, now: Instant, flow: usize, hint: Hint, centre: Hint) {
         self.parts.sending[flow].hint = hint;
         self.parts.receiving[flow].hint = hint;
-        let background = &mut self.parts.background[flow];
-        background.rare.get_or_insert_default().centre = Some(centre);
-        if let Some(series) = &mut background.series {
+        Background::rare_of(&mut self.parts.background[flow]).centre = Some(centre);
+        if let Some(Some(series)) = self.parts.series.get_mut(flow) {
             series.adapted(now, hint, centre);
         }
     }

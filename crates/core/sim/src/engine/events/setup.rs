@@ -83,7 +83,8 @@ impl EventLoop {
         parts.receiving.push(Receiving::external(spec, delays));
         // Its application is never called.
         let random = parts.streams.stream(&spec.name, "app");
-        parts.background.push(Background::new(spec, Instant::ZERO, random, parts.settings.interval));
+        parts.add_series(spec);
+        parts.background.push(Some(Box::new(Background::new(spec, Instant::ZERO, random))));
     }
 
     /// Adds the two agents that adapt a flow's hint to the reports of its receiver. The reports take the links of the flow's

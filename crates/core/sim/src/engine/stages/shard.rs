@@ -284,8 +284,8 @@ impl Shard {
             }
         }
         for parts in &all {
-            for (sum, other) in sources.background.iter_mut().zip(&parts.background) {
-                if let (Some(sum), Some(other)) = (&mut sum.series, &other.series) {
+            for (sum, other) in sources.series.iter_mut().zip(&parts.series) {
+                if let (Some(sum), Some(other)) = (sum, other) {
                     sum.add(other);
                 }
             }
