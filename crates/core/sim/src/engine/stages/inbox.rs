@@ -101,11 +101,12 @@ impl Inbox {
         self.next = 0;
         self.open.clear();
         let place = number as usize & (self.ring.len() - 1);
-        if self.ring[place].parcels.is_empty() && self.far.is_empty() {
+        let far = if self.far.is_empty() { None } else { self.far.remove(&number) };
+        if self.ring[place].parcels.is_empty() && far.is_none() {
             return;
         }
         let Batch { parcels, full, is_disordered, .. } = std::mem::take(&mut self.ring[place]);
-        let far = self.far.remove(&number).unwrap_or_default();
+        let far = far.unwrap_or_default();
         let is_disordered = is_disordered || !far.is_empty();
         make_room(&mut self.open, far.len() + full.len() * LIST + parcels.len());
         // These were sent first.
