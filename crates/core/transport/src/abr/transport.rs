@@ -79,7 +79,7 @@ impl Transport for Abr {
 
     #[inline]
     fn unpack_reply(packed: PackedHeader) -> Feedback {
-        Feedback { cells: packed.number as u32, is_congested: packed.flags[0] }
+        Feedback { cells: packed.number as u32, is_congested: packed.flags()[0] }
     }
 }
 

@@ -13,42 +13,46 @@ pub struct PackedHeader {
     pub time: Instant,
     /// Payload, bytes.
     pub len: u32,
-    /// Three flags.
-    pub flags: [bool; 3],
-    is_wide: bool,
+    /// Three flags, and [`PackedHeader::WIDE_BIT`]. A packet in transit keeps them so, so that only its receiver takes them apart.
+    bits: u8,
 }
 
 impl PackedHeader {
     /// Marks a header that does not fit 24 bytes. The packet then has a [`WideHeader`] as well.
-    pub const WIDE: Self = Self { number: 0, time: Instant::ZERO, len: 0, flags: [false; 3], is_wide: true };
+    pub const WIDE: Self = Self { number: 0, time: Instant::ZERO, len: 0, bits: Self::WIDE_BIT };
+
+    /// The bit of [`PackedHeader::WIDE`].
+    const WIDE_BIT: u8 = 8;
 
     /// Returns a header that fits.
     #[inline]
     pub const fn new(number: u64, time: Instant, len: u32, flags: [bool; 3]) -> Self {
-        Self { number, time, len, flags, is_wide: false }
+        let [first, second, third] = flags;
+        Self { number, time, len, bits: first as u8 + 2 * second as u8 + 4 * third as u8 }
     }
 
-    /// The bit of [`PackedHeader::bits`] for [`PackedHeader::WIDE`].
-    const WIDE_BIT: u8 = 8;
+    /// Returns the three flags.
+    #[inline]
+    pub const fn flags(&self) -> [bool; 3] {
+        [self.bits & 1 != 0, self.bits & 2 != 0, self.bits & 4 != 0]
+    }
 
     /// Returns the flags in four bits, of which the last one is [`PackedHeader::is_wide`].
     #[inline]
     pub const fn bits(&self) -> u8 {
-        let [first, second, third] = self.flags;
-        first as u8 + 2 * second as u8 + 4 * third as u8 + Self::WIDE_BIT * self.is_wide as u8
+        self.bits
     }
 
     /// Returns the header with these numbers, and with the flags of [`PackedHeader::bits`].
     #[inline]
     pub const fn from_bits(number: u64, time: Instant, len: u32, bits: u8) -> Self {
-        let flags = [bits & 1 != 0, bits & 2 != 0, bits & 4 != 0];
-        Self { number, time, len, flags, is_wide: bits & Self::WIDE_BIT != 0 }
+        Self { number, time, len, bits }
     }
 
     /// Returns whether this is [`PackedHeader::WIDE`].
     #[inline]
     pub const fn is_wide(&self) -> bool {
-        self.is_wide
+        self.bits & Self::WIDE_BIT != 0
     }
 }
 

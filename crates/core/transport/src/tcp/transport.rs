@@ -82,7 +82,8 @@ impl Transport for Tcp {
 
     #[inline]
     fn unpack_data(packed: PackedHeader) -> Segment {
-        let PackedHeader { number: seq, time: sent_at, len, flags: [retransmission, cwr, fin], .. } = packed;
+        let PackedHeader { number: seq, time: sent_at, len, .. } = packed;
+        let [retransmission, cwr, fin] = packed.flags();
         Segment { seq, sent_at, len, retransmission, cwr, fin }
     }
 
@@ -99,7 +100,8 @@ impl Transport for Tcp {
 
     #[inline]
     fn unpack_reply(packed: PackedHeader) -> Ack {
-        let PackedHeader { number: ack, time: echo, len: marked, flags: [ece, ..], .. } = packed;
+        let PackedHeader { number: ack, time: echo, len: marked, .. } = packed;
+        let [ece, ..] = packed.flags();
         Ack { ack, echo, sack: SackBlocks::NONE, ece, marked }
     }
 }
