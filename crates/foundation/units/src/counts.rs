@@ -368,7 +368,7 @@ mod tests {
             count(&mut counts, bucket, 2);
         }
         assert!(!counts.is_pairs());
-        let expected = (100..300).map(|bucket| (bucket, if bucket % 10 == 0 { 5 } else { 2 }));
+        let expected = (100..300_u32).map(|bucket| (bucket, if bucket.is_multiple_of(10) { 5 } else { 2 }));
         assert!(counts.hit().eq(expected));
         assert_eq!(counts.bytes(), 208 / 2, "from bucket 96 to 304");
     }
