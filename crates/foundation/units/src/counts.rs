@@ -5,6 +5,7 @@
 //! Pairs are sorted, so a count is found in a few steps. A count of a range is found at once, so a range replaces pairs when they take more
 //! than two thirds of its memory, and pairs never replace a range.
 
+use std::fmt;
 use std::ops::Range;
 
 /// Counts are added to a range in steps of this number of buckets, which take whole bytes with every width.
@@ -21,7 +22,7 @@ const WIDE: u32 = 2;
 const PAIR_BYTES: [usize; 2] = [24, 16];
 
 /// Counts of buckets, with as many bits each as the largest of them needs.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Counts {
     /// Pairs, sorted, or the counts of a range; each with its low byte first. Of two counts in a byte the first one has the low bits.
     bytes: Box<[u8]>,
@@ -34,6 +35,13 @@ pub(crate) struct Counts {
 impl Default for Counts {
     fn default() -> Self {
         Self { bytes: Box::default(), start: 0, width: NARROW }
+    }
+}
+
+/// Shows the buckets with values and their counts, no matter how they are stored.
+impl fmt::Debug for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.hit()).finish()
     }
 }
 
