@@ -409,9 +409,13 @@ fn a_network_that_cannot_be_cut_says_why() {
 /// Two hosts at one router, by links of this delay; a flow each way, so that the first link of the data of one is the first link of the
 /// replies of the other.
 fn pair_of_hosts(delay: Duration) -> Network {
+    pair_of_hosts_at(Rate::from_mbps(8), delay)
+}
+
+/// The same with links of this rate.
+fn pair_of_hosts_at(rate: Rate, delay: Duration) -> Network {
     let mut network = Network::new();
     let [left, router, right] = ["a", "r", "b"].map(|name| network.add_node(name));
-    let rate = Rate::from_mbps(8);
     for (from, to) in [(left, router), (router, right), (right, router), (router, left)] {
         network.add_link(LinkSpec::new(from, to, rate, delay, queue(0, 20, rate)));
     }
@@ -431,6 +435,22 @@ fn a_cycle_of_links_without_delay_is_simulated_event_by_event() {
     assert_eq!(obstacle, "the latency of 0 ns behind link `a->r` is too short for a window");
     let outcome = cutline_sim::run(&pair_of_hosts(Duration::ZERO), &settings(1)).unwrap();
     assert!(outcome.flows.iter().all(|flow| flow.record.totals.received > 100));
+}
+
+#[test]
+fn a_window_has_at_most_four_seconds() {
+    // The lookahead is 40 s, and 512 packets of 8 kbit take 41 s.
+    let network = pair_of_hosts_at(Rate::from_kbps(100), Duration::from_secs(20));
+    let plan = StagePlan::new(&network).unwrap();
+    assert_eq!((plan.lookahead, plan.window()), (Duration::from_secs(40), Duration::from_nanos(1 << 32)));
+    let at = |seconds: u64| Instant::ZERO + Duration::from_secs(seconds);
+    let duration = Duration::from_secs(300);
+    let window = Window { from: at(10), until: at(290) };
+    let settings = SimulationSettings { seed: 1, duration, window, interval: Duration::from_secs(1) };
+    let stages = finish(Simulation::new(&network, &settings).unwrap(), &[777]);
+    let events = finish(Simulation::with_event_loop(&network, &settings).unwrap(), &[]);
+    assert_eq!(difference(&print(&stages), &print(&events)), None);
+    assert!(stages.flows.iter().all(|flow| flow.record.totals.received > 1), "{:?}", stages.work);
 }
 
 #[test]

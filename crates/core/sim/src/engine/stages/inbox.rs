@@ -187,6 +187,8 @@ fn make_room(open: &mut Vec<Parcel>, packets: usize) {
 
 /// The place of a timer: the time, and the kind of its event with the flow.
 pub(super) type Timer = (Instant, u32);
+/// The same of a coming window: the time since its beginning, ns. A long network has one or two of them for each flow.
+type ComingTimer = (u32, u32);
 
 /// The timers of a stage, in the order of time, kind and flow.
 pub(super) struct Timers {
@@ -197,15 +199,16 @@ pub(super) struct Timers {
     /// The time of the first one in the open window; [`Instant::FAR_FUTURE`] without one.
     next: Instant,
     /// The coming windows, each at its number modulo the length, which is a power of two.
-    ring: Vec<Vec<Reverse<Timer>>>,
+    ring: Vec<Vec<ComingTimer>>,
     /// Windows beyond the ring, by number.
-    far: BTreeMap<u64, Vec<Reverse<Timer>>>,
+    far: BTreeMap<u64, Vec<ComingTimer>>,
 }
 
 impl Timers {
     /// Creates an empty set of timers, with `windows` windows in the ring, a power of two.
     pub(super) fn new(shift: u32, windows: usize) -> Self {
         assert!(windows.is_power_of_two(), "the place of a window is found by a mask");
+        assert!(shift <= u32::BITS, "the time since the beginning of a window has 32 bits");
         Self {
             shift,
             number: 0,
@@ -222,12 +225,20 @@ impl Timers {
         if number <= self.number {
             self.open.push(Reverse((at, tag)));
             self.next = self.next.min(at);
-        } else if number - self.number < self.ring.len() as u64 {
-            let place = number as usize & (self.ring.len() - 1);
-            self.ring[place].push(Reverse((at, tag)));
-        } else {
-            push_tightly(self.far.entry(number).or_default(), Reverse((at, tag)));
+            return;
         }
+        let timer = ((at.as_nanos() - (number << self.shift)) as u32, tag);
+        if number - self.number < self.ring.len() as u64 {
+            let place = number as usize & (self.ring.len() - 1);
+            self.ring[place].push(timer);
+        } else {
+            push_tightly(self.far.entry(number).or_default(), timer);
+        }
+    }
+
+    /// Returns the time of a timer of the window with this number.
+    fn time(&self, number: u64, (since_beginning, _): ComingTimer) -> Instant {
+        Instant::from_nanos((number << self.shift) + u64::from(since_beginning))
     }
 
     /// Opens the window with this number, the one after the window that is open.
@@ -235,11 +246,16 @@ impl Timers {
         debug_assert!(self.open.is_empty(), "a window is finished before the next one");
         self.number = number;
         let place = number as usize & (self.ring.len() - 1);
-        let mut timers = std::mem::take(&mut self.open).into_vec();
-        std::mem::swap(&mut timers, &mut self.ring[place]);
-        if let Some(mut far) = self.far.remove(&number) {
-            timers.append(&mut far);
+        let far = if self.far.is_empty() { None } else { self.far.remove(&number) };
+        if self.ring[place].is_empty() && far.is_none() {
+            self.next = Instant::FAR_FUTURE;
+            return;
         }
+        let mut coming = std::mem::take(&mut self.ring[place]);
+        let mut timers = std::mem::take(&mut self.open).into_vec();
+        let all = coming.drain(..).chain(far.unwrap_or_default());
+        timers.extend(all.map(|timer| Reverse((self.time(number, timer), timer.1))));
+        self.ring[place] = coming;
         self.open = BinaryHeap::from(timers);
         self.find_next();
     }
@@ -263,8 +279,13 @@ impl Timers {
 
     /// Returns the time of the first timer of all windows; [`Instant::FAR_FUTURE`] without one.
     pub(super) fn first(&self) -> Instant {
-        let coming = self.ring.iter().chain(self.far.values()).flatten();
-        coming.map(|Reverse((at, _))| *at).chain([self.next]).min().unwrap_or(Instant::FAR_FUTURE)
+        let numbers = self.number + 1..self.number + self.ring.len() as u64;
+        let in_ring = numbers.map(|number| (number, &self.ring[number as usize & (self.ring.len() - 1)]));
+        let far = self.far.iter().map(|(number, timers)| (*number, timers));
+        let first = |(number, timers): (u64, &Vec<ComingTimer>)| {
+            timers.iter().map(|timer| self.time(number, *timer)).min()
+        };
+        in_ring.chain(far).filter_map(first).chain([self.next]).min().unwrap_or(Instant::FAR_FUTURE)
     }
 }
 

@@ -17,6 +17,8 @@ const PACKETS: f64 = 512.0;
 const LEAST_PACKETS: u64 = 8;
 /// The bits of a packet for these numbers.
 const PACKET_BITS: f64 = 8000.0;
+/// A window has at most 2^32 ns, because timers have the time since its beginning in 32 bits.
+const MOST_SHIFT: u32 = 32;
 /// The least number of windows that are kept ready.
 const LEAST_WINDOWS: u64 = 16;
 /// The largest number of them, for each stage and for all stages together, whichever is more. Packets beyond them are kept in a map.
@@ -147,6 +149,7 @@ impl StagePlan {
         let length = shortest.latency.min(enough).as_nanos();
         let shift =
             length.checked_ilog2().ok_or_else(|| short_latency(network, shortest.link, shortest.latency))?;
+        let shift = shift.min(MOST_SHIFT);
         let packets = (Duration::from_nanos(1 << shift).as_secs_f64() * fastest / PACKET_BITS) as u64;
         // Some windows more, for packets that wait on the way.
         let windows = (longest.as_nanos() >> shift) + 8;
