@@ -1,7 +1,7 @@
 //! Services whose output is not read: they serve, and SIGTERM ends them.
 
-use cutline_testbed::{KilledChild, free_address};
 use cutline_testbed::outputs::{full_pipe, terminated};
+use cutline_testbed::{KilledChild, free_address};
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
