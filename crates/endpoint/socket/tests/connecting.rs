@@ -170,8 +170,8 @@ fn each_call_that_waits_by_itself_returns_for_signals() {
     let datagrams = QosUdpListener::bind("127.0.0.1:0", &options).unwrap();
     let to = datagrams.local_addr().unwrap();
     let slow = Specification::builder().max_rate(0.001).coerce_all().build().unwrap();
-    let options = QosOptions::sending(slow).detection(PATIENCE);
-    let joining = thread::spawn(move || QosUdpSocket::connect(to, &options).unwrap());
+    let sending = QosOptions::sending(slow).detection(PATIENCE);
+    let joining = thread::spawn(move || QosUdpSocket::connect(to, &sending).unwrap());
     let _theirs = datagrams.accept().unwrap();
     let ours = joining.join().unwrap();
     let is_interrupted =
