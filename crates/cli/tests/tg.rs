@@ -93,10 +93,11 @@ fn both_ends_report_the_same_packets() {
 
 #[test]
 fn a_plan_has_several_groups() {
-    let (_receiver, address, _rest) = receiver(&[]);
-    let mut plan = tempfile::NamedTempFile::new().unwrap();
-    plan.write_all(
-        br#"
+    undisturbed(|| {
+        let (_receiver, address, _rest) = receiver(&[]);
+        let mut plan = tempfile::NamedTempFile::new().unwrap();
+        plan.write_all(
+            br#"
 duration = "600 ms"
 seed = 7
 
@@ -126,47 +127,52 @@ name = "background"
 transport = { protocol = "udp" }
 app = { kind = "poisson", rate = "800 kbit/s", size = "500 B" }
 "#,
-    )
-    .unwrap();
-    let path = plan.path().to_str().unwrap();
-    let output = send(&address, &["--plan", path, "--json"]);
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    let document = json(&output.stdout);
-    assert_eq!(at(&document, "/seed"), &Value::from(7));
-    let names: Vec<_> =
-        (0..6).map(|i| at(&document, &format!("/flows/{i}/name")).as_str().unwrap()).collect();
-    assert_eq!(names, ["files.1", "files.2", "files.3", "audio.1", "audio.2", "background"]);
-    assert!(at(&document, "/groups/0/response_ms/count").as_u64().unwrap() > 10, "{document}");
-    assert!(at(&document, "/groups/1/received_packets").as_u64().unwrap() > 10, "{document}");
-    assert!(at(&document, "/groups/2/received_packets").as_u64().unwrap() > 50, "{document}");
-    assert_eq!(at(&document, "/flows/0/sent/tcp/max_segment"), &Value::from(1000));
+        )
+        .unwrap();
+        let path = plan.path().to_str().unwrap();
+        let output = send(&address, &["--plan", path, "--json"]);
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        let document = json(&output.stdout);
+        assert_eq!(at(&document, "/seed"), &Value::from(7));
+        let names: Vec<_> =
+            (0..6).map(|i| at(&document, &format!("/flows/{i}/name")).as_str().unwrap()).collect();
+        assert_eq!(names, ["files.1", "files.2", "files.3", "audio.1", "audio.2", "background"]);
+        in_time!(at(&document, "/groups/0/response_ms/count").as_u64().unwrap() > 10, "{document}");
+        in_time!(at(&document, "/groups/1/received_packets").as_u64().unwrap() > 10, "{document}");
+        in_time!(at(&document, "/groups/2/received_packets").as_u64().unwrap() > 50, "{document}");
+        assert_eq!(at(&document, "/flows/0/sent/tcp/max_segment"), &Value::from(1000));
 
-    let text = send(&address, &["--plan", path, "--interval", "200ms"]).stdout;
-    let text = String::from_utf8_lossy(&text);
-    for expected in ["background", "response time, ms", "all", "from s", "Both ends use the same clock."] {
-        assert!(text.contains(expected), "{expected} is in {text}");
-    }
+        let text = send(&address, &["--plan", path, "--interval", "200ms"]).stdout;
+        let text = String::from_utf8_lossy(&text);
+        for expected in ["background", "response time, ms", "all", "from s", "Both ends use the same clock."]
+        {
+            assert!(text.contains(expected), "{expected} is in {text}");
+        }
+    });
 }
 
 #[test]
 fn a_receiver_sends() {
-    let (receiver, address, _rest) = receiver(&["--once", "--json"]);
-    let options = ["--reverse", "--transport", "udp", "--rate", "400kbit", "--size", "500", "--flows", "3"];
-    let more = ["--hint", "6", "--duration", "500ms", "--interval", "100ms", "--json"];
-    let output = send(&address, &[&options[..], &more].concat());
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    let document = json(&output.stdout);
-    let total = at(&document, "/total");
-    assert!(total["received_packets"].as_u64().unwrap() > 20, "{total}");
-    assert_eq!((&total["sent_packets"], &total["lost"]), (&total["received_packets"], &Value::from(0)));
-    assert_eq!(at(&document, "/groups/0/direction"), "reverse");
-    assert_eq!(at(&document, "/flows/2/direction"), "reverse");
-    assert_eq!(at(&document, "/flows/2/received/traffic_class"), &Value::from(0b0101_1100));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("receiving 3 flows from"));
-    let (code, text) = receiver.end();
-    let sent = at(&json(text.as_bytes()), "/sent").clone();
-    let bytes: u64 = sent.as_array().unwrap().iter().map(|flow| flow["bytes"].as_u64().unwrap()).sum();
-    assert_eq!((code, Value::from(bytes)), (Some(0), total["received_bytes"].clone()));
+    undisturbed(|| {
+        let (receiver, address, _rest) = receiver(&["--once", "--json"]);
+        let options =
+            ["--reverse", "--transport", "udp", "--rate", "400kbit", "--size", "500", "--flows", "3"];
+        let more = ["--hint", "6", "--duration", "500ms", "--interval", "100ms", "--json"];
+        let output = send(&address, &[&options[..], &more].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        let document = json(&output.stdout);
+        let total = at(&document, "/total");
+        in_time!(total["received_packets"].as_u64().unwrap() > 20, "{total}");
+        assert_eq!((&total["sent_packets"], &total["lost"]), (&total["received_packets"], &Value::from(0)));
+        assert_eq!(at(&document, "/groups/0/direction"), "reverse");
+        assert_eq!(at(&document, "/flows/2/direction"), "reverse");
+        assert_eq!(at(&document, "/flows/2/received/traffic_class"), &Value::from(0b0101_1100));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("receiving 3 flows from"));
+        let (code, text) = receiver.end();
+        let sent = at(&json(text.as_bytes()), "/sent").clone();
+        let bytes: u64 = sent.as_array().unwrap().iter().map(|flow| flow["bytes"].as_u64().unwrap()).sum();
+        assert_eq!((code, Value::from(bytes)), (Some(0), total["received_bytes"].clone()));
+    });
 }
 
 #[test]
@@ -253,17 +259,19 @@ fn delay_under_load_has_a_table_a_picture_and_a_grade() {
     assert!(svg.contains("load begins") && svg.contains("hint-6"), "{svg}");
     assert!(std::fs::metadata(&file).unwrap().len() > 500);
 
-    let output = cutline(&[&always[..], &["--json"]].concat()).output().unwrap();
-    let document = json(&output.stdout);
-    let class = at(&document, "/classes/1");
-    assert_eq!((&class["name"], &class["dscp"]), (&Value::from("hint-6"), &Value::from(0b01_0111)));
-    for direction in ["forward", "reverse"] {
-        // 25 probes when idle, 50 under load; TCP fills the loopback.
-        assert!(class[direction]["idle_ms"]["count"].as_u64().unwrap() > 5, "{class}");
-        assert!(class[direction]["loaded_ms"]["count"].as_u64().unwrap() > 5, "{class}");
-        assert!(class[direction]["goodput_bps"].as_f64().unwrap() > 1e6, "{class}");
-    }
-    assert!(class["round_trips_per_minute"].as_f64().unwrap() > 1.0, "{class}");
+    undisturbed(|| {
+        let output = cutline(&[&always[..], &["--json"]].concat()).output().unwrap();
+        let document = json(&output.stdout);
+        let class = at(&document, "/classes/1");
+        assert_eq!((&class["name"], &class["dscp"]), (&Value::from("hint-6"), &Value::from(0b01_0111)));
+        for direction in ["forward", "reverse"] {
+            // 25 probes when idle, 50 under load; TCP fills the loopback.
+            in_time!(class[direction]["idle_ms"]["count"].as_u64().unwrap() > 5, "{class}");
+            in_time!(class[direction]["loaded_ms"]["count"].as_u64().unwrap() > 5, "{class}");
+            in_time!(class[direction]["goodput_bps"].as_f64().unwrap() > 1e6, "{class}");
+        }
+        in_time!(class["round_trips_per_minute"].as_f64().is_some_and(|trips| trips > 1.0), "{class}");
+    });
 
     for (options, what) in [
         (["--classes", "EF,46"], "the code point of 46 is named twice"),
