@@ -29,6 +29,8 @@ static cutline_socket *connected(int datagrams)
 {
     cutline_options *options = cutline_options_new("telemetry");
     cutline_options_set(options, "monitor.interval", "20 ms");
+    /* A thread of a busy machine may have no turn for seconds. */
+    cutline_options_set(options, "detection", "60 s");
     cutline_socket *made = cutline_connect_to(datagrams ? SOCK_DGRAM : SOCK_STREAM, places[datagrams], options);
     CHECK(made);
     cutline_options_free(options);
