@@ -19,7 +19,14 @@ fn options(net: &Net, node: &str, ack_path: AckPath) -> QosOptions {
     let video = Preset::Video.specification();
     let options = if node == "a" { QosOptions::sending(video) } else { QosOptions::receiving(video) };
     let access = Access { socket: net.socket(node) };
-    options.peer(Peer::Speaks).service("rsvp", &access).unwrap().ack_path(ack_path)
+    // An agent of a busy machine may have no turn for seconds.
+    let patience = std::time::Duration::from_secs(60);
+    options
+        .peer(Peer::Speaks)
+        .service("rsvp", &access)
+        .unwrap()
+        .ack_path(ack_path)
+        .reservation_patience(patience)
 }
 
 const fn is_reserved(state: &GrantState) -> bool {
@@ -137,8 +144,9 @@ fn words(text: &[u8]) -> &str {
 fn other_languages_read_what_is_reserved_in_each_direction() {
     let Some(mut net) = Net::new("lang", COMMAND) else { return };
     net.start_all();
-    let at_a = by_name(&net, "a", &[("send.class", "video")]);
-    let at_b = by_name(&net, "b", &[("receive.class", "video")]);
+    let patience = ("reservation-patience", "60 s");
+    let at_a = by_name(&net, "a", &[("send.class", "video"), patience]);
+    let at_b = by_name(&net, "b", &[("receive.class", "video"), patience]);
     let (stream, _other) = streams(&net, &at_a, &at_b);
     let stream = stream.unwrap();
     let found = Mib::from(&stream.mib()).reservation;
