@@ -54,7 +54,7 @@ impl Host {
     }
 
     fn options(&self, class: SchedulingClass) -> AllocationOptions {
-        AllocationOptions::new(class).socket(&self.spec.socket)
+        AllocationOptions::new(class).socket(&self.spec.socket).patience(PATIENCE)
     }
 }
 
