@@ -13,7 +13,8 @@
 //!   and v is the start tag of the message that was sent last.
 //! - *Real-time before time-shared.* The totals of both classes are policed: a class sends at most at the sum of its
 //!   flows' rates, with bursts of [`SchedulingParams::burst`] (one leaky bucket each). So real-time flows delay
-//!   time-shared ones by their granted time, and no more.
+//!   time-shared ones by their granted time, and no more. When the sum rises, what the class is ahead of its rate takes less time: a slow flow
+//!   that has ended does not hold a fast one up. When it falls, that takes no more time than before.
 //!
 //! A message that leaves after its deadline counts as missed, and is sent nevertheless: only the application knows its value
 //! then.
@@ -97,8 +98,12 @@ struct ScheduledFlow {
 struct ClassBucket {
     /// Sum of the rates of its flows, bit/s.
     bps: u64,
-    /// Time at which all messages so far would have left at the rate.
+    /// Time at which all messages so far would have left at the rates of their times.
     schedule: Instant,
+    /// Time of the last message.
+    last: Instant,
+    /// Bits by which the class was ahead of its rate then, times the nanoseconds of a second.
+    ahead: u128,
     stats: SchedulingStats,
 }
 
@@ -331,14 +336,25 @@ impl ClassBucket {
         if self.bps == 0 {
             return Instant::FAR_FUTURE;
         }
-        Instant::from_nanos(self.schedule.as_nanos().saturating_sub(burst.as_nanos()))
+        Instant::from_nanos(self.schedule().as_nanos().saturating_sub(burst.as_nanos()))
     }
 
     fn take(&mut self, now: Instant, bytes: u64) {
         let cost = (u128::from(bytes) * BITS * SECOND).div_ceil(u128::from(self.bps.max(1)));
-        let cost = Duration::from_nanos(u64::try_from(cost).unwrap_or(u64::MAX));
-        self.schedule = self.schedule.max(now).saturating_add(cost);
+        self.schedule = self.schedule().max(now).saturating_add(nanoseconds(cost));
+        self.last = now;
+        self.ahead = u128::from((self.schedule - now).as_nanos()) * u128::from(self.bps);
     }
+
+    /// Returns the time at which all messages so far would have left, with the present rate if that is earlier.
+    fn schedule(&self) -> Instant {
+        let time = nanoseconds(self.ahead / u128::from(self.bps.max(1)));
+        self.schedule.min(self.last.saturating_add(time))
+    }
+}
+
+fn nanoseconds(count: u128) -> Duration {
+    Duration::from_nanos(u64::try_from(count).unwrap_or(u64::MAX))
 }
 
 impl SchedulingStats {
@@ -451,6 +467,29 @@ mod tests {
         assert!(matches!(scheduler.next(ms(400)), SendTurn::Send { .. }));
         let error = scheduler.set_flow(FlowId(3), RT, 0, Rate::ZERO).unwrap_err();
         assert_eq!(error.to_string(), "weight = 0: allowed is 1 to 1000");
+    }
+
+    #[test]
+    fn a_slow_flow_that_has_ended_holds_no_fast_one_up() {
+        let mut scheduler = scheduler(&[]);
+        let send = |scheduler: &mut ClassScheduler, flow, rate, at| {
+            scheduler.set_flow(FlowId(flow), TS, 1, rate).unwrap();
+            scheduler.offer(FlowId(flow), MESSAGE, Instant::FAR_FUTURE).unwrap();
+            scheduler.next(at)
+        };
+        // A message of 1000 B takes 100 s at 80 bit/s, and 8 ms at 1 Mbit/s.
+        let slow = Rate::from_bps(80);
+        assert!(matches!(send(&mut scheduler, 0, slow, ms(1000)), SendTurn::Send { .. }));
+        scheduler.remove_flow(FlowId(0));
+        let fast = Rate::from_mbps(1);
+        let turn = send(&mut scheduler, 1, fast, ms(1000));
+        assert_eq!(turn, SendTurn::Wait(ms(1006)), "8 ms without the burst of 2 ms");
+        assert!(matches!(scheduler.next(ms(1006)), SendTurn::Send { .. }));
+        // The slow one again has to wait no longer than the fast one would have.
+        scheduler.remove_flow(FlowId(1));
+        assert_eq!(send(&mut scheduler, 2, slow, ms(1006)), SendTurn::Wait(ms(1014)));
+        assert!(matches!(scheduler.next(ms(1014)), SendTurn::Send { .. }));
+        assert_eq!(send(&mut scheduler, 2, slow, ms(1014)), SendTurn::Wait(ms(101_014)));
     }
 
     /// A sender that looks for signals withdraws its message for a moment.
