@@ -59,7 +59,7 @@ struct Outcome {
 
 /// Transfers that respond, calls, a flood that does not, and short flows.
 struct Sources {
-    sources: Vec<Source>,
+    all: Vec<Source>,
     seconds: f64,
     /// Number of the source whose packet was taken last.
     last: usize,
@@ -81,29 +81,29 @@ impl Sources {
         (0..4).for_each(|number| add(200, [6, 16, 1, 9][number], 96_000.0, false, 0));
         (0..2).for_each(|_| add(700, 16, load / 6.0, false, 0));
         (0..6).for_each(|number| add(1000, 16, 400_000.0, true, 5 + 9 * number));
-        Self { sources, seconds, last: 0, next_flow: 1 << 20 }
+        Self { all: sources, seconds, last: 0, next_flow: 1 << 20 }
     }
 }
 
 impl Load for Sources {
     fn take(&mut self) -> Option<Offered> {
-        let sources = &self.sources;
+        let sources = &self.all;
         let next = (0..sources.len()).min_by(|a, b| sources[*a].next.total_cmp(&sources[*b].next));
         self.last = next.expect("there are sources");
-        let Source { flow, hint, size, next: at, .. } = self.sources[self.last];
+        let Source { flow, hint, size, next: at, .. } = self.all[self.last];
         (at <= self.seconds).then_some(Offered { at, hint, size, flow })
     }
 
     fn respond(&mut self, passed: bool, stored: u32) {
         let stored = stored + u32::from(passed);
-        let source = &mut self.sources[self.last];
+        let source = &mut self.all[self.last];
         let gap = f64::from(source.size) * 8.0 / source.rate;
         source.next += gap * (0.5 + 0.1 * f64::from(stored * 7 % 11));
         if source.responds {
             source.rate =
                 if passed { source.rate + 400_000.0 * gap } else { (source.rate / 2.0).max(50_000.0) };
         }
-        if source.packets > 0 && stored % source.packets == 0 {
+        if source.packets > 0 && stored.is_multiple_of(source.packets) {
             (source.flow, source.rate) = (mix(self.next_flow.into()) as u32, 400_000.0);
             self.next_flow += 1;
         }
