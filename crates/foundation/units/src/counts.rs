@@ -15,9 +15,9 @@ const NIBBLE: u8 = 0xf;
 /// The bits of a bucket in a pair: a histogram has 1600 buckets.
 const BUCKET_BITS: u32 = 11;
 /// The width of pairs of 2 B. A width of pairs is below all widths of ranges.
-const NARROW: u32 = 1;
+const NARROW: u16 = 1;
 /// The width of pairs of 4 B.
-const WIDE: u32 = 2;
+const WIDE: u16 = 2;
 /// Bytes of the first pairs and of those added later. With the header of an allocation they are multiples of 16.
 const PAIR_BYTES: [usize; 2] = [24, 16];
 
@@ -29,12 +29,14 @@ pub(crate) struct Counts {
     /// Of pairs their number, of a range its first bucket.
     start: u32,
     /// The bits of a count in a range: 4, 8, 16 or 32. Of pairs, [`NARROW`] or [`WIDE`].
-    width: u32,
+    width: u16,
+    /// Place of the pair that was counted last, in which the next value often is.
+    recent: u16,
 }
 
 impl Default for Counts {
     fn default() -> Self {
-        Self { bytes: Box::default(), start: 0, width: NARROW }
+        Self { bytes: Box::default(), start: 0, width: NARROW, recent: 0 }
     }
 }
 
@@ -49,7 +51,7 @@ impl Counts {
     /// Returns counts with memory for any counts of the buckets up to `last`.
     pub(crate) fn with_room(last: u32) -> Self {
         let buckets = (last + 1).next_multiple_of(STEP);
-        Self { bytes: vec![0; buckets as usize * 4].into(), start: 0, width: 32 }
+        Self { bytes: vec![0; buckets as usize * 4].into(), start: 0, width: 32, recent: 0 }
     }
 
     /// Counts one value. Returns false, and counts nothing, if there is no room for it.
@@ -188,7 +190,10 @@ impl Counts {
     /// Counts one value in its pair. Returns false, and counts nothing, if the bucket has no pair, or its count has no room.
     #[inline(never)]
     fn increment_pair(&mut self, bucket: u32) -> bool {
-        let Ok(place) = self.find(bucket) else { return false };
+        let recent = usize::from(self.recent);
+        let is_recent = recent < self.start as usize && self.pair(recent).0 == bucket;
+        let Ok(place) = (if is_recent { Ok(recent) } else { self.find(bucket) }) else { return false };
+        self.recent = place as u16;
         let (_, count) = self.pair(place);
         let has_room = (count + 1) >> count_bits(self.width) == 0;
         if has_room {
@@ -258,7 +263,7 @@ impl Counts {
     /// Returns the buckets that have counts in a range. Of pairs, the range that has all of their buckets.
     fn range(&self) -> Range<u32> {
         if !self.is_pairs() {
-            return self.start..self.start + self.bytes.len() as u32 * 8 / self.width;
+            return self.start..self.start + self.bytes.len() as u32 * 8 / u32::from(self.width);
         }
         let Some(last) = self.start.checked_sub(1) else { return 0..0 };
         let [first, last] = [0, last as usize].map(|place| self.pair(place).0 / STEP * STEP);
@@ -291,10 +296,10 @@ impl Counts {
     }
 
     /// Copies the counts to a range that includes the present one, with this number of bits each.
-    fn rebuild(&mut self, range: &Range<u32>, width: u32) {
+    fn rebuild(&mut self, range: &Range<u32>, width: u16) {
         let bytes_of = |buckets: usize| buckets * width as usize / 8;
         let bytes = vec![0; bytes_of(range.len())].into();
-        let mut rebuilt = Self { bytes, start: range.start, width };
+        let mut rebuilt = Self { bytes, start: range.start, width, recent: 0 };
         if width == self.width {
             let offset = bytes_of((self.start - range.start) as usize);
             rebuilt.bytes[offset..offset + self.bytes.len()].copy_from_slice(&self.bytes);
@@ -318,7 +323,7 @@ impl Counts {
 }
 
 /// Returns the bits that a count needs in a range.
-const fn bits_of(count: u32) -> u32 {
+const fn bits_of(count: u32) -> u16 {
     match count {
         0..=0xf => 4,
         0x10..=0xff => 8,
@@ -328,13 +333,13 @@ const fn bits_of(count: u32) -> u32 {
 }
 
 /// Returns the bytes of a pair of this width.
-const fn pair_bytes(width: u32) -> usize {
+const fn pair_bytes(width: u16) -> usize {
     2 * width as usize
 }
 
 /// Returns the bits of a count in a pair of this width.
-const fn count_bits(width: u32) -> u32 {
-    16 * width - BUCKET_BITS
+const fn count_bits(width: u16) -> u32 {
+    16 * width as u32 - BUCKET_BITS
 }
 
 #[cfg(test)]

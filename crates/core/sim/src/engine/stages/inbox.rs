@@ -3,7 +3,8 @@
 //! Time is cut into windows of 2^shift nanoseconds. An entry that is due in one of the coming windows is appended to that window's list, in a
 //! ring. Later entries wait in a map. When a window begins, its packets are put into one list, which is sorted if it is not in order. Most
 //! lists are, because a link sends its packets one after the other. Until then the packets of a window are in short lists of one length. A
-//! window has lists from its first packet on, and takes those of earlier windows, so that few places of lists are unused.
+//! window has lists from its first packet on, and takes those of earlier windows, so that few places of lists are unused. The packets of a
+//! window that has a single short list stay in it.
 
 use crate::packet::Packet;
 use crate::tight::push_tightly;
@@ -23,7 +24,9 @@ pub(super) struct Parcel {
 const _: () = assert!(size_of::<Parcel>() <= 48, "a packet on its way to a stage has 48 bytes");
 
 /// The length of the lists of a coming window.
-const LIST: usize = 32;
+const LIST: usize = 64;
+/// The places of a list's first packets. A list that is full has twice as many afterwards.
+const FEWEST_PLACES: usize = 4;
 /// This number of empty lists is never given back.
 const KEPT_LISTS: usize = 8;
 
@@ -37,6 +40,8 @@ pub(super) struct Inbox {
     /// The window that is open, in order, and the first of its packets that has not been handled.
     open: Vec<Parcel>,
     next: usize,
+    /// An empty list for an open window of several short ones, while the open window has a short one.
+    long: Vec<Parcel>,
     /// The coming windows, each at its number modulo the length, which is a power of two.
     ring: Vec<Batch>,
     /// Windows beyond the ring, by number.
@@ -63,7 +68,16 @@ impl Inbox {
     pub(super) fn new(shift: u32, windows: usize) -> Self {
         assert!(windows.is_power_of_two(), "the place of a window is found by a mask");
         let ring = std::iter::repeat_with(Batch::default).take(windows).collect();
-        Self { shift, number: 0, open: Vec::new(), next: 0, ring, far: BTreeMap::new(), spare: Vec::new() }
+        Self {
+            shift,
+            number: 0,
+            open: Vec::new(),
+            next: 0,
+            long: Vec::new(),
+            ring,
+            far: BTreeMap::new(),
+            spare: Vec::new(),
+        }
     }
 
     /// Appends a packet that arrives in one of the coming windows.
@@ -108,8 +122,26 @@ impl Inbox {
         let Batch { parcels, full, is_disordered, .. } = std::mem::take(&mut self.ring[place]);
         let far = far.unwrap_or_default();
         let is_disordered = is_disordered || !far.is_empty();
+        if self.open.capacity() > LIST {
+            self.long = std::mem::take(&mut self.open);
+        } else if self.open.capacity() > 0 {
+            self.spare.push(std::mem::take(&mut self.open));
+        }
+        if full.is_empty() && far.is_empty() {
+            self.open = parcels;
+            self.spare.truncate(KEPT_LISTS);
+        } else {
+            self.gather(far, full, parcels);
+        }
+        if is_disordered {
+            self.open.sort_by_key(|parcel| (parcel.at, parcel.packet.position));
+        }
+    }
+
+    /// Puts the packets of a window into one list. Those of `far` were sent first.
+    fn gather(&mut self, far: Vec<Parcel>, full: Vec<Vec<Parcel>>, parcels: Vec<Parcel>) {
+        self.open = std::mem::take(&mut self.long);
         make_room(&mut self.open, far.len() + full.len() * LIST + parcels.len());
-        // These were sent first.
         self.open.extend(far);
         let most_spare = KEPT_LISTS.max(2 * full.len());
         for mut list in full.into_iter().chain([parcels]) {
@@ -119,9 +151,6 @@ impl Inbox {
             }
         }
         self.spare.truncate(most_spare);
-        if is_disordered {
-            self.open.sort_by_key(|parcel| (parcel.at, parcel.packet.position));
-        }
     }
 
     /// Exchanges the packets of the window that has just been opened for an empty list: they are those of a stage in another shard.
@@ -173,7 +202,11 @@ fn push_to_full(batch: &mut Batch, spare: &mut Vec<Vec<Parcel>>, parcel: Parcel)
     } else if batch.parcels.is_empty() {
         batch.parcels = spare.pop().unwrap_or_default();
     }
-    push_tightly(&mut batch.parcels, parcel);
+    let places = batch.parcels.capacity();
+    if batch.parcels.len() == places {
+        batch.parcels.reserve_exact(places.max(FEWEST_PLACES).min(LIST - places));
+    }
+    batch.parcels.push(parcel);
 }
 
 /// Makes room for the packets of a window in an empty list. A list that was needed for a burst gives its memory back.
