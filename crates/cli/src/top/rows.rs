@@ -350,7 +350,7 @@ fn programs(now: &HostDocument, before: Option<&HostDocument>) -> Vec<Row> {
         let before = before.filter(|before| now.elapsed_s > before.elapsed_s);
         let sent_bps = before.and_then(|before| {
             let was = before.programs.iter().find(|was| was.pid == entry.pid)?;
-            let bytes = entry.row.bytes.checked_sub(was.row.bytes).filter(|_| entry.row.is_counted)?;
+            let bytes = entry.row.bytes?.checked_sub(was.row.bytes?)?;
             Some(8.0 * bytes as f64 / (now.elapsed_s - before.elapsed_s))
         });
         program(entry, sent_bps)
@@ -364,9 +364,9 @@ fn program(entry: &ProgramEntry, sent_bps: Option<f64>) -> Row {
         Cell::word(format!("{} ({})", row.program, entry.pid)),
         Cell::word(&row.method),
         Cell::count(row.hint.map(f64::from)),
-        Cell::count(Some(row.sockets as f64)),
-        Cell::count(Some(row.messages as f64)),
-        Cell::count(Some(row.bytes as f64)),
+        Cell::count(row.sockets.map(|count| count as f64)),
+        Cell::count(row.messages.map(|count| count as f64)),
+        Cell::count(row.bytes.map(|count| count as f64)),
     ];
     let facts = if row.is_counted { Vec::new() } else { vec!["its messages are not counted".to_owned()] };
     Row { key: entry.pid.to_string(), cells, point: [sent_bps, None, None], facts }
@@ -449,7 +449,8 @@ pub mod tests {
                 wait_p99_ms: Some(7.0),
                 ..FlowStatistics::default()
             });
-            let program = ProgramRow { bytes: 1000 * seconds, is_counted: true, ..ProgramRow::default() };
+            let program =
+                ProgramRow { bytes: Some(1000 * seconds), is_counted: true, ..ProgramRow::default() };
             HostDocument {
                 elapsed_s: seconds as f64,
                 routers: vec![RouterEntry { pid: 5, uid: 0, router: router.into() }],
@@ -473,6 +474,10 @@ pub mod tests {
         // A router that was started again counts from zero.
         assert_eq!(rows(Tab::Flows, &before, Some(&now))[0].point[2], None);
         assert_eq!(rows(Tab::Programs, &now, Some(&before))[0].point, [Some(8000.0), None, None]);
+        // The messages of a program need not be counted.
+        let uncounted = HostDocument { programs: vec![ProgramEntry::default()], ..HostDocument::default() };
+        let found = rows(Tab::Programs, &uncounted, None);
+        assert!(found[0].cells[3..].iter().all(|cell| cell.text == "-"));
     }
 
     #[test]

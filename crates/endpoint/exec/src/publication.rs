@@ -49,8 +49,10 @@ impl RunningProgram<'_> {
 
     fn row(&self) -> ProgramRow {
         let settings = &self.options.settings;
-        let totals =
-            self.counters.and_then(Counters::read).as_ref().map(SocketTotals::from).unwrap_or_default();
+        let totals = self
+            .counters
+            .map(|counters| counters.read().as_ref().map(SocketTotals::from).unwrap_or_default());
+        let totals = totals.as_ref();
         ProgramRow {
             process: self.process.into(),
             program: self
@@ -63,10 +65,10 @@ impl RunningProgram<'_> {
             hint: settings.dscp.and_then(|dscp| DscpPool2.decode(dscp)).map(cutline_units::Hint::level),
             rate_bps: settings.rate.map(cutline_units::Rate::as_bps),
             is_counted: self.counters.is_some(),
-            sockets: totals.tcp_sockets + totals.udp_sockets,
-            messages: totals.udp_messages + totals.tcp_segments,
-            bytes: totals.udp_bytes + totals.tcp_sent_bytes,
-            waits: totals.udp_waits,
+            sockets: totals.map(|totals| totals.tcp_sockets + totals.udp_sockets),
+            messages: totals.map(|totals| totals.udp_messages + totals.tcp_segments),
+            bytes: totals.map(|totals| totals.udp_bytes + totals.tcp_sent_bytes),
+            waits: totals.map(|totals| totals.udp_waits),
         }
     }
 }

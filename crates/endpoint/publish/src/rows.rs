@@ -156,9 +156,9 @@ record! {
         hint: Option<u16>, gauge("level"), "Delay hint of its packets; null if they have none.", shown("hint");
         is_counted: bool, label, "True if messages are counted: with `preload`, not with `cgroup`.";
         rate_bps: Option<u64>, gauge("bit/s"), "Rate at which its datagrams are paced; null without pacing.";
-        sockets: u64, counter("sockets"), "Sockets that were marked.", shown("sockets");
-        messages: u64, counter("messages"), "Datagrams sent, and segments with payload of TCP. Those of a TCP connection are counted when it is closed.", shown("messages");
-        bytes: u64, counter("B"), "Payload of these messages.", shown("bytes");
-        waits: u64, counter("waits"), "Number of datagrams that had to wait for their time.";
+        sockets: Option<u64>, counter("sockets"), "Sockets that were marked; null where nothing is counted.", shown("sockets");
+        messages: Option<u64>, counter("messages"), "Datagrams sent, and segments with payload of TCP; null where nothing is counted. Those of a TCP connection are counted when it is closed.", shown("messages");
+        bytes: Option<u64>, counter("B"), "Payload of these messages; null where nothing is counted.", shown("bytes");
+        waits: Option<u64>, counter("waits"), "Number of datagrams that had to wait for their time; null where nothing is counted.";
     }
 }

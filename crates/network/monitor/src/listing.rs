@@ -154,14 +154,14 @@ mod tests {
     #[test]
     fn programs_that_have_sent_most_are_listed() {
         let program = |bytes| {
-            let row = ProgramRow { bytes, ..ProgramRow::default() };
+            let row = ProgramRow { bytes: Some(bytes), ..ProgramRow::default() };
             ProgramEntry { row: row.into(), ..ProgramEntry::default() }
         };
         let mut document =
             HostDocument { programs: (0..150).map(program).collect(), ..HostDocument::default() };
         document.shorten(RowLimits::PAGE);
         assert_eq!((document.programs.len(), document.unlisted_programs), (100, 50));
-        assert!(document.programs.iter().all(|entry| entry.row.bytes >= 50));
+        assert!(document.programs.iter().all(|entry| entry.row.bytes >= Some(50)));
     }
 
     proptest! {

@@ -212,13 +212,28 @@ mod tests {
     }
 
     fn program(process: u64) -> ProgramEntry {
-        let row =
-            ProgramRow { process, program: "ls".into(), method: "preload".into(), ..ProgramRow::default() };
+        let row = ProgramRow {
+            process,
+            program: "ls".into(),
+            method: "preload".into(),
+            waits: Some(0),
+            ..ProgramRow::default()
+        };
         ProgramEntry { pid: 9, uid: 1000, row: row.into() }
     }
 
     fn router(pid: u32) -> RouterEntry {
         RouterEntry { pid, ..RouterEntry::default() }
+    }
+
+    #[test]
+    fn a_program_whose_messages_are_not_counted_has_no_counters() {
+        let row = ProgramRow { program: "ls".into(), method: "cgroup".into(), ..ProgramRow::default() };
+        let entry = ProgramEntry { pid: 9, uid: 1000, row: row.into() };
+        let document = HostDocument { programs: vec![program(1), entry], ..HostDocument::default() };
+        let text = metrics(document, TextFormat::Prometheus);
+        assert_eq!(text.matches("cutline_exec_waits_total{").count(), 1, "{text}");
+        assert!(!text.contains("cutline_exec_messages_total{"), "{text}");
     }
 
     #[test]

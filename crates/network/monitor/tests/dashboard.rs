@@ -49,6 +49,10 @@ fn document() -> HostDocument {
         method: "preload".to_owned(),
         hint: Some(6),
         rate_bps: Some(4_000_000),
+        sockets: Some(1),
+        messages: Some(2),
+        bytes: Some(3000),
+        waits: Some(0),
         ..ProgramRow::default()
     };
     let program = ProgramEntry { row: program.into(), ..ProgramEntry::default() };

@@ -597,7 +597,7 @@ function radar(direction) {
 function renderPrograms() {
   const place = document.getElementById("programs");
   const { programs, unlisted_programs: unlisted } = view.document;
-  const rows = programs.map((it) => [it.program, it.pid, it.method, it.hint ?? "-", it.sockets, it.messages, it.bytes]);
+  const rows = programs.map((it) => [it.program, it.pid, it.method, it.hint, it.sockets, it.messages, it.bytes].map((cell) => cell ?? "-"));
   const head = ["program", "process", "method", "hint", "sockets", "messages", "bytes"];
   update(place, scrolled("Programs", "card", rows.length ? table(head, rows, (column) => column >= 3)
     : make("p", {}, "No program runs under it. It marks and paces the packets of an unchanged program: ",
