@@ -689,6 +689,25 @@ mod tests {
         );
     }
 
+    /// The numbers of summaries are in the state: without it, old summaries are accepted after a reboot.
+    #[test]
+    fn a_state_that_a_reboot_removes_is_warned_of_where_summaries_are_exchanged() {
+        let own = "host = 3\nlisten = '10.0.0.3:9467'\nkeys = '/etc/cutline/path.keys'\n";
+        let path = "[[manager.path]]\nnumber = 1\ndestinations = ['10.2.0.0/16']\n";
+        let peer = "[[manager.path.peer]]\nhost = 4\naddress = '10.0.0.4:9467'\n";
+        let warnings = |state: &str, peer: &str| {
+            let text = format!("[manager]\n{state}{own}{path}{peer}");
+            DaemonConfig::parse(&text, "c.toml").unwrap().warnings()
+        };
+        let found = warnings("", peer);
+        let [warning] = &found[..] else { panic!("{found:?}") };
+        let says = "manager.state: `/run/cutline/manager.state` is lost at a reboot";
+        assert!(warning.starts_with(says), "{warning}");
+        assert_eq!(warnings("state = '/run/m.state'\n", peer).len(), 1);
+        assert_eq!(warnings("state = '/var/lib/cutline/manager.state'\n", peer), [] as [&str; 0]);
+        assert_eq!(warnings("", ""), [] as [&str; 0], "a path of this host alone has no summaries");
+    }
+
     #[test]
     fn a_host_with_a_monitor_needs_no_interface() {
         let monitor = |text: &str| DaemonConfig::parse(text, "c.toml").map(|config| config.monitor.unwrap());

@@ -117,6 +117,8 @@ impl std::fmt::Debug for PathKey {
 
 /// File of the state, unless the operator sets another one.
 const DEFAULT_STATE: &str = "/run/cutline/manager.state";
+/// Folders whose files a reboot removes.
+const VOLATILE: [&str; 3] = ["/run", "/var/run", "/dev/shm"];
 /// The most CPUs in a file.
 const MOST_CPUS: i64 = 100_000;
 /// The most hosts of a path.
@@ -148,7 +150,7 @@ impl ManagerSpec {
     /// Reads the table. Problems are reported to the reader of the file.
     pub fn read(table: &TableReader<'_>) -> Option<Self> {
         let socket = table.or("socket", &kind::absolute_path(), DEFAULT_SOCKET.to_owned()).into();
-        let state = table.or("state", &kind::absolute_path(), DEFAULT_STATE.to_owned()).into();
+        let state = PathBuf::from(table.or("state", &kind::absolute_path(), DEFAULT_STATE.to_owned()));
         let mut warnings = Vec::new();
         let measured = measured(table, &mut warnings);
         let (is_measured, measured) = (measured.is_some(), measured.unwrap_or_default());
@@ -187,6 +189,13 @@ impl ManagerSpec {
             if has_peers && !table.has(key) {
                 table.lacks(key, expected);
             }
+        }
+        if has_peers && VOLATILE.iter().any(|folder| state.starts_with(folder)) {
+            warnings.push(format!(
+                "manager.state: `{}` is lost at a reboot, and with it the numbers of summaries, so that an old summary of a peer can be replayed \
+                 then: name a file on a disk, such as /var/lib/cutline/manager.state",
+                state.display()
+            ));
         }
         table.finish();
         let this = Self {
