@@ -55,7 +55,7 @@ fn times(document: &BaselineDocument) -> String {
 fn results(document: &BaselineDocument) -> String {
     let baseline = document.baseline();
     let mut text = String::new();
-    for protocol in [Protocol::Tcp, Protocol::Udp] {
+    for protocol in [Protocol::Tcp, Protocol::Udp, Protocol::Direct] {
         if let Some(most) = baseline.ceiling(protocol) {
             let _ = writeln!(
                 text,
@@ -99,4 +99,31 @@ fn has_margins(document: &BaselineDocument, protocol: Protocol, load: Rate) -> b
             && row.protocol == protocol.name()
             && row.load_bps == Some(load.as_bps())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_measured_protocol_has_its_results() {
+        let row = |protocol: &str, requested_percent| BaselineRow {
+            protocol: protocol.to_owned(),
+            block: 8192,
+            load_bps: Some(10_000_000),
+            requested_percent,
+            throughput_bps: 1e7,
+            loss_ratio: Some(0.0),
+            delay_ms: Some(1.0),
+            ..BaselineRow::default()
+        };
+        let rows = vec![row("udp", None), row("direct", None), row("direct", Some(120))];
+        let text = results(&BaselineDocument { rows, ..BaselineDocument::default() });
+        for says in
+            ["udp carried up to 10", "direct carried up to 10", "direct at 10 Mbit/s: 120 % of the load"]
+        {
+            assert!(text.contains(says), "{text}");
+        }
+        assert!(!text.contains("tcp") && !text.contains("udp at"), "{text}");
+    }
 }
