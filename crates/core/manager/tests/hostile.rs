@@ -145,7 +145,8 @@ proptest! {
         }
         let text = serde_json::to_string(&feedback.snapshot(now)).unwrap();
         let snapshot: PathSnapshot = serde_json::from_str(&text).unwrap();
-        let restored = PathFeedback::restore(Instant::ZERO, FeedbackParams::default(), 1, &snapshot).unwrap();
+        let start = PathStart { params: FeedbackParams::default(), path: PATH, host: HostId(me), number: 1 };
+        let restored = PathFeedback::restore(Instant::ZERO, start, &snapshot).unwrap();
         for flow in rates.keys() {
             prop_assert_eq!(restored.limit_of(*flow), feedback.limit_of(*flow));
         }

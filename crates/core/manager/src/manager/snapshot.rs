@@ -1,7 +1,7 @@
 //! State of a manager as data, and a manager that continues from it.
 
 use super::{Manager, ManagerStart};
-use crate::feedback::{PathFeedback, PathFlowRecord, PathId, PathSnapshot};
+use crate::feedback::{PathFeedback, PathFlowRecord, PathId, PathSnapshot, PathStart};
 use crate::resources::{
     AllocationRecord, FlowId, FlowRequest, ResourceManager, ResourceSnapshot, ResourceStats, SnapshotError,
 };
@@ -127,8 +127,9 @@ impl Manager {
             outputs: VecDeque::new(),
         };
         for state in &snapshot.paths {
-            let restored = PathFeedback::restore(now, this.feedback.clone(), number, state)?;
-            this.paths.insert(state.path(), restored);
+            let (params, path) = (this.feedback.clone(), state.path());
+            let restored = PathFeedback::restore(now, PathStart { params, path, host, number }, state)?;
+            this.paths.insert(path, restored);
         }
         for (flow, path) in &snapshot.routes {
             if this.resources.flow(*flow).is_some() && this.paths.contains_key(&PathId(*path)) {

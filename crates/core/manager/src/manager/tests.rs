@@ -204,6 +204,24 @@ fn numbers_of_summaries_can_be_raised() {
     assert_eq!(numbers(&mut manager, now), [1003, 1001]);
 }
 
+/// The number in the file was wrong, and is right after a restart.
+#[test]
+fn a_restart_with_another_number_of_the_host_sends_summaries_under_it() {
+    let mut manager = Manager::new(start()).unwrap();
+    manager.set_path(Instant::ZERO, PATH, &[HostId(9)].into()).unwrap();
+    let snapshot = manager.snapshot(Instant::ZERO);
+    let start = ManagerStart { host: HostId(5), ..start() };
+    let mut restored = Manager::restore(Instant::ZERO, start, &snapshot).unwrap();
+    restored.handle_deadline(Instant::ZERO + INTERVAL);
+    let mut hosts = BTreeSet::new();
+    while let Some(output) = restored.poll() {
+        if let ManagerOutput::Broadcast { message, .. } = output {
+            hosts.insert(PathSummary::decode(&message).unwrap().host);
+        }
+    }
+    assert_eq!(hosts, BTreeSet::from([HostId(5)]));
+}
+
 #[test]
 fn a_flow_that_is_revoked_leaves_its_path() {
     let (mut manager, flows, now) = calm();

@@ -4,7 +4,6 @@ use super::member::Member;
 use super::{PathFeedback, PathFlow, PathStart};
 use crate::feedback::controller::PathController;
 use crate::feedback::cutoff::{Cutoff, RANKS};
-use crate::feedback::params::FeedbackParams;
 use crate::feedback::predictor::FlowEdges;
 use crate::feedback::summary::{HostId, PathId};
 use crate::resources::{FlowId, MOST_RATE, UserId};
@@ -17,6 +16,7 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct PathSnapshot {
     path: u64,
+    /// Number of this host then. It may have another one now.
     host: u64,
     number: u64,
     epoch: u64,
@@ -106,21 +106,15 @@ impl PathFeedback {
         }
     }
 
-    /// Feedback that continues from a snapshot, with the same limits. `number` is one above those of all summaries that
+    /// Feedback that continues from a snapshot of the path, with the same limits. The number of `start` is one above those of all summaries that
     /// this host has sent since, such as the time in nanoseconds since 1970. An output [`PathOutput::Limit`](super::PathOutput::Limit) says each
     /// limit again.
     ///
     /// # Errors
     /// When a value is not allowed.
-    pub fn restore(
-        now: Instant,
-        params: FeedbackParams,
-        number: u64,
-        snapshot: &PathSnapshot,
-    ) -> Result<Self, ParameterError> {
-        let number = number.max(snapshot.number).max(snapshot.epoch);
-        let (path, host) = (PathId(snapshot.path), HostId(snapshot.host));
-        let mut this = Self::new(now, PathStart { params, path, host, number })?;
+    pub fn restore(now: Instant, start: PathStart, snapshot: &PathSnapshot) -> Result<Self, ParameterError> {
+        let number = start.number.max(snapshot.highest_number());
+        let mut this = Self::new(now, PathStart { number, ..start })?;
         let range = || format!("0 to {}", Cutoff::ALL.to_bits());
         let cutoff = Cutoff::from_bits(snapshot.cutoff);
         let cutoff = cutoff.ok_or_else(|| ParameterError::new("cutoff", snapshot.cutoff, range()))?;
