@@ -113,7 +113,7 @@ fn hosts_with_other_keys_are_not_heard() {
 }
 
 /// The state may be on a disk. After another boot it has no flows, but old summaries are still old, and the next ones are new although the clock
-/// is in the past.
+/// is in the past. The same holds for a state that is not used for another reason.
 #[test]
 fn numbers_of_summaries_outlive_the_boot() {
     let [first, second] = pair();
@@ -122,16 +122,22 @@ fn numbers_of_summaries_outlive_the_boot() {
     drop(services);
     let file = second.path("manager.state");
     let state = || -> Value { serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap() };
-    let mut before = state();
-    let heard = before["state"]["numbers"][0][2].as_u64().unwrap();
-    assert!(heard > 0, "{before}");
-    let own = 1_u64 << 62;
-    before["boot"] = "another".into();
-    before["state"]["manager"]["paths"][0]["number"] = own.into();
-    std::fs::write(&file, before.to_string()).unwrap();
-    drop(start(&second, &key(7)));
-    let after = state();
-    assert_ne!(after["boot"], before["boot"]);
-    assert_eq!(after["state"]["numbers"][0][2], heard);
-    assert!(after["state"]["manager"]["paths"][0]["number"].as_u64() > Some(own), "{after}");
+    let heard = state()["state"]["numbers"][0][2].as_u64().unwrap();
+    assert!(heard > 0, "{}", state());
+    let boot = state()["boot"].clone();
+    let changes: [fn(&mut Value); 2] =
+        [|state| state["boot"] = "another".into(), |state| state["state"]["manager"]["version"] = 99.into()];
+    for (change, own) in changes.into_iter().zip([1_u64 << 61, 1 << 62]) {
+        let mut before = state();
+        change(&mut before);
+        before["state"]["manager"]["paths"][0]["number"] = own.into();
+        std::fs::write(&file, before.to_string()).unwrap();
+        drop(start(&second, &key(7)));
+        let after = state();
+        assert_eq!(after["boot"], boot);
+        assert_eq!(after["state"]["numbers"][0][2], heard);
+        assert!(after["state"]["manager"]["paths"][0]["number"].as_u64() > Some(own), "{after}");
+    }
+    let said = second.said.lock().unwrap().join("\n");
+    assert!(said.contains("is not used: version = 99: allowed is 1"), "{said}");
 }

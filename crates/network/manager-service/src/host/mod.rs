@@ -106,10 +106,7 @@ impl ManagedHost {
             Some((state, false)) => (None, Some(state)),
             None => (None, None),
         };
-        let least_number = earlier_boot.as_ref().map_or(0, |state| {
-            state.manager.highest_number().saturating_add(UNWRITTEN_NUMBERS).min(MOST_NUMBER)
-        });
-        let start = || ManagerStart {
+        let start = |least_number: u64| ManagerStart {
             resources: spec.resources.clone(),
             feedback: spec.feedback.clone(),
             capacities: spec.capacities.clone(),
@@ -117,12 +114,18 @@ impl ManagedHost {
             number: unix_time().as_nanos().max(least_number),
         };
         let classed = stored.as_ref().map_or_else(Vec::new, |stored| stored.classed.clone());
-        let restored = stored.and_then(|stored| match Manager::restore(now, start(), &stored.manager) {
+        // Of a state that is not used, only the numbers of summaries count.
+        let mut unused = earlier_boot;
+        let restored = stored.and_then(|stored| match Manager::restore(now, start(0), &stored.manager) {
             Ok(manager) => Some((manager, stored)),
             Err(error) => {
                 notices.push(format!("the state of the earlier resource manager is not used: {error}"));
+                unused = Some(stored);
                 None
             }
+        });
+        let least_number = unused.as_ref().map_or(0, |state| {
+            state.manager.highest_number().saturating_add(UNWRITTEN_NUMBERS).min(MOST_NUMBER)
         });
         let paths = match spec.listen.filter(|_| spec.paths.iter().any(|path| !path.peers.is_empty())) {
             Some(listen) => Some(PathSocket::open(listen, keys, &spec.paths, spec.feedback.interval)?),
@@ -130,7 +133,7 @@ impl ManagedHost {
         };
         let (manager, stored) = match restored {
             Some((manager, stored)) => (manager, Some(stored)),
-            None => (Manager::new(start())?, None),
+            None => (Manager::new(start(least_number))?, None),
         };
         let mut this = Self {
             manager,
@@ -161,7 +164,7 @@ impl ManagedHost {
         if let Some(stored) = stored {
             this.take_over(now, stored);
         }
-        if let (Some(paths), Some(state)) = (&mut this.paths, earlier_boot) {
+        if let (Some(paths), Some(state)) = (&mut this.paths, unused) {
             paths.set_numbers(&state.numbers);
         }
         this.set_paths(now)?;
