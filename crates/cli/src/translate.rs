@@ -2,8 +2,7 @@
 
 use crate::arguments::{duration, percentage, rate};
 use crate::exit::Failure;
-use crate::output;
-use crate::spec;
+use crate::{message, output, spec};
 use cutline_baseline::HostFingerprint;
 use cutline_config::Document;
 use cutline_documents::TranslationDocument;
@@ -92,6 +91,12 @@ fn measured(file: &std::path::Path, any: bool) -> Result<Arc<Baseline>, Failure>
     let shown = Printable(file.display());
     let document = cutline_baseline::load(file).map_err(|error| Failure::Failed(error.to_string()))?;
     let document = document.ok_or_else(|| Failure::Failed(format!("there is no table {shown}")))?;
+    if document.is_of_one_host() {
+        message::print(&format!(
+            "warning: {shown} was measured within one host ({}): its rates and delays are not those of a network",
+            document.path.receiver
+        ));
+    }
     let now = jiff::Timestamp::now().as_second().max(0).unsigned_abs();
     match document.check(&HostFingerprint::of_this_host(), now) {
         Err(why) if !any => {

@@ -178,6 +178,8 @@ fn translate_uses_a_table_of_this_host_only() {
         found.unwrap()["reason"].as_str().unwrap().to_owned()
     };
     assert!(why(&document, "receive-buffer").contains("measured at a load of"), "{document}");
+    let within = "within one host (loopback): its rates and delays are not those of a network";
+    assert!(text(&with.stderr).contains(within), "{}", text(&with.stderr));
 
     let good = std::fs::read_to_string(&file).unwrap();
     let refused = |contents: &str| {
@@ -193,6 +195,12 @@ fn translate_uses_a_table_of_this_host_only() {
     assert!(why_not.contains("measured on another host: its kernel is 2.4.18"), "{why_not}");
     assert!(why_not.contains("--any-baseline"), "{why_not}");
     assert_eq!(translate(&file, &["--any-baseline"]).status.code(), Some(0));
+
+    let mut network: Value = serde_json::from_str(&good).unwrap();
+    network["path"]["receiver"] = Value::from("192.0.2.7:5203");
+    std::fs::write(&file, network.to_string()).unwrap();
+    let with = translate(&file, &[]);
+    assert_eq!((with.status.code(), text(&with.stderr)), (Some(0), String::new()));
 
     let mut old: Value = serde_json::from_str(&good).unwrap();
     old["ended_s"] = Value::from(1_000_000_000);
