@@ -4,7 +4,7 @@ use crate::common::{PATIENCE, Place, eventually, need};
 use cutline_allocation::protocol::{AllocationRequest, FlowNeed};
 use cutline_allocation::status::{InterfaceClassesStatus, KernelClassStatus};
 use cutline_manager::resources::SchedulingClass;
-use cutline_manager_service::ManagedInterface;
+use cutline_manager_service::{ManagedInterface, ManagerSpec};
 use cutline_netlink::{HtbShaper, Interface, ShaperOptions, sweep};
 use cutline_sys::namespace::Namespace;
 use cutline_testbed::may_make_namespaces;
@@ -224,6 +224,42 @@ fn hundreds_of_flows_have_their_class_in_turns() {
             assert!(eventually(PATIENCE, || made() == (500, 50_000_000)), "{:?}", made());
             drop(client);
             assert!(eventually(PATIENCE, || classes(&place).classes.len() == 1));
+        })
+        .unwrap();
+}
+
+/// A wrong name would otherwise be a limit that is missing, without a word.
+#[test]
+fn an_interface_that_is_missing_is_named_until_it_comes() {
+    let Some([sender, _receiver]) = hosts("km") else { return };
+    let interface = |name: &str| ManagedInterface {
+        name: name.to_owned(),
+        rate: Rate::from_mbps(50),
+        has_classes: false,
+    };
+    let mut place = Place::new();
+    place.spec.interfaces = vec![interface("later")];
+    sender
+        .within(|| {
+            let service = place.start();
+            let said =
+                |what: &str| place.said.lock().unwrap().iter().filter(|line| line.contains(what)).count();
+            let has_capacity = || place.status().capacities.iter().any(|its| its.resource == "later");
+            assert!(eventually(PATIENCE, || said("interface `later` is not there") == 1));
+            assert!(!has_capacity());
+            sender.ip_batch("link set east down\nlink set east name later").unwrap();
+            assert!(eventually(PATIENCE, || said("interface `later` is there now") == 1));
+            assert!(has_capacity());
+            let other = |name: &str| {
+                let interfaces = vec![interface(name)];
+                service.reconfigure(ManagerSpec { interfaces, ..place.spec.clone() });
+            };
+            other("never");
+            assert!(eventually(PATIENCE, || said("interface `never` is not there") == 1));
+            assert!(eventually(PATIENCE, || !has_capacity()));
+            other("later");
+            assert!(eventually(PATIENCE, has_capacity));
+            assert_eq!((said("interface `later`"), said("interface `never`")), (2, 1));
         })
         .unwrap();
 }

@@ -29,15 +29,32 @@ impl ManagedHost {
     /// Sets the capacities, of the present interfaces, without RSVP's reservations.
     pub(super) fn set_capacities(&mut self) -> Result<(), ParameterError> {
         let mut capacities = self.spec.capacities.clone();
+        let mut missing = BTreeSet::new();
         self.interfaces.clear();
         for ManagedInterface { name, rate, .. } in &self.spec.interfaces {
-            let Ok(index) = interface::index(name) else { continue };
+            let Ok(index) = interface::index(name) else {
+                missing.insert(name.clone());
+                continue;
+            };
             let reserved = self.reserved.interfaces.get(name).copied().unwrap_or_default();
             let index = InterfaceIndex(index);
             capacities.interfaces.insert(index, InterfaceCapacity { rate: *rate, reserved });
             self.interfaces.insert(index, name.clone());
         }
+        self.report_missing(missing);
         self.charge(capacities, None)
+    }
+
+    /// Reports the interfaces that are missing since the last time, and those that were missing and are there.
+    fn report_missing(&mut self, missing: BTreeSet<String>) {
+        for name in missing.difference(&self.missing) {
+            self.notices
+                .push(format!("interface `{name}` is not there: its rate limits nothing until it comes"));
+        }
+        for name in self.interfaces.values().filter(|name| self.missing.contains(*name)) {
+            self.notices.push(format!("interface `{name}` is there now: its rate is a limit"));
+        }
+        self.missing = missing;
     }
 
     /// Sets capacities, and charges their interfaces for the flows whose rates no reservation holds. A flow that changes has another

@@ -59,6 +59,8 @@ pub struct ManagedHost {
     reserved: ReservedRates,
     /// Names of the interfaces that are there.
     pub interfaces: BTreeMap<InterfaceIndex, String>,
+    /// Names of the interfaces that are not there.
+    missing: BTreeSet<String>,
     /// Classes of the kernel for their flows.
     pub kernel_classes: KernelClasses,
     pub sessions: BTreeMap<ClientKey, HostSession>,
@@ -139,6 +141,7 @@ impl ManagedHost {
             manager,
             reserved: ReservedRates::default(),
             interfaces: BTreeMap::new(),
+            missing: BTreeSet::new(),
             kernel_classes: KernelClasses::default(),
             sessions: BTreeMap::new(),
             tokens: BTreeMap::new(),
