@@ -231,7 +231,7 @@ fn hundreds_of_flows_have_their_class_in_turns() {
 /// A wrong name would otherwise be a limit that is missing, without a word.
 #[test]
 fn an_interface_that_is_missing_is_named_until_it_comes() {
-    let Some([sender, _receiver]) = hosts("km") else { return };
+    let Some([sender, _receiver]) = hosts("ki") else { return };
     let interface = |name: &str| ManagedInterface {
         name: name.to_owned(),
         rate: Rate::from_mbps(50),
