@@ -679,6 +679,14 @@ mod tests {
         assert!(warnings.len() == 1 && warnings[0].contains("within one host (loopback)"), "{warnings:?}");
         let own = "tcp = '1 Gbit/s'\ndatagrams = '1 Gbit/s'\ncombined = '1 Gbit/s'";
         assert_eq!(read(own).unwrap().warnings(), [] as [&str; 0]);
+        // Datagrams were measured up to the default of --max-rate, and none was lost.
+        let at_most = BaselineRow { load_bps: Some(100_000_000), ..row("udp", 100.0, 0.1) };
+        let mut limited = BaselineDocument { rows: vec![row("tcp", 900.0, 0.4), at_most], ..table.clone() };
+        limited.plan.max_rate_bps = 100_000_000;
+        cutline_baseline::save(&file, &limited).unwrap();
+        let warnings = read("").unwrap().warnings();
+        assert!(warnings.len() == 1 && warnings[0].contains("a larger --max-rate"), "{warnings:?}");
+        assert_eq!(read(own).unwrap().warnings(), [] as [&str; 0]);
         // A host whose kernel was updated starts.
         let host = HostFingerprint { kernel: "another".to_owned(), ..table.host.clone() };
         cutline_baseline::save(&file, &BaselineDocument { host, ..table }).unwrap();

@@ -299,6 +299,12 @@ fn measured(table: &TableReader<'_>, warnings: &mut Vec<String>) -> Option<Measu
                     document.path.receiver
                 ));
             }
+            if !table.has("datagrams") && ["udp", "direct"].iter().any(|name| document.may_carry_more(name)) {
+                warnings.push(format!(
+                    "manager.baseline: `{file}` has datagrams only up to the largest load of its plan, and none was lost there, so this host may \
+                     carry more: measure with a larger --max-rate, or set datagrams"
+                ));
+            }
             return Some(Measured::of(&document));
         }
         Ok(None) => {
