@@ -14,7 +14,7 @@ use cutline_sys::namespace::Namespace;
 use cutline_testbed::outputs::terminated;
 use cutline_testbed::{KilledChild, patiently};
 use cutline_units::{Duration, Rate};
-use rustix::process::Signal;
+use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -284,6 +284,34 @@ fn a_flow_whose_rate_is_reserved_is_not_charged_again() {
     eventually("both are charged", || interface().promised == 7_500_000);
     eventually("both know it", || granted(&own, 4_000_000) && granted(&other, 3_500_000));
     net.end("a", Signal::TERM);
+}
+
+/// Without a free descriptor an interface cannot be looked up. Its capacity counts nevertheless.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "capacities that stay have no event to wait for")]
+fn an_interface_counts_while_no_descriptor_is_left() {
+    if !rustix::process::geteuid().is_root() {
+        return cutline_testbed::skip("it needs root", COMMAND);
+    }
+    let mut host = Host::new();
+    let file = host.path("c.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let interface = "[[manager.interface]]\nname = 'lo'\nrate = '80 Mbit/s'\n";
+    std::fs::write(&file, text + interface).unwrap();
+    host.start();
+    let connect = || ManagerConnection::connect(&host.path("m.sock"), None);
+    let mut viewer = patiently(connect, JsonLineError::is_late).unwrap();
+    let mut capacities = || -> Vec<String> {
+        let status = viewer.status(Duration::from_secs(60)).unwrap();
+        status.capacities.into_iter().map(|its| its.resource).collect()
+    };
+    let before = capacities();
+    assert!(before.contains(&"lo".to_owned()), "{before:?}");
+    let none = Rlimit { current: Some(0), maximum: Some(0) };
+    prlimit(Some(Pid::from_child(host.agent.as_ref().unwrap())), Resource::Nofile, none).unwrap();
+    // Interfaces are looked up once a second.
+    std::thread::sleep(std::time::Duration::from_millis(2500));
+    assert_eq!(capacities(), before);
 }
 
 /// A `cutlined` that ends by a panic removes the classes of the manager as it removes reservations.

@@ -9,9 +9,9 @@ use cutline_manager::resources::{
     Capacities, FlowId, InterfaceCapacity, InterfaceIndex, ResourceKind, Shortage, ShortageScope,
 };
 use cutline_params::ParameterError;
-use cutline_sys::interface;
+use cutline_sys::{SysError, interface};
 use cutline_units::Rate;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl ManagedHost {
     /// Takes the rates that reservations of RSVP hold.
@@ -30,14 +30,20 @@ impl ManagedHost {
     pub(super) fn set_capacities(&mut self) -> Result<(), ParameterError> {
         let mut capacities = self.spec.capacities.clone();
         let mut missing = BTreeSet::new();
-        self.interfaces.clear();
+        let before: BTreeMap<String, InterfaceIndex> =
+            std::mem::take(&mut self.interfaces).into_iter().map(|(index, name)| (name, index)).collect();
         for ManagedInterface { name, rate, .. } in &self.spec.interfaces {
-            let Ok(index) = interface::index(name) else {
+            let index = match interface::index(name) {
+                Ok(index) => Some(InterfaceIndex(index)),
+                Err(SysError::NoInterface { .. }) => None,
+                // Without a free descriptor, for example, nothing is known. The number stays.
+                Err(_) => before.get(name).copied(),
+            };
+            let Some(index) = index else {
                 missing.insert(name.clone());
                 continue;
             };
             let reserved = self.reserved.interfaces.get(name).copied().unwrap_or_default();
-            let index = InterfaceIndex(index);
             capacities.interfaces.insert(index, InterfaceCapacity { rate: *rate, reserved });
             self.interfaces.insert(index, name.clone());
         }
