@@ -50,7 +50,12 @@ impl Interface {
     /// # Errors
     /// When there is none, or the kernel cannot be queried.
     pub fn named(name: &str) -> Result<Self, Error> {
-        let mut all = interfaces()?;
+        Self::named_by(&mut Channel::open()?, name)
+    }
+
+    /// Returns the interface of this name, in the network namespace of the channel. It needs no further descriptor.
+    pub(crate) fn named_by(channel: &mut Channel, name: &str) -> Result<Self, Error> {
+        let mut all = interfaces_by(channel)?;
         let position = all.iter().position(|interface| interface.name == name).ok_or_else(|| {
             let known = all.iter().map(|interface| interface.name.clone()).collect();
             SysError::NoInterface { name: name.to_owned(), known }
@@ -92,7 +97,10 @@ impl Interface {
 /// # Errors
 /// When the kernel cannot be queried.
 pub fn interfaces() -> Result<Vec<Interface>, Error> {
-    let mut channel = Channel::open()?;
+    interfaces_by(&mut Channel::open()?)
+}
+
+fn interfaces_by(channel: &mut Channel) -> Result<Vec<Interface>, Error> {
     let failed = || "the interfaces cannot be listed".to_owned();
     let links = channel.list(&RouteNetlinkMessage::GetLink(LinkMessage::default()), failed)?;
     let addresses = channel.list(&RouteNetlinkMessage::GetAddress(AddressMessage::default()), failed)?;

@@ -9,6 +9,7 @@ use cutline_sys::namespace::Namespace;
 use cutline_sys::packet;
 use cutline_testbed::{in_time, may_make_namespaces, undisturbed};
 use cutline_units::{Bytes, Rate};
+use rustix::process::{Resource, Rlimit, setrlimit};
 use std::io::{BufRead as _, BufReader};
 use std::net::{Ipv6Addr, UdpSocket};
 use std::os::unix::process::ExitStatusExt as _;
@@ -614,4 +615,27 @@ fn holds_an_interface() {
     println!("east is held");
     // It is killed meanwhile.
     sleep(Duration::from_secs(60));
+}
+
+#[test]
+fn a_check_needs_no_further_descriptor() {
+    let Some(hosts) = Hosts::new("fds") else { return };
+    let output = Command::new("ip")
+        .args(["netns", "exec", hosts.sender.name()])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "shaper::checks_without_a_descriptor", "--ignored", "--nocapture"])
+        .output()
+        .unwrap();
+    assert!(String::from_utf8_lossy(&output.stdout).contains("east is whole"), "{output:?}");
+}
+
+/// The process that the test above starts: its limit of descriptors would be that of all tests.
+#[test]
+#[ignore = "another test runs it in a process of its own"]
+fn checks_without_a_descriptor() {
+    let east = Interface::named("east").unwrap();
+    let mut shaper = HtbShaper::install(&east, Rate::from_mbps(10), ShaperOptions::default()).unwrap();
+    setrlimit(Resource::Nofile, Rlimit { current: Some(0), maximum: Some(0) }).unwrap();
+    assert!(!shaper.restore(true).unwrap());
+    println!("east is whole");
 }

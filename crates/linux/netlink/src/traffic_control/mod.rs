@@ -498,7 +498,8 @@ impl HtbShaper {
     /// # Errors
     /// When another process has set another discipline and [`ShaperOptions::replace`] is not set, or the kernel refuses. Nothing is installed then.
     pub fn restore(&mut self, is_whole: bool) -> Result<bool, Error> {
-        let interface = Interface::named(&self.name)?;
+        // Without a free descriptor, too: an owner would otherwise take the discipline for lost.
+        let interface = Interface::named_by(&mut self.channel, &self.name)?;
         if interface.index != self.interface {
             return Err(Error::invalid("interface", interface.index, format!("{}", self.interface)));
         }
