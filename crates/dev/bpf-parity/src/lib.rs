@@ -44,12 +44,13 @@ impl Peer {
         Ok(Self { program })
     }
 
-    /// Runs commands, and returns the numbers of each line of the answer.
+    /// Runs commands, and returns the numbers of each line of the answer. The commands are in a file of this name beside the program, for a second look.
+    /// Runs with different names may be made at the same time.
     ///
     /// # Errors
     /// When the program cannot run, refuses a command, or answers with something else than numbers.
-    pub fn run(&self, commands: &str) -> io::Result<Vec<Vec<i128>>> {
-        let input = self.program.with_extension("commands");
+    pub fn run(&self, name: &str, commands: &str) -> io::Result<Vec<Vec<i128>>> {
+        let input = self.program.with_file_name(format!("{name}.commands"));
         fs::write(&input, commands)?;
         let output =
             Command::new(&self.program).stdin(File::open(input)?).stderr(Stdio::inherit()).output()?;

@@ -1,6 +1,6 @@
 //! Drain times, charges and laws, beside those of the crate `aqm`.
 
-use crate::peer;
+use crate::{PARITY, answers};
 use cutline_aqm::{
     Aqm, Backlog, DelayControlParams, DelayEstimate, DrainRate, DropProbability, Pi, Pi2, Pi2Params, PiParams,
 };
@@ -25,7 +25,7 @@ fn drain_times_are_the_same() {
             i128::from(DrainRate::new(Rate::from_bps(bps)).time(bytes).as_nanos())
         })
         .collect();
-    let answers = peer("drain").run(&commands).unwrap();
+    let answers = answers(&PARITY, "drain", &commands);
     assert_eq!(answers.concat(), expected);
 }
 
@@ -33,7 +33,7 @@ fn drain_times_are_the_same() {
 #[test]
 fn segments_are_counted_by_length() {
     let commands = "segments 14546 66 1448\nsegments 14547 66 1448\nsegments 66 66 1448\nsegments 40 66 1448\nsegments 1000 66 0\n";
-    let answers = peer("segments").run(commands).unwrap();
+    let answers = answers(&PARITY, "segments", commands);
     assert_eq!(answers.concat(), [10, 11, 1, 1, 1]);
 }
 
@@ -48,7 +48,7 @@ fn waits_are_exact_for_39_hours() {
     for (now, level, at) in waits.into_iter().chain(longest) {
         writeln!(commands, "waited {now} {level} {at}").unwrap();
     }
-    let answers = peer("waited").run(&commands).unwrap();
+    let answers = answers(&PARITY, "waited", &commands);
     let expected = [700, 16, 0, 1, 1500, 6, 1001, 6, i128::from(LONGEST), 9, 0, 9];
     assert_eq!(answers.concat(), expected);
 }
@@ -73,7 +73,7 @@ fn the_charge_is_wrong_by_less_than_a_two_millionth() {
         writeln!(commands, "set tsq.l {l}\ncharge {p} {q} {q_prime}").unwrap();
         expected.push(charge(float(p.into()), l, q, q_prime));
     }
-    let answers = peer("charge").run(&commands).unwrap().concat();
+    let answers = answers(&PARITY, "charge", &commands).concat();
     let mut largest: f64 = 0.0;
     for (answer, (expected, ratio)) in answers.into_iter().map(float).zip(expected) {
         let error = (answer - expected).abs();
@@ -92,7 +92,7 @@ fn the_paper_s_charge_is_bounded_where_a_bound_is_set() {
     let commands = format!(
         "set tsq.l 40000000\ncharge {p} 400000000 25000000\nset tsq.ratio_root {root}\ncharge {p} 400000000 25000000\n"
     );
-    let answers = peer("bounded").run(&commands).unwrap().concat();
+    let answers = answers(&PARITY, "bounded", &commands).concat();
     // TSQ eq. 5: (440 / 65)^2 = 45.8
     assert!((float(answers[0]) - 0.045_822_5).abs() < 1e-6, "{}", float(answers[0]));
     assert!((float(answers[1]) - 0.01).abs() < 1e-8, "{}", float(answers[1]));
@@ -122,7 +122,7 @@ fn largest_difference(name: &str, mut law: impl DropProbability, rate: Rate, set
         expected.push(law.probability().map_or(0.0, Probability::get));
     }
     assert!(expected.iter().filter(|p| **p > 0.0 && **p < 1.0).count() > 5000, "{name} is at a bound");
-    let answers = peer(name).run(&commands).unwrap().concat();
+    let answers = answers(&PARITY, name, &commands).concat();
     assert_eq!(answers.len(), expected.len());
     let differences =
         answers.into_iter().map(float).zip(expected).map(|(answer, expected)| (answer - expected).abs());

@@ -5,7 +5,7 @@
 
 use crate::arithmetic::pi2_settings;
 use crate::load::{Load, Offered, Recorded, record};
-use crate::peer;
+use crate::{PARITY, answers};
 use cutline_aqm::{
     Aqm, Ared, AredParams, Arrival, DelayEstimate, DropProbability, DropReason, Limit, NoEarlyDrop, Pi, Pi2,
     Pi2Params, PiParams, Queue, RedWorcester, RedWorcesterParams, Tsq, TsqParams, Verdict,
@@ -147,7 +147,7 @@ fn compare(case: &Case, law: impl DropProbability, load: &mut impl Load) -> Outc
             _ => outcome.overflow += 1,
         }
     }
-    let answers = peer(case.name).run(&commands).unwrap();
+    let answers = answers(&PARITY, case.name, &commands);
     assert_eq!(answers.len(), expected.len());
     let mut probabilities = probabilities.into_iter();
     for (line, (answer, expected)) in answers.iter().zip(&expected).enumerate() {

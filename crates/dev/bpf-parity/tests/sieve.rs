@@ -11,7 +11,7 @@
 //! The same rules hold for a recorded trace of transfers, conferences and floods. Without floods it would have too few drops for their sum to be p's.
 
 use crate::load::{Load, Offered, Recorded, record};
-use crate::peer;
+use crate::{PARITY, answers};
 use cutline_aqm::{Arrival, Discipline as _, DropReason, Limit, Queue as _, Sieve, SieveParams, Verdict};
 use cutline_bpf_parity::{fixed, float};
 use cutline_units::{Hint, Instant, Rate, Streams, mix};
@@ -166,7 +166,7 @@ fn compare(case: &Case, load: &mut impl Load) -> Outcome {
         load.respond(verdict == 0, stored);
         stored += u32::from(verdict == 0);
     }
-    let answers = peer(case.name).run(&commands).unwrap();
+    let answers = answers(&PARITY, case.name, &commands);
     assert_eq!(answers.len(), verdicts.len() + order.len());
     let outcome = judge(&answers, &verdicts, &shares, &above, &order);
     let outcome = Outcome { pushed_out: (shed, outcome.pushed_out.1), ..outcome };
@@ -256,7 +256,7 @@ fn a_queue_of_70_000_packets_keeps_all_of_them_in_the_order_of_their_flows() {
     for number in 0..PACKETS {
         writeln!(commands, "sieve-dequeue {}", 10_000_000 + 12_000 * number).unwrap();
     }
-    let answers = peer("sieve-long").run(&commands).unwrap();
+    let answers = answers(&PARITY, "sieve-long", &commands);
     let left: Vec<i128> = answers.iter().filter(|answer| answer.len() == 3).map(|answer| answer[0]).collect();
     for flow in 0..FLOWS {
         let of_flow = left.iter().copied().filter(|number| number % FLOWS == flow);
