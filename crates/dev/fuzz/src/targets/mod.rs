@@ -68,7 +68,7 @@ const TARGETS: [Target; 35] = [
         parse: agentx::parse,
         seeds: &[],
         longest: 1024,
-        tries: 300_000,
+        tries: 38_000,
         memory: LITTLE,
     },
     Target {
@@ -76,7 +76,7 @@ const TARGETS: [Target; 35] = [
         parse: allocation_request::parse,
         seeds: &[],
         longest: 1024,
-        tries: 100_000,
+        tries: 12_000,
         memory: LITTLE,
     },
     Target {
@@ -84,7 +84,7 @@ const TARGETS: [Target; 35] = [
         parse: baseline_table::parse,
         seeds: &[],
         longest: 8192,
-        tries: 15_000,
+        tries: 1_900,
         memory: TREE,
     },
     Target {
@@ -92,7 +92,7 @@ const TARGETS: [Target; 35] = [
         parse: control_messages::reply,
         seeds: &[],
         longest: 4096,
-        tries: 100_000,
+        tries: 12_000,
         memory: TREE,
     },
     Target {
@@ -100,7 +100,7 @@ const TARGETS: [Target; 35] = [
         parse: control_messages::request,
         seeds: &[],
         longest: 512,
-        tries: 300_000,
+        tries: 38_000,
         memory: LITTLE,
     },
     Target {
@@ -108,7 +108,7 @@ const TARGETS: [Target; 35] = [
         parse: cutlined_request::parse,
         seeds: &[],
         longest: 1024,
-        tries: 100_000,
+        tries: 12_000,
         memory: LITTLE,
     },
     Target {
@@ -116,7 +116,7 @@ const TARGETS: [Target; 35] = [
         parse: direct_frames::parse,
         seeds: &[],
         longest: 1024,
-        tries: 200_000,
+        tries: 25_000,
         memory: REASSEMBLY,
     },
     Target {
@@ -124,7 +124,7 @@ const TARGETS: [Target; 35] = [
         parse: toml_files::flows,
         seeds: &[],
         longest: 4096,
-        tries: 10_000,
+        tries: 1_200,
         memory: TREE,
     },
     Target {
@@ -132,7 +132,7 @@ const TARGETS: [Target; 35] = [
         parse: frame_headers::parse,
         seeds: &[],
         longest: 256,
-        tries: 500_000,
+        tries: 62_000,
         memory: LITTLE,
     },
     Target {
@@ -140,7 +140,7 @@ const TARGETS: [Target; 35] = [
         parse: scenario_files::graph,
         seeds: &[],
         longest: 8192,
-        tries: 15_000,
+        tries: 1_900,
         memory: TREE,
     },
     Target {
@@ -148,7 +148,7 @@ const TARGETS: [Target; 35] = [
         parse: http_request::parse,
         seeds: &[],
         longest: 1024,
-        tries: 3_000,
+        tries: 380,
         memory: TREE,
     },
     Target {
@@ -156,7 +156,7 @@ const TARGETS: [Target; 35] = [
         parse: manager_request::parse,
         seeds: &[],
         longest: 512,
-        tries: 200_000,
+        tries: 25_000,
         memory: LITTLE,
     },
     Target {
@@ -164,7 +164,7 @@ const TARGETS: [Target; 35] = [
         parse: negotiation::parse,
         seeds: &[],
         longest: 256,
-        tries: 100_000,
+        tries: 12_000,
         memory: LITTLE,
     },
     Target {
@@ -172,7 +172,7 @@ const TARGETS: [Target; 35] = [
         parse: path_summary::parse,
         seeds: &[],
         longest: 900,
-        tries: 30_000,
+        tries: 3_800,
         memory: LITTLE,
     },
     Target {
@@ -180,7 +180,7 @@ const TARGETS: [Target; 35] = [
         parse: program_file::parse,
         seeds: &[],
         longest: 1024,
-        tries: 200_000,
+        tries: 25_000,
         memory: LITTLE,
     },
     Target {
@@ -188,7 +188,7 @@ const TARGETS: [Target; 35] = [
         parse: program_marks::parse,
         seeds: &[],
         longest: 256,
-        tries: 500_000,
+        tries: 62_000,
         memory: LITTLE,
     },
     Target {
@@ -196,7 +196,7 @@ const TARGETS: [Target; 35] = [
         parse: publication::parse,
         seeds: &[],
         longest: 8192,
-        tries: 1_000,
+        tries: 120,
         memory: TREE,
     },
     Target {
@@ -204,7 +204,7 @@ const TARGETS: [Target; 35] = [
         parse: recorded_trace::parse,
         seeds: &[],
         longest: 1024,
-        tries: 200_000,
+        tries: 25_000,
         memory: LITTLE,
     },
     Target {
@@ -212,7 +212,7 @@ const TARGETS: [Target; 35] = [
         parse: report::parse,
         seeds: &[],
         longest: 1024,
-        tries: 150_000,
+        tries: 19_000,
         memory: LITTLE,
     },
     Target {
@@ -220,7 +220,7 @@ const TARGETS: [Target; 35] = [
         parse: result_summary::parse,
         seeds: &[],
         longest: 8192,
-        tries: 20_000,
+        tries: 2_500,
         memory: TREE,
     },
     Target {
@@ -228,7 +228,7 @@ const TARGETS: [Target; 35] = [
         parse: result_tables::parse,
         seeds: &[],
         longest: 1 << 16,
-        tries: 4_000,
+        tries: 500,
         memory: TREE,
     },
     Target {
@@ -236,7 +236,7 @@ const TARGETS: [Target; 35] = [
         parse: toml_files::router,
         seeds: &[("packaging", ".toml")],
         longest: 4096,
-        tries: 15_000,
+        tries: 1_900,
         memory: TREE,
     },
     Target {
@@ -244,7 +244,7 @@ const TARGETS: [Target; 35] = [
         parse: router_reply::parse,
         seeds: &[],
         longest: 8192,
-        tries: 20_000,
+        tries: 2_500,
         memory: TREE,
     },
     Target {
@@ -252,7 +252,7 @@ const TARGETS: [Target; 35] = [
         parse: router_request::parse,
         seeds: &[],
         longest: 64,
-        tries: 300_000,
+        tries: 38_000,
         memory: LITTLE,
     },
     Target {
@@ -260,10 +260,10 @@ const TARGETS: [Target; 35] = [
         parse: router_reservation::parse,
         seeds: &[],
         longest: 4096,
-        tries: 30_000,
+        tries: 3_800,
         memory: TREE,
     },
-    Target { name: "rsvp", parse: rsvp::parse, seeds: &[], longest: 512, tries: 8_000, memory: TREE },
+    Target { name: "rsvp", parse: rsvp::parse, seeds: &[], longest: 512, tries: 1_000, memory: TREE },
     Target {
         name: "scenario",
         parse: toml_files::scenario,
@@ -273,7 +273,7 @@ const TARGETS: [Target; 35] = [
             ("crates/research/scenario/tests/broken", ".toml"),
         ],
         longest: 8192,
-        tries: 4_000,
+        tries: 500,
         memory: GRAPH,
     },
     Target {
@@ -281,7 +281,7 @@ const TARGETS: [Target; 35] = [
         parse: toml_files::settings,
         seeds: &[],
         longest: 512,
-        tries: 5_000,
+        tries: 620,
         memory: TREE,
     },
     Target {
@@ -289,7 +289,7 @@ const TARGETS: [Target; 35] = [
         parse: session::parse,
         seeds: &[],
         longest: 1024,
-        tries: 30_000,
+        tries: 3_800,
         memory: Memory { fixed: 1 << 20, per_byte: 256 },
     },
     Target {
@@ -297,7 +297,7 @@ const TARGETS: [Target; 35] = [
         parse: scenario_files::sizes,
         seeds: &[("examples", ".cdf")],
         longest: 2048,
-        tries: 50_000,
+        tries: 6_200,
         memory: LITTLE,
     },
     Target {
@@ -305,7 +305,7 @@ const TARGETS: [Target; 35] = [
         parse: snmp_message::parse,
         seeds: &[],
         longest: 512,
-        tries: 30_000,
+        tries: 3_800,
         memory: TREE,
     },
     Target {
@@ -313,7 +313,7 @@ const TARGETS: [Target; 35] = [
         parse: specification::toml,
         seeds: &[("examples/specifications", ".toml")],
         longest: 2048,
-        tries: 10_000,
+        tries: 1_200,
         memory: TREE,
     },
     Target {
@@ -321,7 +321,7 @@ const TARGETS: [Target; 35] = [
         parse: specification::json,
         seeds: &[("examples/specifications", ".json")],
         longest: 2048,
-        tries: 10_000,
+        tries: 1_200,
         memory: TREE,
     },
     Target {
@@ -329,7 +329,7 @@ const TARGETS: [Target; 35] = [
         parse: traffic_headers::parse,
         seeds: &[],
         longest: 128,
-        tries: 500_000,
+        tries: 62_000,
         memory: LITTLE,
     },
     Target {
@@ -337,7 +337,7 @@ const TARGETS: [Target; 35] = [
         parse: traffic_stream::parse,
         seeds: &[],
         longest: 512,
-        tries: 200_000,
+        tries: 25_000,
         memory: LITTLE,
     },
 ];
