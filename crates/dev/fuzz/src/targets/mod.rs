@@ -63,14 +63,7 @@ const REASSEMBLY: Memory = Memory { fixed: 2 << 20, per_byte: 256 };
 
 /// The targets in the order of their names.
 const TARGETS: [Target; 35] = [
-    Target {
-        name: "agentx",
-        parse: agentx::parse,
-        seeds: &[],
-        longest: 1024,
-        tries: 38_000,
-        memory: LITTLE,
-    },
+    Target { name: "agentx", parse: agentx::parse, seeds: &[], longest: 1024, tries: 38_000, memory: LITTLE },
     Target {
         name: "allocation-request",
         parse: allocation_request::parse,
@@ -207,14 +200,7 @@ const TARGETS: [Target; 35] = [
         tries: 25_000,
         memory: LITTLE,
     },
-    Target {
-        name: "report",
-        parse: report::parse,
-        seeds: &[],
-        longest: 1024,
-        tries: 19_000,
-        memory: LITTLE,
-    },
+    Target { name: "report", parse: report::parse, seeds: &[], longest: 1024, tries: 19_000, memory: LITTLE },
     Target {
         name: "result-summary",
         parse: result_summary::parse,
