@@ -173,7 +173,7 @@ class Runs(InFolder):
         thread = threading.Thread(target=count)
         thread.start()
         try:
-            cutline.run(small(duration="5000 s", interval="1 s"), seeds=2, jobs=1, results=None)
+            cutline.run(small(duration="500 s", interval="1 s"), seeds=2, jobs=1, results=None)
         finally:
             ended.set()
             thread.join()
@@ -361,7 +361,7 @@ class ProgressBar(InFolder):
         return text.decode()
 
     def test_it_is_on_terminals_and_removed_at_the_end(self):
-        script = "import cutline, test_sim; cutline.run(test_sim.small(duration='4000 s'), seeds=3, jobs=1, results=None%s)"
+        script = "import cutline, test_sim; cutline.run(test_sim.small(duration='1000 s'), seeds=3, jobs=1, results=None%s)"
         text = self.shown(script % "")
         self.assertRegex(text, r"█+░* \d/3 base  0:0\d elapsed")
         self.assertTrue(text.rstrip("\r").endswith(" "), "the line is blank at the end")

@@ -1,11 +1,13 @@
 """Sweeps over machines: the same bytes as on one machine, whatever is lost on the way."""
 
+import functools
 import hashlib
 import logging
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -22,6 +24,8 @@ try:
 except ImportError as error:
     raise unittest.SkipTest(f"{error.name} is not installed") from None
 
+# Sixteen parts of a long sweep.
+SIXTEEN = {"flow.audio.hint": list(range(1, 17))}
 GRID = {"flow.audio.hint": [1, 6, 16], "dumbbell.queue.q-ref": ["10 packets", "20 packets", "40 packets", "80 packets"]}
 
 
@@ -38,8 +42,8 @@ class Line(Law):
         return min(backlog.packets / self.full, 1.0)
 
 
-def long(seconds=300):
-    """A scenario whose runs take about a second and are a part each."""
+def long(seconds=140):
+    """A scenario whose runs take about half a second and are a part each: a part has 2e6 transmissions, 15,000 a second."""
     return small(duration=f"{seconds} s", interval="10 s").with_({"dumbbell.rate": "40 Mbit/s", "flow.bulk.count": 4})
 
 
@@ -47,6 +51,13 @@ def content(folder):
     """Digests of the data set's files, without the records."""
     files = [file for file in Path(folder).rglob("*.parquet")]
     return {str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+@functools.cache
+def content_here():
+    """Digests of the long sweep as this process makes it without a cluster."""
+    with tempfile.TemporaryDirectory() as folder:
+        return content(cutline.sweep(long(), SIXTEEN, results=folder, progress=False).folder)
 
 
 def cluster(workers=2, **options):
@@ -87,7 +98,7 @@ class OnThisMachine(InFolder):
             self.assertAlmostEqual(one[1], other[1])
 
     def test_what_is_stored_is_not_run_again(self):
-        found = cutline.sweep(long(100), {"flow.audio.hint": [1, 6, 16]}, seeds=2, progress=False)
+        found = cutline.sweep(long(70), {"flow.audio.hint": [1, 6, 16]}, seeds=2, progress=False)
         self.assertGreater(len(found.info["parts"]), 2)
         before = content(found.folder)
         times = {file: file.stat().st_mtime_ns for file in Path(found.folder).rglob("part-*")}
@@ -97,7 +108,7 @@ class OnThisMachine(InFolder):
         Path(found.folder, "queues/part-00000.parquet.unfinished").write_bytes(b"half")
         with self.assertRaises(cutline.ResultsDamaged):
             cutline.open_sweep(found.folder).load()
-        again = cutline.sweep(long(100), {"flow.audio.hint": [1, 6, 16]}, seeds=2, progress=False)
+        again = cutline.sweep(long(70), {"flow.audio.hint": [1, 6, 16]}, seeds=2, progress=False)
         self.assertEqual(content(again.folder), before)
         self.assertTrue(again.complete)
         for file, at in times.items():
@@ -128,7 +139,7 @@ class OnThisMachine(InFolder):
         self.assertEqual(len(cutline.sweep("small.toml", {"flow.audio.hint": [1, 7]}, progress=False, force=True).load().info["points"]), 2)
 
     def test_ctrl_c_keeps_the_parts_and_the_next_call_runs_the_rest(self):
-        script = "import cutline, test_sweep; cutline.sweep(test_sweep.long(), {'flow.audio.hint': list(range(1, 17))}, jobs=1)"
+        script = "import cutline, test_sweep; cutline.sweep(test_sweep.long(), test_sweep.SIXTEEN, jobs=1)"
         with started(script) as process:
             stored = Path("results/sweeps/small/records")
             deadline = time.monotonic() + 60
@@ -139,7 +150,7 @@ class OnThisMachine(InFolder):
         self.assertRegex(said if isinstance(said, str) else said.decode(), r"Interrupted: stopped: \d+ of 16 parts are stored")
         kept = {file: file.stat().st_mtime_ns for file in stored.glob("*.json")}
         self.assertTrue(0 < len(kept) < 16, len(kept))
-        found = cutline.sweep(long(), {"flow.audio.hint": list(range(1, 17))}, progress=False)
+        found = cutline.sweep(long(), SIXTEEN, progress=False)
         self.assertTrue(found.complete)
         self.assertEqual({file: file.stat().st_mtime_ns for file in kept}, kept)
 
@@ -152,11 +163,11 @@ class OnThisMachine(InFolder):
             self.skipTest("file systems cannot be mounted here")
         self.addCleanup(subprocess.run, ["umount", os.path.abspath("disk")])
         with self.assertRaisesRegex(cutline.StoreError, "cannot be written: No space left on device") as why:
-            cutline.sweep(long(50), {"flow.audio.hint": list(range(1, 17))}, results="disk", progress=False)
+            cutline.sweep(long(50), SIXTEEN, results="disk", progress=False)
         self.assertEqual(why.exception.errno, 28)
         self.assertEqual(list(Path("disk").rglob("*.unfinished")), [])
         subprocess.run(["mount", "-o", "remount,size=20m", "disk"], check=True)
-        self.assertTrue(cutline.sweep(long(50), {"flow.audio.hint": list(range(1, 17))}, results="disk", progress=False).complete)
+        self.assertTrue(cutline.sweep(long(50), SIXTEEN, results="disk", progress=False).complete)
 
     def test_arguments(self):
         for arguments, parameter in (({"client": 3}, "client"), ({"jobs": 0}, "jobs"), ({"jobs": True}, "jobs"), ({"seeds": -1}, "seeds"),
@@ -220,18 +231,17 @@ def when_stored(folder, count, act):
 class OnACluster(InFolder):
     def test_a_killed_worker_and_a_restarted_one(self):
         """Dask starts another worker for each: complete, the same bytes, no run twice."""
-        grid = {"flow.audio.hint": list(range(1, 17))}
-        here = cutline.sweep(long(), grid, results="here", progress=False)
+        expected = content_here()
         with cluster() as made, distributed.Client(made) as client:
             nannies = list(made.workers.values())
             before = {nanny.worker_address for nanny in nannies}
             killed = when_stored("there/sweeps/small", 2, lambda: os.kill(nannies[0].pid, signal.SIGKILL))
             restarted = when_stored("there/sweeps/small", 6, lambda: client.restart_workers([nannies[1].worker_address]))
-            there = cutline.sweep(long(), grid, client=client, results="there", progress=False)
+            there = cutline.sweep(long(), SIXTEEN, client=client, results="there", progress=False)
             self.assertTrue(killed.wait(60), "the worker was killed")
             self.assertTrue(restarted.wait(60), "the other one was restarted")
         self.assertTrue(there.complete)
-        self.assertEqual(content(there.folder), content(here.folder))
+        self.assertEqual(content(there.folder), expected)
         rows = there.flows.to_polars().select("run", "flow")
         self.assertEqual((rows.height, rows.unique().height), (16 * 5, 16 * 5))
         # Both happened during the sweep: parts were made by workers that were there, and by those that came for them.
@@ -239,20 +249,19 @@ class OnACluster(InFolder):
         self.assertTrue(machines & before and machines - before, (machines, before))
 
     def test_ctrl_c(self):
-        grid = {"flow.audio.hint": list(range(1, 17))}
         with cluster(1) as made, distributed.Client(made) as client:
             when_stored("results/sweeps/small", 2, lambda: os.kill(os.getpid(), signal.SIGINT))
             with self.assertRaisesRegex(cutline.Interrupted, r"\d+ of 16 parts are stored"):
-                cutline.sweep(long(), grid, client=client, progress=False)
+                cutline.sweep(long(), SIXTEEN, client=client, progress=False)
             kept = set(Path("results/sweeps/small/records").glob("*.json"))
             self.assertTrue(2 <= len(kept) < 16, len(kept))
-            self.assertTrue(cutline.sweep(long(), grid, client=client, progress=False).complete, "the cluster is of use afterwards")
+            self.assertTrue(cutline.sweep(long(), SIXTEEN, client=client, progress=False).complete, "the cluster is of use afterwards")
 
     def test_a_worker_of_another_version_that_comes_later(self):
         with cluster(1) as made, distributed.Client(made) as client:
             when_stored("results/sweeps/small", 2, lambda: client.run(_set_build, ("0.0.1", "elsewhere")))
             with self.assertRaisesRegex(cutline.WorkerError, "has version 0.0.1 elsewhere: expected"):
-                cutline.sweep(long(), {"flow.audio.hint": list(range(1, 17))}, client=client, progress=False)
+                cutline.sweep(long(), SIXTEEN, client=client, progress=False)
         self.assertGreaterEqual(len(list(Path("results/sweeps/small/records").glob("*.json"))), 2)
         self.assertEqual(list(Path("results").rglob("*.unfinished")), [])
 
@@ -273,7 +282,6 @@ class OnACluster(InFolder):
              "--no-nanny", "--death-timeout", "5"], env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.addCleanup(worker.wait)
         self.addCleanup(worker.kill)
-        grid = {"flow.audio.hint": list(range(1, 17))}
         client = distributed.Client(scheduler_file="scheduler.json")
         self.addCleanup(client.close, timeout=1)
         client.wait_for_workers(1, timeout=60)
@@ -281,14 +289,14 @@ class OnACluster(InFolder):
 
         killed = when_stored("results/sweeps/small", 2, scheduler.kill)
         with self.assertRaisesRegex(cutline.ClusterLost, "the same call"):
-            cutline.sweep(long(), grid, client=client, progress=False)
+            cutline.sweep(long(), SIXTEEN, client=client, progress=False)
         self.assertTrue(killed.wait(60))
         kept = {file: file.stat().st_mtime_ns for file in stored.glob("*.json")}
         self.assertTrue(0 < len(kept) < 16, len(kept))
-        found = cutline.sweep(long(), grid, progress=False)
+        found = cutline.sweep(long(), SIXTEEN, progress=False)
         self.assertTrue(found.complete)
         self.assertEqual({file: file.stat().st_mtime_ns for file in kept}, kept)
-        self.assertEqual(content(found.folder), content(cutline.sweep(long(), grid, results="here", progress=False).folder))
+        self.assertEqual(content(found.folder), content_here())
 
     def test_clients_workers_and_extensions(self):
         with cluster(1) as made:
