@@ -69,6 +69,44 @@ fn every_file_of_tests_is_in_a_program() {
     assert_eq!(forgotten(&names, "mod a;\n// mod c;\n", "[[test]]\nname = \"b\"\n"), ["c"]);
 }
 
+/// The root files of the targets of a manifest whose unit tests Cargo leaves out.
+fn untested(manifest: &DeTable<'_>) -> Vec<String> {
+    let target = |table: &DeTable<'_>, usual: &str| {
+        let is_left_out = table.get("test").is_some_and(|test| test.get_ref().as_bool() == Some(false));
+        let path = table.get("path").and_then(|path| path.get_ref().as_str());
+        is_left_out.then(|| path.unwrap_or(usual).to_owned())
+    };
+    let library = manifest.get("lib").and_then(|library| library.get_ref().as_table());
+    let programs = manifest.get("bin").and_then(|programs| programs.get_ref().as_array());
+    let programs = programs.into_iter().flatten().filter_map(|program| program.get_ref().as_table());
+    let programs = programs.filter_map(|program| target(program, "src/main.rs"));
+    library.and_then(|library| target(library, "src/lib.rs")).into_iter().chain(programs).collect()
+}
+
+/// A target with `test = false` has no unit tests: they would never run. Modules of a library count, and those that a program shares with another
+/// one, which has their tests, do not.
+#[test]
+fn no_unit_tests_are_left_out() {
+    let mut seen = 0;
+    for folder in crates() {
+        let text = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        for root in untested(&DeTable::parse(&text).unwrap().into_inner()) {
+            let mut files = vec![folder.join(&root)];
+            if root == "src/lib.rs" {
+                sources(&folder.join("src"), &mut files);
+            }
+            for file in files {
+                let has_tests = fs::read_to_string(&file).unwrap().contains("#[cfg(test)]");
+                assert!(!has_tests, "{} has tests that do not run: remove `test = false`", file.display());
+            }
+            seen += 1;
+        }
+    }
+    assert!(seen > 5, "only {seen} targets are untested");
+    let manifest = "[lib]\ntest = false\n[[bin]]\npath = 'a.rs'\n[[bin]]\npath = 'b.rs'\ntest = false\n";
+    assert_eq!(untested(&DeTable::parse(manifest).unwrap().into_inner()), ["src/lib.rs", "b.rs"]);
+}
+
 #[test]
 fn what_a_crate_includes_lies_in_it() {
     let mut seen = 0;
