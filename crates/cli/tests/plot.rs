@@ -5,17 +5,34 @@ use crate::common;
 
 use crate::common::place::Place;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+/// The files of a folder, by their paths.
+type Files = BTreeMap<PathBuf, Vec<u8>>;
+
+/// Returns a place with a copy of results. The first test that needs them makes them.
+fn with_results(made: &OnceLock<Files>, make: impl FnOnce(&Place)) -> Place {
+    let files = made.get_or_init(|| {
+        let place = Place::new();
+        make(&place);
+        place.files("")
+    });
+    let place = Place::new();
+    place.write(files);
+    place
+}
 
 /// A folder with results of two hints, and the same without TSQ.
 fn measured() -> Place {
-    let place = Place::new();
-    place.says(&["run", "small.toml", "--seeds", "3"], 0);
-    place.says(
-        &["run", "small.toml", "--seeds", "3", "--set", "name=without", "--set", "dumbbell.queue.tsq=false"],
-        0,
-    );
-    place
+    static MADE: OnceLock<Files> = OnceLock::new();
+    with_results(&MADE, |place| {
+        let run = ["run", "small.toml", "--seeds", "3"];
+        place.says(&run, 0);
+        place.says(&[&run[..], &["--set", "name=without", "--set", "dumbbell.queue.tsq=false"]].concat(), 0);
+    })
 }
 
 fn json(place: &Place, arguments: &[&str]) -> Value {
@@ -234,10 +251,11 @@ app = { kind = "cbr", rate = "2 Mbit/s", size = "1000 B" }
 "#;
 
 fn house() -> Place {
-    let place = Place::new();
-    fs::write(place.path("house.toml"), HOUSE).unwrap();
-    place.says(&["run", "house.toml", "-q"], 0);
-    place
+    static MADE: OnceLock<Files> = OnceLock::new();
+    with_results(&MADE, |place| {
+        fs::write(place.path("house.toml"), HOUSE).unwrap();
+        place.says(&["run", "house.toml", "-q"], 0);
+    })
 }
 
 #[test]
