@@ -3,10 +3,12 @@
 use crate::common::{quick, study};
 use cutline_results::{ExistingResults, Lock, StoreError};
 use cutline_study::{Evaluation, EvaluationOptions, ExperimentChanges, Study, StudyError};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
+use tempfile::TempDir;
 
 fn tsq() -> &'static Study {
     study("tsq")
@@ -14,6 +16,38 @@ fn tsq() -> &'static Study {
 
 fn run(options: &EvaluationOptions) -> Result<Evaluation, StudyError> {
     tsq().ready(options)?.run(&AtomicBool::new(false), &|_| {}, &|_| {})
+}
+
+/// Returns a folder with a copy of the quick results of figure 16 and their report. The first test that needs them makes them.
+fn with_figure_16() -> TempDir {
+    static MADE: OnceLock<BTreeMap<PathBuf, Vec<u8>>> = OnceLock::new();
+    let files = MADE.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        run(&quick(folder.path(), &[16])).unwrap();
+        contents(folder.path())
+    });
+    let folder = tempfile::tempdir().unwrap();
+    for (name, content) in files {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+    folder
+}
+
+/// Returns the files of a folder and its subfolders with their contents, by their paths in it.
+fn contents(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let (mut files, mut folders) = (BTreeMap::new(), vec![root.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                files.insert(path.strip_prefix(root).unwrap().to_owned(), fs::read(path).unwrap());
+            }
+        }
+    }
+    files
 }
 
 /// The figures for which the report in a folder has measured values.
@@ -63,8 +97,7 @@ fn quick_results_have_a_separate_folder() {
 
 #[test]
 fn a_report_does_not_mix_versions() {
-    let folder = tempfile::tempdir().unwrap();
-    run(&quick(folder.path(), &[16])).unwrap();
+    let folder = with_figure_16();
     let later = |figure, existing| EvaluationOptions {
         version: "later",
         existing,
@@ -94,8 +127,7 @@ fn a_report_does_not_mix_versions() {
 
 #[test]
 fn a_report_refuses_results_of_another_scenario() {
-    let folder = tempfile::tempdir().unwrap();
-    run(&quick(folder.path(), &[16])).unwrap();
+    let folder = with_figure_16();
     // The full folder has the shortened results.
     let [short, full] =
         [true, false].map(|quick| tsq().folder(folder.path(), &ExperimentChanges::quick(quick)));
@@ -144,11 +176,10 @@ fn a_folder_in_use_is_noticed_before_the_first_run() {
 
 #[test]
 fn damaged_results_are_refused_and_made_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let whole = run(&quick(folder.path(), &[16])).unwrap();
-    let report = fs::read(&whole.written.report).unwrap();
-    let path =
-        tsq().folder(folder.path(), &ExperimentChanges::quick(true)).join("unresponsive/flows.parquet");
+    let folder = with_figure_16();
+    let study = tsq().folder(folder.path(), &ExperimentChanges::quick(true));
+    let report = fs::read(study.join("report.html")).unwrap();
+    let path = study.join("unresponsive/flows.parquet");
     let intact = fs::read(&path).unwrap();
     let mut bytes = intact.clone();
     bytes[intact.len() / 2] ^= 4;
@@ -156,7 +187,7 @@ fn damaged_results_are_refused_and_made_again() {
     let error = tsq().report(folder.path(), &ExperimentChanges::quick(true)).unwrap_err();
     assert!(matches!(&error, StudyError::Store(StoreError::Damaged { .. })), "{error}");
     assert!(error.to_string().contains("unresponsive/flows.parquet is damaged"), "{error}");
-    assert!(fs::read(&whole.written.report).unwrap() == report, "the report has changed");
+    assert!(fs::read(study.join("report.html")).unwrap() == report, "the report has changed");
 
     run(&EvaluationOptions { existing: ExistingResults::Resume, ..quick(folder.path(), &[16]) }).unwrap();
     assert!(fs::read(&path).unwrap() == intact, "the tables differ");
@@ -164,13 +195,14 @@ fn damaged_results_are_refused_and_made_again() {
 
 #[test]
 fn changed_experiments_have_a_folder_and_a_title_of_their_own() {
-    let folder = tempfile::tempdir().unwrap();
-    let whole = run(&quick(folder.path(), &[16])).unwrap();
+    let folder = with_figure_16();
     let mut changes = ExperimentChanges::quick(true);
+    let whole = tsq().folder(folder.path(), &changes).join("report.html");
+    assert!(whole.exists());
     changes.set = vec![("dumbbell.rate".to_owned(), "14 Mbit/s".to_owned())];
     let options = EvaluationOptions { changes: changes.clone(), ..quick(folder.path(), &[16]) };
     let changed = run(&options).unwrap();
-    assert_ne!(whole.written.report, changed.written.report);
+    assert_ne!(whole, changed.written.report);
     let report = fs::read_to_string(&changed.written.report).unwrap();
     assert!(
         report.contains("(quick, changed)") && report.contains("dumbbell.rate = 14 Mbit/s"),
