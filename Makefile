@@ -257,11 +257,12 @@ validate-cases: python-tree
 	PYTHONPATH=$(CURDIR)/target/python-tree target/venv/bin/python validate/cases.py --cutlined $(TARGET)/debug/cutlined
 
 # RSVP's messages: tshark finds nothing malformed in the committed captures, which are what the engine sends. Then ten thousand
-# reservations through one router of the simulator, with and without losses and refresh reduction, and through one `cutlined` with the
-# kernel's traffic control (root; without it a message says that this is left out). Five to fifteen minutes.
+# reservations: their memory, their refreshes through one router of the simulator, with and without losses and refresh reduction, and one
+# `cutlined` with the kernel's traffic control (root; without it a message says that this is left out). Five to fifteen minutes.
 validate-rsvp: setup
 	@tools/setup.sh traces
 	$(CARGO) test --locked -p cutline-rsvp --test all -- captures::
+	$(CARGO) test --locked -p cutline-rsvp --test all -- scale:: --ignored --nocapture
 	$(CARGO) test --locked -p cutline-sim --test all -- rsvp:: --ignored --nocapture
 	$(CARGO) test --locked -p cutline-daemon --test all -- capacity:: --ignored --nocapture --test-threads 1
 
