@@ -325,7 +325,7 @@ python-tree: setup
 	rm -rf target/python-tree && mkdir -p target/python-tree/cutline
 	cp python/cutline/*.py python/cutline/*.pyi python/cutline/py.typed target/python-tree/cutline
 	cp $$(ls -t $(TARGET)/debug/lib_native.so $(TARGET)/debug/deps/lib_native.so 2>/dev/null | head -1) target/python-tree/cutline/_native.abi3.so
-	@# Tests start a hundred interpreters, none of which stores what it has compiled.
+	@# Tests start a hundred interpreters, none of which stores compiled modules.
 	target/venv/bin/python -m compileall -q target/python-tree/cutline
 
 # With the wheel and its command, whose results are compared. Its heavy tests are those of test-python-full.

@@ -29,7 +29,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# The programs of the queue with the most processor time, the longest first, and then the others by their names: what is begun last should be short, so
+# The programs of the queue with the most processor time, the longest first. The others follow by their names: the last ones to begin should be short, so
 # that no core is idle at the end.
 LONGEST = ["reproduce/all", "bpf-parity/all", "rsvp/all", "scenario/all", "fuzz/all", "manager/all", "sim/all", "testbed/all"]
 

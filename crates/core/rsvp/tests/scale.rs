@@ -5,8 +5,8 @@ use cutline_rsvp::engine::EngineParams;
 use cutline_rsvp::object::Style;
 use cutline_units::Duration;
 
-/// The memory of a node does not grow with the time that it runs, and is a few kilobytes for a reservation. A quarter of ten thousand fills tables whose
-/// size doubles as full as ten thousand do.
+/// The memory of a node does not grow with the time that it runs, and is a few kilobytes for a reservation. A table that doubles its size is as full with
+/// 2,500 entries as with 10,000.
 #[test]
 fn a_reservation_takes_a_few_kilobytes() {
     assert_takes_a_few_kilobytes(2500);
