@@ -1,7 +1,7 @@
 //! Each crate is a package that can stand alone: the files that it includes lie in its folder, and so does its readme.
 //! `make package` makes the packages and builds them.
 
-use cutline_testbed::repository::crates;
+use cutline_testbed::repository::{crates, root};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 use toml::de::DeTable;
@@ -105,6 +105,33 @@ fn no_unit_tests_are_left_out() {
     assert!(seen > 5, "only {seen} targets are untested");
     let manifest = "[lib]\ntest = false\n[[bin]]\npath = 'a.rs'\n[[bin]]\npath = 'b.rs'\ntest = false\n";
     assert_eq!(untested(&DeTable::parse(manifest).unwrap().into_inner()), ["src/lib.rs", "b.rs"]);
+}
+
+/// Cargo builds macros with line tables for `cargo build --workspace`, of which they are a part, and without for `cargo test`, unless the profile says
+/// which. All crates that use them would be built twice in `make test`.
+#[test]
+fn macros_are_built_once() {
+    let mut seen = 0;
+    let text = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let workspace = DeTable::parse(&text).unwrap().into_inner();
+    let packages = ["profile", "dev", "package"]
+        .iter()
+        .try_fold(&workspace, |table, key| table.get(*key).and_then(|inner| inner.get_ref().as_table()))
+        .expect("there are profiles of packages");
+    for folder in crates() {
+        let text = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        let manifest = DeTable::parse(&text).unwrap().into_inner();
+        let library = manifest.get("lib").and_then(|library| library.get_ref().as_table());
+        if library.is_some_and(|library| library.contains_key("proc-macro")) {
+            let package = manifest["package"].get_ref().as_table().unwrap();
+            let name = package["name"].get_ref().as_str().unwrap();
+            let profile = packages.get(name).and_then(|profile| profile.get_ref().as_table());
+            let debug = profile.and_then(|profile| profile.get("debug")?.get_ref().as_bool());
+            assert_eq!(debug, Some(false), "Cargo.toml: [profile.dev.package.{name}] has debug = false");
+            seen += 1;
+        }
+    }
+    assert!(seen > 0, "there are macros");
 }
 
 #[test]
