@@ -140,8 +140,13 @@ def ended(process: "subprocess.Popen[str]") -> tuple[int, float]:
 
 
 def built(cargo: str) -> list[tuple[str, Step]]:
-    """Builds the workspace's test programs and returns each with the name of its package."""
-    command = [cargo, "test", "--workspace", "--locked", "--no-run", "--message-format=json-render-diagnostics"]
+    """Builds the workspace's test programs and returns each with the name of its package.
+
+    The same call builds all else that tests use: libraries, such as that of the package for Python, programs and examples. A call of its own would have few
+    crates to build at a time. The features are those of `cargo test`, so nothing is built twice.
+    """
+    targets = ["--lib", "--bins", "--tests", "--examples"]
+    command = [cargo, "build", "--workspace", "--locked", *targets, "--message-format=json-render-diagnostics"]
     build = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     if build.returncode != 0:
         sys.exit(build.returncode)
@@ -196,8 +201,6 @@ def main() -> int:
     in_rows = list(itertools.chain(*packages))
     if unknown := [name for name in in_rows if name not in known]:
         arguments.error(f"no tests in {', '.join(unknown)}")
-    # With the examples, and so with the features that the tests have, so that nothing is built a second time.
-    subprocess.run([options.cargo, "build", "--workspace", "--locked", "--lib", "--bins", "--examples"], check=True)
 
     rows = [[step for package, step in programs if package in row] for row in packages]
     # The commands first: the longest are among them.
