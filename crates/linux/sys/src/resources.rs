@@ -48,7 +48,13 @@ mod tests {
         let both: Vec<_> = (0..10).map(|_| (vec![1_u8; 8 << 20], vec![1_u8; 1000])).collect();
         let (large, small): (Vec<_>, Vec<_>) = both.into_iter().unzip();
         drop(large);
-        assert!(resident() < before + 20_000, "{} kB, {before} before", resident());
+        // Tests of other threads have memory for a moment, too.
+        let is_given_back = || resident() < before + 20_000;
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while !is_given_back() && std::time::Instant::now() < end {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        assert!(is_given_back(), "{} kB, {before} before", resident());
         drop(small);
     }
 }
