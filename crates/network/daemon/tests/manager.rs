@@ -310,7 +310,7 @@ fn an_interface_counts_while_no_descriptor_is_left() {
     let agent = host.agent.as_ref().unwrap();
     let is_free = |number: &u64| !Path::new(&format!("/proc/{}/fd/{number}", agent.id())).is_symlink();
     // No lower limit: `poll` refuses more descriptors than a process may have.
-    let lowest = (0..).find(is_free);
+    let lowest = (0..1024).find(is_free);
     let none = Rlimit { current: lowest, maximum: lowest };
     prlimit(Some(Pid::from_child(agent)), Resource::Nofile, none).unwrap();
     // Interfaces are looked up once a second.

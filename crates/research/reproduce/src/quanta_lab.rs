@@ -25,7 +25,15 @@ struct Shown {
 type RegionChart = (&'static str, [f64; 2], &'static [Shown]);
 
 const FIFO: &[(&str, &str)] = &[("link.line.queue", "fifo")];
-const CHARTS: [RegionChart; 4] = [
+const CHARTS: [RegionChart; 5] = [
+    (
+        "A receiver at 1 Gbit/s beside 16 decoders",
+        [1.0, 3.5],
+        &[
+            Shown { experiment: "host-load-many", flow: "unmanaged-16", at: &[], name: "unmanaged" },
+            Shown { experiment: "host-load-many", flow: "managed-16", at: &[], name: "managed" },
+        ],
+    ),
     (
         "A receiver beside four decoders",
         [1.0, 3.5],
