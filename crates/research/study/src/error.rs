@@ -69,7 +69,7 @@ pub enum StudyError {
     /// The new report would replace one that shows more.
     #[error(
         "{} shows figures whose results are no longer in this folder: {figures}; the report is not replaced. Reproduce \
-         these figures too, or remove the report",
+         these figures too, or remove the report and the claims.json beside it",
         report.display()
     )]
     Partial {
