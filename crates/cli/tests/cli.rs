@@ -1,8 +1,8 @@
 //! The command line: exit codes, messages, JSON documents, stored bytes.
 
 use assert_cmd::Command;
+use cutline_testbed::{FolderFiles, read_folder};
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -72,19 +72,8 @@ impl Place {
         serde_json::from_str(&self.prints(arguments)).unwrap()
     }
 
-    /// Returns the files of a folder and its subfolders with their contents.
-    fn files(&self, folder: &str) -> BTreeMap<PathBuf, Vec<u8>> {
-        let (mut files, mut folders) = (BTreeMap::new(), vec![self.path(folder)]);
-        while let Some(folder) = folders.pop() {
-            for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-                if path.is_dir() {
-                    folders.push(path);
-                } else {
-                    files.insert(path.clone(), fs::read(path).unwrap());
-                }
-            }
-        }
-        files
+    fn files(&self, folder: &str) -> FolderFiles {
+        read_folder(&self.path(folder))
     }
 
     /// Returns the error messages of a command that must end with this exit code.

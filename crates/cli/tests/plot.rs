@@ -4,30 +4,26 @@
 use crate::common;
 
 use crate::common::place::Place;
+use cutline_testbed::{FolderFiles, read_folder, write_folder};
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
 use std::sync::OnceLock;
 
-/// The files of a folder, by their paths.
-type Files = BTreeMap<PathBuf, Vec<u8>>;
-
 /// Returns a place with a copy of results. The first test that needs them makes them.
-fn with_results(made: &OnceLock<Files>, make: impl FnOnce(&Place)) -> Place {
+fn with_results(made: &OnceLock<FolderFiles>, make: impl FnOnce(&Place)) -> Place {
     let files = made.get_or_init(|| {
         let place = Place::new();
         make(&place);
-        place.files("")
+        read_folder(&place.path(""))
     });
     let place = Place::new();
-    place.write(files);
+    write_folder(&place.path(""), files);
     place
 }
 
 /// A folder with results of two hints, and the same without TSQ.
 fn measured() -> Place {
-    static MADE: OnceLock<Files> = OnceLock::new();
+    static MADE: OnceLock<FolderFiles> = OnceLock::new();
     with_results(&MADE, |place| {
         let run = ["run", "small.toml", "--seeds", "3"];
         place.says(&run, 0);
@@ -251,7 +247,7 @@ app = { kind = "cbr", rate = "2 Mbit/s", size = "1000 B" }
 "#;
 
 fn house() -> Place {
-    static MADE: OnceLock<Files> = OnceLock::new();
+    static MADE: OnceLock<FolderFiles> = OnceLock::new();
     with_results(&MADE, |place| {
         fs::write(place.path("house.toml"), HOUSE).unwrap();
         place.says(&["run", "house.toml", "-q"], 0);

@@ -1,7 +1,6 @@
 //! A folder with a small scenario, its results, and processes that make them.
 
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
@@ -69,31 +68,6 @@ impl Place {
         let said = said(&output);
         assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
         said
-    }
-
-    /// Returns the files of a folder and its subfolders with their contents, by their paths from the place.
-    pub fn files(&self, folder: &str) -> BTreeMap<PathBuf, Vec<u8>> {
-        let (mut files, mut folders) = (BTreeMap::new(), vec![self.path(folder)]);
-        while let Some(folder) = folders.pop() {
-            for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-                if path.is_dir() {
-                    folders.push(path);
-                } else {
-                    let name = path.strip_prefix(self.0.path()).unwrap().to_owned();
-                    files.insert(name, fs::read(path).unwrap());
-                }
-            }
-        }
-        files
-    }
-
-    /// Writes files with these contents, by their paths from the place.
-    pub fn write(&self, files: &BTreeMap<PathBuf, Vec<u8>>) {
-        for (name, content) in files {
-            let path = self.0.path().join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, content).unwrap();
-        }
     }
 
     pub fn tables(&self, folder: &str) -> Vec<Vec<u8>> {

@@ -13,6 +13,7 @@
 //! and a claim on time that does not hold is printed and not judged. `make test-real-time` judges them, on a machine that is left alone.
 
 pub mod capture;
+mod folder;
 mod killed_child;
 mod lossy;
 mod namespaces;
@@ -22,6 +23,7 @@ pub mod pages;
 pub mod repository;
 mod skipped;
 
+pub use folder::{FolderFiles, read_folder, write_folder};
 pub use killed_child::KilledChild;
 pub use lossy::LossyPath;
 pub use namespaces::{may_make_namespaces, wait_for_carriers, wait_for_own_addresses};

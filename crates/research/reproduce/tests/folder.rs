@@ -3,9 +3,10 @@
 use crate::common::{quick, study};
 use cutline_results::{ExistingResults, Lock, StoreError};
 use cutline_study::{Evaluation, EvaluationOptions, ExperimentChanges, Study, StudyError};
-use std::collections::{BTreeMap, BTreeSet};
+use cutline_testbed::{FolderFiles, read_folder, write_folder};
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 use tempfile::TempDir;
@@ -20,34 +21,15 @@ fn run(options: &EvaluationOptions) -> Result<Evaluation, StudyError> {
 
 /// Returns a folder with a copy of the quick results of figure 16 and their report. The first test that needs them makes them.
 fn with_figure_16() -> TempDir {
-    static MADE: OnceLock<BTreeMap<PathBuf, Vec<u8>>> = OnceLock::new();
+    static MADE: OnceLock<FolderFiles> = OnceLock::new();
     let files = MADE.get_or_init(|| {
         let folder = tempfile::tempdir().unwrap();
         run(&quick(folder.path(), &[16])).unwrap();
-        contents(folder.path())
+        read_folder(folder.path())
     });
     let folder = tempfile::tempdir().unwrap();
-    for (name, content) in files {
-        let path = folder.path().join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, content).unwrap();
-    }
+    write_folder(folder.path(), files);
     folder
-}
-
-/// Returns the files of a folder and its subfolders with their contents, by their paths in it.
-fn contents(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let (mut files, mut folders) = (BTreeMap::new(), vec![root.to_owned()]);
-    while let Some(folder) = folders.pop() {
-        for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                files.insert(path.strip_prefix(root).unwrap().to_owned(), fs::read(path).unwrap());
-            }
-        }
-    }
-    files
 }
 
 /// The figures for which the report in a folder has measured values.
