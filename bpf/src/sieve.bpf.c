@@ -5,17 +5,10 @@
 /* A packet that waits. The inner map of `cutline_slots` has one for each packet of the limit, and one more. */
 struct cl_node {
     struct sk_buff __kptr *skb;
-    cl_u64 start;    /* virtual time at which its service may start, 2^-4 B */
-    cl_u64 stamp;    /* its arrival and its hint (fixed.h) */
-    cl_u32 span;     /* from `start` to the virtual time by which packets leave, 2^-4 B */
-    cl_u32 size;     /* bytes on the link */
-    cl_u32 place;    /* of the account that it is charged to */
-    cl_u32 id;       /* of the account's flow */
-    cl_u32 next;     /* node of the next packet of its slot, or of the next free node */
-    cl_u32 previous; /* node of the packet before it; of a slot's first packet, that of the last one */
+    cl_u64 times, origin, links; /* calendar.h has their parts */
 };
 
-_Static_assert(sizeof(struct cl_node) == 48, "docs/internals/kernel-queues.md has the memory of a packet");
+_Static_assert(sizeof(struct cl_node) == 32, "docs/internals/kernel-queues.md has the memory of a packet");
 
 typedef void *cl_nodes;
 typedef void *cl_table;
@@ -26,12 +19,14 @@ CL_INLINE struct cl_node *cl_node(cl_nodes nodes, cl_u32 index) { return bpf_map
 CL_INLINE struct cl_set *cl_set(cl_table table, cl_u32 index) { return bpf_map_lookup_elem(table, &index); }
 CL_INLINE cl_u64 cl_random(void) { return (cl_u64)(bpf_get_prandom_u32() >> 11) << 32 | bpf_get_prandom_u32(); }
 
-/* Sorting is long and seldom: it is a program part of its own, which finds the instance's maps again. */
+/* Sorting is long and seldom: it is a program part of its own, which finds the instance's maps again. So is finding a cell for a flow. */
 int cl_resort_instance(__u32 instance, __u64 floor, __u64 range);
 int cl_sort_instance(__u32 instance);
 __u32 cl_move_in_instance(__u32 instance, __u64 now, __u32 id, __u64 floor);
+int cl_visit_instance(__u32 instance, __u64 now, __u64 hash);
 #define CL_RESORT(calendar, nodes, floor, range) cl_resort_instance((calendar)->instance, floor, range)
 #define CL_MOVE_IN(accounts, table, now, id, floor) cl_move_in_instance((accounts)->instance, now, id, floor)
+#define CL_VISIT(accounts, table, now, hash) cl_visit_instance((accounts)->instance, now, hash)
 #define CL_SORT(sieve, nodes, table) cl_sort_instance((sieve)->calendar.instance)
 
 #include "../include/cutline/sieve_leaf.h"
@@ -49,7 +44,8 @@ struct cl_state {
 
 _Static_assert(__builtin_offsetof(struct cl_state, config) == 8, "the loader reads the configuration at this place");
 /* The kernel allocates up to 32 KiB in powers of two. The rest is for the map itself: 296 B in Linux 7.3. */
-_Static_assert(sizeof(struct cl_state) <= 16384 - 512, "the state takes twice the memory");
+_Static_assert(sizeof(struct cl_state) <= 8192 - 512, "the state takes twice the memory");
+_Static_assert(sizeof(struct cl_account) == 20 && sizeof(struct cl_set) == 160, "docs/internals/kernel-queues.md has the memory of a flow");
 
 struct cl_states {
     __uint(type, BPF_MAP_TYPE_ARRAY);
@@ -152,6 +148,14 @@ CL_SEPARATE __u32 cl_move_in_instance(__u32 instance, __u64 now, __u32 id, __u64
     return state && table ? cl_move_in(&state->sieve.accounts, table, now, id, floor) : 0;
 }
 
+CL_SEPARATE int cl_visit_instance(__u32 instance, __u64 now, __u64 hash)
+{
+    void *table = bpf_map_lookup_elem(&cutline_accounts, &instance);
+    struct cl_state *state = cl_state(instance);
+
+    return state && table ? cl_visit(&state->sieve.accounts, table, now, hash) : 0;
+}
+
 /* Takes over a configuration that is in range. */
 CL_SEPARATE int cl_configure(__u32 instance, int is_first)
 {
@@ -251,12 +255,14 @@ CL_INLINE void cl_push_out(struct cl_state *state, struct cutline_statistics *st
     while (CL_CAN_LOOP) {
         __u32 index = cl_sieve_push_out(&state->sieve, nodes, table, &state->config), length, level;
         struct cl_node *node = cl_node(nodes, index);
+        struct cl_account *account;
         struct sk_buff *skb;
 
         if (!node)
             break;
-        level = cl_stamp_level(node->stamp);
-        if (node->id == state->arrived)
+        level = cl_node_level(node);
+        account = cl_at(table, cl_node_place(node));
+        if (account && account->id == state->arrived)
             state->is_own_hit = 1;
         skb = cl_take_out(state, node, index);
         length = skb ? cl_length(skb) : 0;
@@ -321,7 +327,7 @@ int BPF_PROG(cutline_sieve_enqueue, struct sk_buff *skb, struct Qdisc *sch, stru
         cl_count(&statistics->overflow, length);
         goto drop_of_hint;
     }
-    cl_sieve_push(&state->sieve, nodes, table, cl_stamp(now, level), &arrival, node, index);
+    cl_sieve_push(&state->sieve, nodes, table, now, level, &arrival, node, index);
     state->arrived = arrival.id;
     state->is_own_hit = 0;
     cl_count(&statistics->backlog, length);
@@ -387,9 +393,9 @@ struct sk_buff *BPF_PROG(cutline_sieve_dequeue, struct Qdisc *sch)
     node = cl_node(nodes, index);
     if (!node)
         return 0;
-    state->shaper.free_at = at + cl_drain(state->sieve.byte_time, node->size);
-    wait = cl_waited(node->stamp, at);
-    level = cl_stamp_level(node->stamp);
+    state->shaper.free_at = at + cl_drain(state->sieve.byte_time, cl_node_size(node));
+    wait = cl_node_waited(node, at);
+    level = cl_node_level(node);
     if (state->own.leaf.queues && state->shaper.free_at != at + state->own.time)
         cl_correct(instance, state->shaper.free_at - at);
     skb = cl_take_out(state, node, index);

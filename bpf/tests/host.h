@@ -18,8 +18,8 @@ struct cl_slot {
 };
 
 struct cl_node {
-    cl_u64 start, stamp;
-    cl_u32 span, size, place, id, next, previous, label;
+    cl_u64 times, origin, links;
+    cl_u32 label;
 };
 
 struct slots { struct cl_slot *first; cl_u32 count; };

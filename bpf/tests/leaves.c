@@ -34,7 +34,7 @@ static cl_u64 elsewhere(const struct cl_tsq *tsq, cl_u64 w);
 #include "../include/cutline/sieve_leaf.h"
 #include "../include/cutline/tsq_leaf.h"
 
-enum { LEAVES = 8, SETS = 149, SIZE = 1000, GROUPS = 8, MOST = 20000, TSQ = 0 };
+enum { LEAVES = 8, SETS = 175, SIZE = 1000, GROUPS = 8, MOST = 20000, TSQ = 0 };
 
 /* A leaf of either kind. The groups of packets are in `label` of their slots and nodes. */
 struct leaf {
@@ -169,7 +169,7 @@ static int arrive(struct leaf *leaf, cl_u64 now, cl_u32 level, cl_u32 flow, cl_u
         index = arrival.is_last ? CL_NIL : cl_take_node(&leaf->sieve.calendar, &leaf->nodes);
         node = cl_node(&leaf->nodes, index);
         if (node) {
-            cl_sieve_push(&leaf->sieve, &leaf->nodes, &leaf->table, cl_stamp(now, level), &arrival, node, index);
+            cl_sieve_push(&leaf->sieve, &leaf->nodes, &leaf->table, now, level, &arrival, node, index);
             node->label = group << 16 | flow;
             waits = 1;
             while ((node = cl_node(&leaf->nodes, index = cl_sieve_push_out(&leaf->sieve, &leaf->nodes, &leaf->table, &leaf->config)))) {
@@ -213,8 +213,8 @@ static int depart(struct leaf *leaf, cl_u64 now, struct departed *departed)
             return 0;
         index = cl_sieve_pop(&leaf->sieve, &leaf->nodes, &leaf->table, &leaf->config, now);
         node = cl_node(&leaf->nodes, index);
-        cl_sieve_correct(&sieve_shared, &leaf->sieve_leaf, &leaf->config, cl_drain(leaf->sieve.byte_time, node->size));
-        *departed = (struct departed){ departed->at, cl_waited(node->stamp, departed->at), cl_due_time(node), leaf->sieve_leaf.leaf.least, node->label };
+        cl_sieve_correct(&sieve_shared, &leaf->sieve_leaf, &leaf->config, cl_drain(leaf->sieve.byte_time, cl_node_size(node)));
+        *departed = (struct departed){ departed->at, cl_node_waited(node, departed->at), cl_due_time(&leaf->sieve.calendar, node), leaf->sieve_leaf.leaf.least, node->label };
         cl_give_node_back(&leaf->sieve.calendar, node, index);
         leave(leaf, 0);
     }

@@ -5,7 +5,7 @@
  *     set NAME VALUE                  a field of the configuration
  *     drain BPS BYTES                 answers the time that bytes take, ns
  *     segments LENGTH HEADERS MOST    answers the segments of a packet with so many bytes of headers, by the most payload of each
- *     waited NOW LEVEL AT             answers the time from NOW to AT by the stamp of a packet with a hint of this level, and the level
+ *     waited NOW LEVEL AT             answers the time from NOW to AT by the stamp of a packet with a hint of this level, and the level, of TSQ and of Sieve
  *     charge P Q Q'                   answers p', 2^-60, of delays in ns
  *     law NOW PACKETS BYTES           answers p, 2^-60, after the samples that are due
  *     tsq NOW                         begins with an empty queue of this configuration
@@ -116,7 +116,7 @@ static void sieve_enqueue(cl_u64 now, cl_u32 level, cl_u32 size, cl_u32 flow, cl
             exit(1);
         }
         node->label = stored++;
-        cl_sieve_push(&sieve, &nodes, &table, cl_stamp(now, level), &arrival, node, index);
+        cl_sieve_push(&sieve, &nodes, &table, now, level, &arrival, node, index);
         while ((node = cl_node(&nodes, index = cl_sieve_push_out(&sieve, &nodes, &table, &used)))) {
             printf(" %u", node->label);
             cl_give_node_back(&sieve.calendar, node, index);
@@ -135,7 +135,7 @@ static void sieve_dequeue(cl_u64 now)
         return;
     }
     printf("%u %llu %llu\n", node->label, (unsigned long long)sieve.calendar.width >> CL_BYTE_BITS,
-           (unsigned long long)cl_due_time(node) >> CL_BYTE_BITS);
+           (unsigned long long)cl_due_time(&sieve.calendar, node) >> CL_BYTE_BITS);
     cl_give_node_back(&sieve.calendar, node, index);
 }
 
@@ -154,9 +154,11 @@ int main(void)
 
             printf("%u\n", cl_segments_of(length, headers, next()));
         } else if (!strcmp(word, "waited")) {
-            cl_u64 now = next(), stamp = cl_stamp(now, next());
+            cl_u64 now = next(), level = next(), at = next(), stamp = cl_stamp(now, level);
+            struct cl_node node = { .origin = cl_origin(now, level, 0, CL_PLACES - 1) };
 
-            printf("%llu %u\n", (unsigned long long)cl_waited(stamp, next()), cl_stamp_level(stamp));
+            printf("%llu %u %llu %u\n", (unsigned long long)cl_waited(stamp, at), cl_stamp_level(stamp),
+                   (unsigned long long)cl_node_waited(&node, at), cl_node_level(&node));
         } else if (!strcmp(word, "charge")) {
             cl_u64 p = next(), q = next();
 

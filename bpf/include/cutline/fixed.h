@@ -123,14 +123,12 @@ CL_INLINE cl_u64 cl_drain(cl_u64 byte_time, cl_u64 bytes)
     return cl_min(time, 1ULL << 54);
 }
 
-/* Arrival and hint of a packet that waits, in a word: the time in 48 bits, ns, which are 78 hours; the level of its hint; and whether its virtual times follow
- * from what all new flows have sent (Sieve). */
+/* Arrival and hint of a packet that waits, in a word: the time in 48 bits, ns, which are 78 hours, and the level of its hint. */
 #define CL_STAMP_BITS 16
-#define CL_STAMP_NEW 1
 
-CL_INLINE cl_u64 cl_stamp(cl_u64 now, cl_u32 level) { return now << CL_STAMP_BITS | level << 1; }
+CL_INLINE cl_u64 cl_stamp(cl_u64 now, cl_u32 level) { return now << CL_STAMP_BITS | level; }
 
-CL_INLINE cl_u32 cl_stamp_level(cl_u64 stamp) { return stamp >> 1 & 31; }
+CL_INLINE cl_u32 cl_stamp_level(cl_u64 stamp) { return stamp & 31; }
 
 /* Returns the time from the arrival of a packet to `at`, ns: 0 if `at` is before it, or after it by more than 39 hours. */
 CL_INLINE cl_u64 cl_waited(cl_u64 stamp, cl_u64 at)

@@ -13,7 +13,7 @@
  *         outer map         template                    entries of the inner map
  *         cutline_states    cutline_state_template      1
  *         cutline_slots     cutline_slot_template       limit_packets + 1
- *         cutline_accounts  cutline_account_template    sets of eight flows, 192 B each; Sieve alone
+ *         cutline_accounts  cutline_account_template    sets of eight flows, 160 B each, and behind them 3 of 20 sets for filters; Sieve alone
  *
  *  3. It writes `cutline_configs[instance]`, and `cutline_interfaces[{namespace, interface}] = {instance, 1}`.
  *  4. It adds the queueing discipline at the root of the interface by its kernel name, with any `tc` or by netlink.
@@ -160,7 +160,7 @@ struct cutline_config {
     cl_u64 shape_bps;     /* rate to shape to, bit/s; 10^3 to 10^13, and then the laws' rate as well; 0: not shaped */
     cl_u64 burst;         /* time by which the schedule of shaping may be late and still catch up, ns; 1 to 10^9 */
     cl_u64 limit_bytes;   /* most bytes that wait, overhead included; 0: no such limit */
-    cl_u32 limit_packets; /* most packets that wait; at least 1, with Sieve below 2^20 */
+    cl_u32 limit_packets; /* most packets that wait; at least 1, with Sieve below 2^20 - 1 */
     cl_s32 overhead;      /* bytes that the link adds to each packet and segment, -64 to 256 */
     cl_u32 least_bytes;   /* least bytes of a packet or segment on the link, overhead included, at most 256 */
     cl_u32 law;           /* enum cutline_law, for TSQ */
@@ -190,8 +190,9 @@ struct cutline_hint_statistics {
     cl_u64 longest_wait;           /* the longest of these, ns */
 };
 
-/* Sieve's table of flows is in the inner map of `cutline_accounts`: `struct cl_set` of accounts.h. A cell counts as used if bit 15 of its `state` is set
- * and the time since `at` (2^20 ns of CLOCK_MONOTONIC, modulo 2^32) is at most tau. The router's `load` is the part of the cells that is. */
+/* Sieve's table of flows is in the inner map of `cutline_accounts`: `struct cl_set` of accounts.h. Of n sets, the last n * 3 / 20, rounded down, have no cells.
+ * A cell counts as used if bit 15 of its `state` is set and the time since `at` (2^22 ns of CLOCK_MONOTONIC, modulo 2^16) is at most tau. The router's `load`
+ * is the part of the cells that is. */
 
 /* Value of `cutline_statistics` (an array by instance): the router's `Direction`. The gauges are those of the last packet, on its way in or out: no program
  * runs on an idle link, where a reader follows them by `latest`. The counters grow from the time at which the queueing discipline was

@@ -12,7 +12,8 @@
  *
  * Virtual time has 4 fractional bits of a byte. At 100 Gbit/s, the fastest link, 2^60 of them last for two years. The share has 16 fractional bits
  * of B/s. Errors: p is wrong by less than 2^-32 from given V, f and start. f itself is wrong by less than 1e-6 of itself and 2^-12 B/s: its decay over
- * a time has 40 fractional bits, and is e^-x to the third order, as in the crate `aqm`. The order is right to the width of a slot (calendar.h). */
+ * a time has 40 fractional bits, and is e^-x to the third order, as in the crate `aqm`. The order is right to the width of a slot (calendar.h).
+ * Finishes and starts are stored in 48 bits, counted from an epoch (accounts.h): the other calculations have all 64. */
 #ifndef CUTLINE_SIEVE_H
 #define CUTLINE_SIEVE_H
 
@@ -23,12 +24,14 @@
 #ifndef CL_SORT
 #define CL_SORT(sieve, nodes, table) cl_sieve_sort(sieve, nodes, table)
 #endif
-#define CL_BYTE_BITS 4
 #define CL_SHARE_BITS 16
 /* A second has 32 fractional bits, and the exponent of a decay 40. */
 #define CL_EXPONENT_BITS 40
 /* The least that is kept: four large packets, 2^-4 B. */
 #define CL_KEPT (4ULL * 1500 << CL_BYTE_BITS)
+/* The floor is at least so far after the epoch when the epoch moves, and so far after it then, 2^-4 B. No packet that waits starts so far below the floor. */
+#define CL_EPOCH_AGE (1ULL << 46)
+#define CL_EPOCH_LEAD (1ULL << 32)
 
 struct cl_sieve {
     cl_u64 v;            /* V, 2^-4 B */
@@ -62,7 +65,7 @@ struct cl_arrival {
     cl_u32 is_new;
     cl_u32 class;  /* of new flows */
     cl_u32 is_warned;
-    cl_u32 is_last; /* it does not fit, and would be the last */
+    cl_u32 is_last; /* it does not fit, and would be the last, or it is one too many for its account */
     cl_u32 waits;   /* behind packets of its own flow */
 };
 
@@ -92,11 +95,37 @@ CL_INLINE cl_u64 cl_exponent(const struct cl_sieve *sieve, cl_u64 ns)
 /* Returns the weight of a byte of a new flow, 2^-32: an eighth of the link is the share of all of them. */
 CL_INLINE cl_u64 cl_weight(const struct cl_sieve *sieve) { return cl_fraction(8 * sieve->share, sieve->link) >> 28; }
 
+/* Returns whether the floor is so far after the epoch that the epoch has to move. */
+CL_INLINE int cl_is_far(const struct cl_sieve *sieve) { return cl_since(sieve->floor, sieve->accounts.epoch) >= CL_EPOCH_AGE; }
+
+/* Moves the epoch of the accounts to a little below the floor. That of the packets follows when they are sorted. */
+CL_INLINE void cl_move_epoch(struct cl_sieve *sieve, cl_table table)
+{
+    cl_u64 epoch = sieve->floor - CL_EPOCH_LEAD, step = epoch - sieve->accounts.epoch;
+
+    for (cl_u32 i = 0; i < sieve->accounts.sets && CL_CAN_LOOP; i++) {
+        struct cl_set *set = cl_set(table, i);
+
+        if (!set)
+            break;
+        for (cl_u32 way = 0; way < CL_WAYS; way++) {
+            struct cl_account *cell = &set->cells[way];
+            cl_u64 after = cl_since((cl_u64)cell->upper_finish << 32 | cell->finish, step);
+
+            cell->finish = after;
+            cell->upper_finish = after >> 32;
+        }
+    }
+    sieve->accounts.epoch = sieve->calendar.next_epoch = epoch;
+}
+
 /* Sorts the packets into slots that suit f. */
 CL_NOINLINE int cl_sieve_sort(struct cl_sieve *sieve, cl_nodes nodes, cl_table table)
 {
     cl_u64 range = 2 * (cl_kept(sieve) + 4 * cl_bytes_in(sieve->share, sieve->rtt)), weight = cl_weight(sieve), part;
 
+    if (cl_is_far(sieve))
+        cl_move_epoch(sieve, table);
     if (weight < sieve->sorted_weight) {
         /* New flows have an eighth of the link together, also those that waited when a share was more than that. */
         part = cl_fraction(weight, sieve->sorted_weight) >> 28;
@@ -110,7 +139,7 @@ CL_NOINLINE int cl_sieve_sort(struct cl_sieve *sieve, cl_nodes nodes, cl_table t
 
                 if (!cell->lag)
                     continue;
-                cell->finish = cl_nearer(cell->finish, sieve->v, part);
+                cl_set_finish(&sieve->accounts, cell, cl_nearer(cl_finish(&sieve->accounts, cell), sieve->v, part));
                 cell->lag = ((cl_u64)cell->lag * part + 0xffffffff) >> 32;
             }
         }
@@ -172,22 +201,19 @@ CL_INLINE void cl_sieve_reset(struct cl_sieve *sieve, cl_nodes nodes, cl_table t
 
         if (!set)
             break;
-        for (cl_u32 way = 0; way < CL_WAYS; way++) {
-            set->cells[way].finish = 0;
-            set->cells[way].id = set->cells[way].at = 0;
-            set->cells[way].lag = set->cells[way].warned_until = set->cells[way].waiting = set->cells[way].state = 0;
-        }
+        for (cl_u32 word = 0; word < 2 * CL_FILTER_WORDS; word++)
+            set->words[word] = 0;
     }
-    for (cl_u32 i = 0; i < 2 * CL_VISITOR_WORDS && CL_CAN_LOOP; i++)
-        accounts->visitors.words[i & (2 * CL_VISITOR_WORDS - 1)] = 0;
+    /* The last ones are filters. */
+    accounts->filters = accounts->sets * CL_FILTER_SETS / CL_FILTER_PARTS;
+    accounts->sets = cl_min(accounts->sets - accounts->filters, CL_PLACES / CL_WAYS);
+    accounts->epoch = sieve->calendar.epoch = sieve->calendar.next_epoch = sieve->calendar.part = 0;
     accounts->visitors.set[0] = accounts->visitors.set[1] = 0;
     accounts->salt_until = accounts->changing_until = accounts->shared_until = 0;
     for (cl_u32 i = 0; i < CL_CALENDAR / 64 && CL_CAN_LOOP; i++)
         sieve->calendar.bits[i & 63] = 0;
-    for (cl_u32 i = 0; i < CL_CALENDAR / 16 && CL_CAN_LOOP; i++)
-        sieve->calendar.upper_heads[i & (CL_CALENDAR / 16 - 1)] = 0;
     sieve->calendar.words = 0;
-    sieve->calendar.free = CL_NIL;
+    sieve->calendar.free = CL_NO_NODE;
     sieve->calendar.fresh = 0;
     sieve->backlog.packets = sieve->backlog.bytes = 0;
     sieve->link = cl_rate(config) << (CL_SHARE_BITS - 3);
@@ -225,16 +251,19 @@ CL_INLINE int cl_fits(const struct cutline_config *config, cl_u64 packets, cl_u6
 CL_INLINE void cl_sieve_arrive(struct cl_sieve *sieve, cl_nodes nodes, cl_table table, const struct cutline_config *config, cl_u64 now,
                                cl_u32 level, cl_u32 size, cl_u32 id, struct cl_arrival *arrival)
 {
-    cl_u64 oldest, behind, target, free, slope, p_prime;
+    cl_u64 oldest, behind, target, free, slope, p_prime, finish;
     struct cl_account *cell;
     struct cl_found found;
 
+    size = cl_min(size, CL_MOST_SIZE);
     cl_catch_up(sieve, nodes, table, now);
     oldest = cl_since(sieve->v, cl_kept(sieve));
     if (sieve->calendar.words)
         oldest = cl_min(oldest, cl_first_time(&sieve->calendar));
     oldest = cl_min(oldest, sieve->elsewhere);
     sieve->floor = cl_max(sieve->floor, oldest);
+    if (cl_is_far(sieve))
+        CL_SORT(sieve, nodes, table);
     cl_find(&sieve->accounts, table, now, id, sieve->floor, &found);
     arrival->place = found.place;
     arrival->id = id;
@@ -248,12 +277,14 @@ CL_INLINE void cl_sieve_arrive(struct cl_sieve *sieve, cl_nodes nodes, cl_table 
         return;
     /* By a cell that is shared, a packet is charged to the flow of the cell. */
     arrival->id = cell->id;
-    arrival->own = cl_since(cell->finish, (cl_u64)cell->lag << CL_LAG_BITS);
+    finish = cl_finish(&sieve->accounts, cell);
+    arrival->own = cl_since(finish, (cl_u64)cell->lag << CL_LAG_BITS);
     if (!cell->waiting) {
-        cell->finish = arrival->own;
+        finish = arrival->own;
+        cl_set_finish(&sieve->accounts, cell, finish);
         cell->lag = 0;
     }
-    arrival->start = cl_max(cell->finish, sieve->floor);
+    arrival->start = cl_max(finish, sieve->floor);
     arrival->own = cl_max(arrival->own, sieve->floor);
     if (found.is_new) {
         if (arrival->own > sieve->floor)
@@ -266,6 +297,8 @@ CL_INLINE void cl_sieve_arrive(struct cl_sieve *sieve, cl_nodes nodes, cl_table 
     arrival->is_warned = (cl_u16)(cell->warned_until - (cl_u16)cl_ticks(now) - 1) < 0x7fff;
     if (!cl_fits(config, sieve->backlog.packets + 1, sieve->backlog.bytes + size))
         arrival->is_last = arrival->start >= cl_last_start(&sieve->calendar, nodes);
+    if (cell->waiting == CL_MOST_WAITING)
+        arrival->is_last = 1;
     target = cl_max(cl_bytes_in(sieve->share, sieve->rtt * level / (3 * CUTLINE_HINTS)), (cl_u64)size << CL_BYTE_BITS);
     free = target + (arrival->is_warned ? cl_bytes_in(sieve->share, sieve->rtt) : 0);
     if (behind <= free)
@@ -292,23 +325,20 @@ CL_INLINE void cl_sieve_warn(const struct cutline_config *config, cl_table table
         cell->warned_until = cl_ticks(now + 2 * config->sieve.rtt);
 }
 
-/* Adds a packet of this stamp, in a node that was taken for it. */
-CL_INLINE void cl_sieve_push(struct cl_sieve *sieve, cl_nodes nodes, cl_table table, cl_u64 stamp, const struct cl_arrival *arrival,
+/* Adds a packet that has come now with a hint of this level, in a node that was taken for it. */
+CL_INLINE void cl_sieve_push(struct cl_sieve *sieve, cl_nodes nodes, cl_table table, cl_u64 now, cl_u32 level, const struct cl_arrival *arrival,
                              struct cl_node *node, cl_u32 index)
 {
     cl_u64 charge = (cl_u64)arrival->size << CL_BYTE_BITS, lag = (arrival->start - arrival->own + (1ULL << CL_LAG_BITS) - 1) >> CL_LAG_BITS;
     struct cl_account *cell = cl_at(table, arrival->place);
 
-    node->start = arrival->start;
-    node->span = cl_min(charge, 0xffffffff);
-    node->stamp = lag ? stamp | CL_STAMP_NEW : stamp;
-    node->size = arrival->size;
-    node->place = arrival->place;
-    node->id = arrival->id;
+    cl_set_times(node, arrival->start, CL_WHOLE, sieve->calendar.epoch);
+    node->origin = cl_origin(now, level, lag > 0, arrival->place);
+    node->links = (cl_u64)arrival->size << CL_SIZE_SHIFT;
     if (cell) {
-        cell->finish = cl_due_time(node);
+        cl_set_finish(&sieve->accounts, cell, arrival->start + charge);
         cell->lag = cl_min(lag, 0xffff);
-        if (cell->waiting < 0xffff)
+        if (cell->waiting < CL_MOST_WAITING)
             cell->waiting++;
     }
     if (arrival->is_new) {
@@ -338,11 +368,11 @@ CL_INLINE cl_u32 cl_sieve_push_out(struct cl_sieve *sieve, cl_nodes nodes, cl_ta
     if (!node)
         return CL_NIL;
     sieve->backlog.packets--;
-    sieve->backlog.bytes -= node->size;
-    cl_left(table, node->place, node->id);
-    cell = cl_at(table, node->place);
-    if (cell && cell->id == node->id)
-        cell->finish = cl_since(cell->finish, node->span);
+    sieve->backlog.bytes -= cl_node_size(node);
+    cl_left(table, cl_node_place(node));
+    cell = cl_at(table, cl_node_place(node));
+    if (cell)
+        cl_set_finish(&sieve->accounts, cell, cl_since(cl_finish(&sieve->accounts, cell), cl_span(node)));
     return index;
 }
 
@@ -350,6 +380,7 @@ CL_INLINE cl_u32 cl_sieve_push_out(struct cl_sieve *sieve, cl_nodes nodes, cl_ta
 CL_INLINE cl_u32 cl_sieve_pop(struct cl_sieve *sieve, cl_nodes nodes, cl_table table, const struct cutline_config *config, cl_u64 now)
 {
     struct cl_node *node;
+    cl_u64 start;
     cl_u32 index;
 
     cl_catch_up(sieve, nodes, table, now);
@@ -358,10 +389,11 @@ CL_INLINE cl_u32 cl_sieve_pop(struct cl_sieve *sieve, cl_nodes nodes, cl_table t
     if (!node)
         return CL_NIL;
     sieve->backlog.packets--;
-    sieve->backlog.bytes -= node->size;
-    cl_left(table, node->place, node->id);
-    if (node->start > sieve->v) {
-        sieve->v = node->start;
+    sieve->backlog.bytes -= cl_node_size(node);
+    cl_left(table, cl_node_place(node));
+    start = cl_start(&sieve->calendar, node);
+    if (start > sieve->v) {
+        sieve->v = start;
         sieve->reached = now;
         if (sieve->v > sieve->largest) {
             cl_u64 above = sieve->v - sieve->largest;
@@ -374,9 +406,9 @@ CL_INLINE cl_u32 cl_sieve_pop(struct cl_sieve *sieve, cl_nodes nodes, cl_table t
         }
     } else if (cl_since(now, sieve->reached) > config->sieve.rtt) {
         /* Buckets that are served for long are those of the flows. */
-        cl_u64 x = cl_exponent(sieve, cl_drain(sieve->byte_time, node->size));
+        cl_u64 x = cl_exponent(sieve, cl_drain(sieve->byte_time, cl_node_size(node)));
 
-        sieve->v -= cl_mul_shift(sieve->v - node->start, cl_fraction(x, (1ULL << CL_EXPONENT_BITS) + x), 60);
+        sieve->v -= cl_mul_shift(sieve->v - start, cl_fraction(x, (1ULL << CL_EXPONENT_BITS) + x), 60);
         sieve->largest = sieve->v;
     }
     return index;
@@ -390,7 +422,7 @@ CL_INLINE int cl_sieve_is_valid(const struct cutline_config *config)
 {
     const struct cutline_sieve *sieve = &config->sieve;
 
-    return config->limit_packets < CL_NODES && cl_rate(config) <= 100000000000ULL && sieve->rtt >= 1000000 && sieve->rtt <= 10000000000ULL && sieve->tau >= 10000000 &&
+    return config->limit_packets < CL_NO_NODE && cl_rate(config) <= 100000000000ULL && sieve->rtt >= 1000000 && sieve->rtt <= 10000000000ULL && sieve->tau >= 10000000 &&
            sieve->tau <= 100000000000ULL && sieve->newcomer_age <= 30000000000ULL;
 }
 

@@ -27,11 +27,11 @@ struct cl_sieve_leaf {
 };
 
 /* Returns the node of the next packet; CL_NIL if no packet waits. */
-CL_INLINE cl_u32 cl_sieve_head(const struct cl_calendar *calendar)
+CL_INLINE cl_u32 cl_sieve_head(const struct cl_calendar *calendar, cl_nodes nodes)
 {
     cl_u32 slot = cl_first_slot(calendar);
 
-    return slot < CL_CALENDAR ? cl_head(calendar, slot) : CL_NIL;
+    return slot < CL_CALENDAR ? cl_head(calendar, nodes, slot) : CL_NIL;
 }
 
 /* Reads the virtual times at which new flows may start. After a sort for a smaller weight they are brought nearer to V, once for all leaves. */
@@ -90,11 +90,11 @@ CL_INLINE cl_u64 cl_sieve_turn(struct cl_sieve *sieve, cl_nodes nodes, cl_table 
     if (config->shape_bps && cl_is_busy(&shared->link, leaf, now))
         return 0;
     leaf->wake = now + CL_WAIT;
-    node = cl_node(nodes, cl_sieve_head(&sieve->calendar));
+    node = cl_node(nodes, cl_sieve_head(&sieve->calendar, nodes));
     if (!node)
         return 0;
-    cl_show(&shared->link, leaf, cl_max(cl_due_time(node), 1), 1);
-    own->time = cl_drain(sieve->byte_time, node->size);
+    cl_show(&shared->link, leaf, cl_max(cl_due_time(&sieve->calendar, node), 1), 1);
+    own->time = cl_drain(sieve->byte_time, cl_node_size(node));
     if (config->shape_bps) {
         if (cl_is_passed(&shared->link, leaf, now, cl_bytes_in(sieve->share, cl_seconds(CL_SLACK))))
             return 0;
@@ -125,7 +125,7 @@ CL_INLINE void cl_sieve_room(struct cl_sieve *sieve, cl_nodes nodes, struct cl_s
     if (own->leaf.own.packets * parts <= config->limit_packets && (!config->limit_bytes || own->leaf.own.bytes * parts <= config->limit_bytes))
         sieve->backlog = own->leaf.own;
     if (free)
-        is_last = free->next == CL_NIL && !cl_node(nodes, calendar->fresh);
+        is_last = cl_next(free) == CL_NO_NODE && !cl_node(nodes, calendar->fresh);
     else
         is_last = !cl_node(nodes, calendar->fresh + 1);
     if (is_last)
@@ -153,8 +153,8 @@ CL_INLINE void cl_sieve_leave(struct cl_sieve *sieve, cl_nodes nodes, struct cl_
         if (sieve->newcomers[i] > own->newcomers[i])
             cl_raise(&shared->newcomers[i], sieve->newcomers[i]);
     cl_count_backlog(&shared->link, &own->leaf, &sieve->backlog);
-    head = cl_node(nodes, cl_sieve_head(&sieve->calendar));
-    cl_show(&shared->link, &own->leaf, head ? cl_max(cl_due_time(head), 1) : CL_NO_HEAD, 0);
+    head = cl_node(nodes, cl_sieve_head(&sieve->calendar, nodes));
+    cl_show(&shared->link, &own->leaf, head ? cl_max(cl_due_time(&sieve->calendar, head), 1) : CL_NO_HEAD, 0);
 }
 
 #endif
