@@ -57,6 +57,8 @@
 #define CL_FILTER_SETS 3
 #define CL_FILTER_PARTS 20
 #define CL_MOST_WAITING 0xffff
+/* Most cells of a table. */
+#define CL_PLACES (1U << 20)
 /* The largest virtual time after the epoch, 2^-4 B. */
 #define CL_MOST_TIME ((1ULL << 48) - 1)
 

@@ -52,7 +52,6 @@
 #define CL_ARRIVAL_BITS 7
 #define CL_LEVEL_SHIFT 21
 #define CL_NODE_NEW (1ULL << 20)
-#define CL_PLACES (1U << 20)
 #define CL_SIZE_SHIFT 42
 #define CL_MOST_SIZE ((1U << 22) - 1)
 /* Fractional bits of a byte in virtual time. */

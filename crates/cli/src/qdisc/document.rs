@@ -36,10 +36,16 @@ pub fn metrics(found: &[QdiscStatus], now: Instant) -> String {
     metrics.text(TextFormat::Prometheus)
 }
 
-/// Returns words for an interface with a queue for each transmit queue.
+/// Returns words for an interface with a queue for each transmit queue, or for those that were in use when it was added.
 pub fn for_each_queue(status: &QdiscStatus) -> Option<String> {
     let queues = status.hardware_queues;
-    (queues > 1).then(|| format!("one for each of {queues} transmit queues"))
+    let without = status.transmit_queues.saturating_sub(queues);
+    (queues > 1).then(|| match without {
+        0 => format!("one for each of {queues} transmit queues"),
+        more => {
+            format!("one for each of {queues} transmit queues, none for {more} that are in use since then")
+        }
+    })
 }
 
 /// Returns the limit of a configuration in words.

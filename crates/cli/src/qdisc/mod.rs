@@ -395,16 +395,18 @@ fn in_a_line(status: &QdiscStatus) -> String {
     format!("{} {shaped} {rate}, {}{each}", in_words(status.queue, config), document::limit(config))
 }
 
-/// Returns an error unless an interface has a queue for each transmit queue. One with one transmit queue has it.
+/// Returns an error unless an interface has a queue for each transmit queue in use. One with one transmit queue has it.
 fn require_mq(status: &QdiscStatus) -> Result<(), Failure> {
-    if status.hardware_queues == status.transmit_queues {
+    let QdiscStatus { hardware_queues, transmit_queues, .. } = status;
+    if hardware_queues >= transmit_queues {
         return Ok(());
     }
-    let why = format!(
-        "--mq: {} has one queue for all of its transmit queues: use `cutline qdisc add --replace --mq`",
-        Printable(&status.interface)
-    );
-    Err(Failure::Usage(why))
+    let has = match hardware_queues {
+        1 => "one queue for all of its transmit queues".to_owned(),
+        queues => format!("a queue for {queues} of the {transmit_queues} transmit queues that are in use"),
+    };
+    let name = Printable(&status.interface);
+    Err(Failure::Usage(format!("--mq: {name} has {has}: use `cutline qdisc add --replace --mq`")))
 }
 
 /// Prints notes on a new rate, a new limit, or both.
@@ -517,7 +519,7 @@ mod tests {
             AqmSpec::Sieve(params) => params.memory,
             other => panic!("{other:?}"),
         };
-        assert_eq!(memory("add eth0 --rate 100Mbit --rtt 30ms"), 18_000);
+        assert_eq!(memory("add eth0 --rate 100Mbit --rtt 30ms"), 18_500);
         assert_eq!(memory("add eth0 --rate 200Mbit"), 65_536);
         assert_eq!(memory("add eth0 --rate 100Mbit --set memory=32768"), 32_768);
         let tsq = added("add dev eth0 --rate 20Mbit --tsq l=60ms --hint EF=4 --unshaped").unwrap();
@@ -536,8 +538,20 @@ mod tests {
         let each = QdiscStatus { transmit_queues: 8, hardware_queues: 8, ..one.clone() };
         assert!(in_a_line(&each).ends_with("one for each of 8 transmit queues"), "{}", in_a_line(&each));
         require_mq(&each).unwrap();
-        let refused = require_mq(&QdiscStatus { transmit_queues: 8, ..one }).unwrap_err();
-        assert!(matches!(refused, Failure::Usage(why) if why.contains("--replace --mq")));
+        // The driver uses fewer than before, and more than before (`ethtool -L`).
+        require_mq(&QdiscStatus { transmit_queues: 4, ..each.clone() }).unwrap();
+        let more = QdiscStatus { transmit_queues: 12, ..each };
+        assert!(in_a_line(&more).contains("none for 4 that are in use since then"), "{}", in_a_line(&more));
+        for (status, has) in [
+            (QdiscStatus { transmit_queues: 8, ..one }, "one queue for all"),
+            (more, "a queue for 8 of the 12 transmit queues"),
+        ] {
+            let refused = require_mq(&status).unwrap_err();
+            assert!(
+                matches!(&refused, Failure::Usage(why) if why.contains(has) && why.contains("--replace --mq")),
+                "{refused:?}"
+            );
+        }
     }
 
     #[test]

@@ -49,8 +49,34 @@ fn waits_are_exact_for_39_hours() {
         writeln!(commands, "waited {now} {level} {at}").unwrap();
     }
     let answers = answers(&PARITY, "waited", &commands);
+    let of_tsq: Vec<i128> = answers.iter().flat_map(|answer| [answer[0], answer[1]]).collect();
     let expected = [700, 16, 0, 1, 1500, 6, 1001, 6, i128::from(LONGEST), 9, 0, 9];
-    assert_eq!(answers.concat(), expected);
+    assert_eq!(of_tsq, expected);
+}
+
+/// A packet of Sieve has 39 bits of its arrival, in units of 128 ns: the same waits, and the longest.
+#[test]
+fn waits_in_sieve_are_right_to_128_ns_for_nine_hours() {
+    const LONGEST: u64 = (1 << 45) - 1;
+    let (end, late) = (1_u64 << 46, u64::MAX - 600);
+    let waits: [(u64, u64, u64, u64); 5] = [
+        (1000, 16, 1700, 700),
+        (1000, 1, 900, 0),
+        (end - 500, 6, end + 1000, 1500),
+        (late, 6, 400, 1001),
+        (128, 9, 128 + LONGEST, LONGEST),
+    ];
+    let mut commands = String::new();
+    for (now, level, at, _) in waits {
+        writeln!(commands, "waited {now} {level} {at}").unwrap();
+    }
+    writeln!(commands, "waited 128 9 {}", 129 + LONGEST).unwrap();
+    let answers = answers(&PARITY, "waited-sieve", &commands);
+    for ((_, level, _, wait), answer) in waits.into_iter().zip(&answers) {
+        assert!((0..128).contains(&(answer[2] - i128::from(wait))), "{wait}: {answer:?}");
+        assert_eq!(answer[3], i128::from(level));
+    }
+    assert_eq!(answers[waits.len()][2..], [0, 9]);
 }
 
 /// TSQ eq. 5 as exactly as floating point can: p', and the ratio of the delays.

@@ -2,9 +2,9 @@
 
 use cutline_qdisc::KernelQueue;
 use cutline_qdisc::layout::{
-    AccountLayout, CELLS, CODE_POINTS, CountLayout, FieldPlace, HintLayout, InstanceAssignment, InterfaceKey,
-    LAYOUT, LEVELS, Layout, PACKET_BITS, PROBABILITY_BITS, Pi2Layout, PiLayout, QUEUES, QdiscConfig,
-    QdiscCounters, RATIO_BITS, RedWorcesterLayout, SieveLayout, TsqLayout, WAITS,
+    AccountLayout, CELLS, CODE_POINTS, CountLayout, FILTER_SETS, FieldPlace, HintLayout, InstanceAssignment,
+    InterfaceKey, LAYOUT, LEVELS, Layout, PACKET_BITS, PLACES, PROBABILITY_BITS, Pi2Layout, PiLayout, QUEUES,
+    QdiscConfig, QdiscCounters, RATIO_BITS, RedWorcesterLayout, SieveLayout, TsqLayout, WAITS,
 };
 use std::fmt::Write as _;
 use std::fs;
@@ -79,10 +79,12 @@ fn every_field_has_the_place_and_the_size_that_c_gives_it() {
 #[test]
 fn numbers_and_names_are_those_of_the_header() {
     let names = KernelQueue::ALL.map(KernelQueue::kernel_name).join(" ");
+    let (filters, of) = FILTER_SETS;
     let expected = format!(
-        "{LAYOUT} {CODE_POINTS} {LEVELS} {WAITS} {PROBABILITY_BITS} {PACKET_BITS} {RATIO_BITS} {CELLS} {QUEUES} {names}"
+        "{LAYOUT} {CODE_POINTS} {LEVELS} {WAITS} {PROBABILITY_BITS} {PACKET_BITS} {RATIO_BITS} {CELLS} {filters} {of} {PLACES} {QUEUES} {names}"
     );
-    let body = "printf(\"%d %d %d %d %d %d %d %d %d %s %s\\n\", CUTLINE_LAYOUT, CUTLINE_CODE_POINTS, CUTLINE_HINTS, CUTLINE_WAITS,\n\
-                __builtin_ctzll(CUTLINE_ONE), CUTLINE_PACKET_BITS, CUTLINE_RATIO_BITS, CL_WAYS, CUTLINE_QUEUES, CUTLINE_TSQ_NAME, CUTLINE_SIEVE_NAME);\n";
+    let body = "printf(\"%d %d %d %d %d %d %d %d %d %d %d %d %s %s\\n\", CUTLINE_LAYOUT, CUTLINE_CODE_POINTS, CUTLINE_HINTS, CUTLINE_WAITS,\n\
+                __builtin_ctzll(CUTLINE_ONE), CUTLINE_PACKET_BITS, CUTLINE_RATIO_BITS, CL_WAYS, CL_FILTER_SETS, CL_FILTER_PARTS,\n\
+                (int)CL_PLACES, CUTLINE_QUEUES, CUTLINE_TSQ_NAME, CUTLINE_SIEVE_NAME);\n";
     assert_eq!(answers("numbers", body).join(" "), expected);
 }

@@ -17,9 +17,9 @@ use cutline_bpf_parity::{fixed, float};
 use cutline_units::{Hint, Instant, Rate, Streams, mix};
 use std::fmt::Write as _;
 
-/// The sets of a table of this memory, B; the filters of the headers are those of this memory.
+/// The sets of a table of this memory, B: 149 of flows, and 26 of filters.
 const MEMORY: u64 = 32_768;
-const SETS: usize = 149;
+const SETS: usize = 175;
 
 struct Source {
     flow: u32,
@@ -107,6 +107,26 @@ impl Load for Sources {
             (source.flow, source.rate) = (mix(self.next_flow.into()) as u32, 400_000.0);
             self.next_flow += 1;
         }
+    }
+}
+
+/// A load with long pauses.
+struct Paused<L> {
+    load: L,
+    /// Time between pauses, s.
+    every: f64,
+    /// Length of a pause, s.
+    pause: f64,
+}
+
+impl<L: Load> Load for Paused<L> {
+    fn take(&mut self) -> Option<Offered> {
+        let offered = self.load.take()?;
+        Some(Offered { at: offered.at + (offered.at / self.every).floor() * self.pause, ..offered })
+    }
+
+    fn respond(&mut self, passed: bool, stored: u32) {
+        self.load.respond(passed, stored);
     }
 }
 
@@ -244,7 +264,64 @@ fn sieve_decides_alike_on_a_recorded_trace() {
     check(&found);
 }
 
-/// The upper bits of the numbers of more than 2^16 nodes are in an array of their own.
+/// In 40 days virtual time goes on by 8.6 * 10^12 B, so the epoch of the stored times has to move each time.
+#[test]
+fn sieve_goes_on_alike_after_long_pauses() {
+    let case = Case { name: "sieve-pauses", rates: &[(0.0, 20_000_000)], limit: 1000 };
+    let load = Sources::new(&case, 20.0);
+    let found = compare(&case, &mut Paused { load, every: 7.0, pause: 40.0 * 86_400.0 });
+    assert!(found.verdicts > 15_000 && found.early > 1500, "too little happens");
+    check(&found);
+}
+
+/// Returns the due times of packets of four flows at 100 Gbit/s, in the order of their departures and counted from the first one, and their flows. The
+/// first packets come so many ns after one that comes alone.
+fn dues_after(pause: u64) -> Vec<(i128, i128)> {
+    const FLOWS: u64 = 4;
+    const PACKETS: u64 = 600;
+    let mut commands =
+        "set shape_bps 100000000000\nset limit_packets 1000\nsieve 0 175 7\nsieve-enqueue 1 16 1500 9 0 0 7\nsieve-dequeue 2\n"
+            .to_owned();
+    for number in 0..PACKETS {
+        let (now, flow) = (pause + 100 * number, number % FLOWS);
+        writeln!(commands, "sieve-enqueue {now} 16 9000 {flow} 0 0 7").unwrap();
+    }
+    for number in 0..PACKETS {
+        writeln!(commands, "sieve-dequeue {}", pause + 100 * PACKETS + 720 * number).unwrap();
+        // They cross the epoch while others wait.
+        let (now, flow) = (pause + 100 * PACKETS + 720 * number + 1, number % FLOWS);
+        writeln!(commands, "sieve-enqueue {now} 16 9000 {flow} 0 0 7").unwrap();
+    }
+    let answers = peer("sieve-epoch").run(&commands).unwrap();
+    let left: Vec<_> = answers.iter().filter(|answer| answer.len() == 3).skip(1).collect();
+    assert_eq!(left.len() as u64, PACKETS);
+    left.iter().map(|answer| (answer[2] - left[0][2], (answer[0] - 1) % i128::from(FLOWS))).collect()
+}
+
+/// The floor is 2^42 B after the epoch 352 s after the start, when 2^42 B and the share that is kept, 1.9 * 10^9 B, could have left.
+#[test]
+fn packets_that_wait_keep_their_times_when_the_epoch_moves() {
+    const MOVES: u64 = 351_993_720_000;
+    let expected = dues_after(100_000_000_000);
+    for step in 0..30 {
+        assert_eq!(dues_after(MOVES - 600_000 + 25_000 * step), expected, "{step}");
+    }
+}
+
+/// An account counts 65,535 packets that wait. The next one is dropped as by a full queue.
+#[test]
+fn an_account_has_at_most_65_535_packets() {
+    let mut commands = format!("set shape_bps 1000000000\nset limit_packets 70000\nsieve 0 {SETS} 7\n");
+    let last = (1_u64 << 60) - 1;
+    for number in 0..65_536 {
+        writeln!(commands, "sieve-enqueue {} 16 1500 3 {last} 0 7", 100 * (number + 1)).unwrap();
+    }
+    let answers = peer("sieve-account").run(&commands).unwrap();
+    let full: Vec<bool> = answers.iter().map(|answer| answer[0] == 2).collect();
+    assert_eq!((full.len(), full.iter().position(|is_full| *is_full)), (65_536, Some(65_535)));
+}
+
+/// The calendar has twelve bits of a node's number. Those above are in nodes.
 #[test]
 fn a_queue_of_70_000_packets_keeps_all_of_them_in_the_order_of_their_flows() {
     const PACKETS: i128 = 70_000;

@@ -72,14 +72,20 @@ impl RootQdisc {
         Channel::open()?.request(RouteNetlinkMessage::NewQueueDiscipline(message), flags, failed).map(drop)
     }
 
-    /// Sets `mq`, and below it a discipline of this kind, without options, for each transmit queue. `replace` is as for [`RootQdisc::add`]; it does not
-    /// replace an `mq` that was set. An interface of which a queue is refused has none of them.
+    /// Sets `mq`, and below it a discipline of this kind, without options, for each of the first `queues` transmit queues. `mq` has a class for each queue
+    /// that the driver has allocated, and sets the kernel's default for the others. `replace` is as for [`RootQdisc::add`]; it does not replace an `mq`
+    /// that was set. An interface of which a queue is refused has none of them.
     ///
     /// # Errors
     /// As [`RootQdisc::add`].
-    pub fn add_for_each_queue(interface: &Interface, kind: &str, replace: bool) -> Result<(), Error> {
+    pub fn add_for_each_queue(
+        interface: &Interface,
+        kind: &str,
+        queues: u32,
+        replace: bool,
+    ) -> Result<(), Error> {
         Self::add(interface, MQ, replace)?;
-        let added = Self::fill(interface, kind);
+        let added = Self::fill(interface, kind, queues);
         if added.is_err() {
             // The error of adding is the one that matters.
             let _removed = Self::remove(interface);
@@ -87,12 +93,12 @@ impl RootQdisc {
         added
     }
 
-    /// Sets a discipline of this kind for each class of the `mq` of an interface.
-    fn fill(interface: &Interface, kind: &str) -> Result<(), Error> {
+    /// Sets a discipline of this kind for each of the first classes of the `mq` of an interface.
+    fn fill(interface: &Interface, kind: &str, queues: u32) -> Result<(), Error> {
         // Another program may have removed it at once. The kernel then refuses the classes of number 0.
         let major = Self::of(interface)?.map_or(0, |root| root.handle);
         let mut channel = Channel::open()?;
-        for queue in 1..=interface.transmit_queues {
+        for queue in 1..=queues {
             let parent = TcHandle { major, minor: queue as u16 };
             let message = below(interface, parent, [TcAttribute::Kind(kind.to_owned())]);
             let failed = || {

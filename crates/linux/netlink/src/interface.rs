@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::channel::Channel;
-use cutline_sys::{SysError, ethtool};
+use cutline_sys::{SysError, ethtool, interface};
 use cutline_units::{Bytes, Rate};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
@@ -29,7 +29,8 @@ pub struct Interface {
     pub is_loopback: bool,
     /// The rate that its driver states; `None` where it does not. It need not be true: a veth states 10 Gbit/s.
     pub speed: Option<Rate>,
-    /// Number of its transmit queues; with more than one, the kernel's default queueing discipline is `mq`, with a queue for each.
+    /// Number of its transmit queues; with more than one, the kernel's default queueing discipline is `mq`, with a queue for each. The driver may have
+    /// allocated more than the kernel sends to: [`used_transmit_queues`](Self::used_transmit_queues).
     pub transmit_queues: u32,
     /// Its own addresses.
     pub addresses: Vec<Address>,
@@ -61,6 +62,15 @@ impl Interface {
             SysError::NoInterface { name: name.to_owned(), known }
         })?;
         Ok(all.swap_remove(position))
+    }
+
+    /// Returns the number of transmit queues to which the kernel sends packets at present; all of them where that is not known.
+    pub fn used_transmit_queues(&self) -> u32 {
+        if self.transmit_queues <= 1 {
+            return self.transmit_queues;
+        }
+        let used = interface::transmit_queues(&self.name, self.index);
+        used.map_or(self.transmit_queues, |used| used.min(self.transmit_queues))
     }
 
     fn read(message: LinkMessage) -> Option<Self> {

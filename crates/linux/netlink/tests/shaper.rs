@@ -506,28 +506,43 @@ fn every_transmit_queue_has_a_discipline_below_mq() {
         hosts.sender.within(|| work(&Interface::named("many").unwrap())).unwrap();
     };
     with_many(|many| {
-        assert_eq!(many.transmit_queues, 3);
-        RootQdisc::add_for_each_queue(many, "pfifo", false).unwrap();
+        assert_eq!((many.transmit_queues, many.used_transmit_queues()), (3, 3));
+        RootQdisc::add_for_each_queue(many, "pfifo", 3, false).unwrap();
         let found = RootQdisc::of(many).unwrap().unwrap();
         assert_eq!(found.kind, "mq");
         assert_eq!(found.below.iter().collect::<Vec<_>>(), ["pfifo"]);
         assert_eq!(RootQdisc::all().unwrap(), [(many.index, found)].into());
-        RootQdisc::add_for_each_queue(many, "pfifo", false).unwrap_err();
+        RootQdisc::add_for_each_queue(many, "pfifo", 3, false).unwrap_err();
     });
     assert_eq!(hosts.tc("qdisc show dev many").matches("qdisc pfifo ").count(), 3);
     with_many(|many| {
         RootQdisc::remove(many).unwrap();
         // Nothing is left of one that the kernel does not know.
-        let refused = RootQdisc::add_for_each_queue(many, "cutline_none", false).unwrap_err().to_string();
+        let refused = RootQdisc::add_for_each_queue(many, "cutline_none", 3, false).unwrap_err().to_string();
         assert!(
             refused.contains("cutline_none") && refused.contains("transmit queue 1 of `many`"),
             "{refused}"
         );
         assert_eq!(RootQdisc::of(many).unwrap(), None);
         RootQdisc::add(many, "pfifo", false).unwrap();
-        RootQdisc::add_for_each_queue(many, "pfifo", true).unwrap();
+        RootQdisc::add_for_each_queue(many, "pfifo", 3, true).unwrap();
         assert_eq!(RootQdisc::of(many).unwrap().unwrap().kind, "mq");
+        // A driver that has allocated three queues, of which one is in use.
+        RootQdisc::remove(many).unwrap();
+        RootQdisc::add_for_each_queue(many, "pfifo", 1, false).unwrap();
     });
+    assert_eq!(hosts.tc("qdisc show dev many").matches("qdisc pfifo ").count(), 1);
+}
+
+/// A veth allocates a transmit queue for each processor, and the kernel sends to one of them unless more are asked for. `/sys` shows the interfaces of
+/// another network namespace here.
+#[test]
+fn transmit_queues_that_are_not_in_use_do_not_count() {
+    let Some(hosts) = Hosts::new("used") else { return };
+    hosts.sender.ip_batch("link add plain type veth peer name other").unwrap();
+    let plain = hosts.sender.within(|| Interface::named("plain").unwrap()).unwrap();
+    let used = hosts.sender.within(|| Interface::named("plain").unwrap().used_transmit_queues()).unwrap();
+    assert_eq!(used, 1, "of {}", plain.transmit_queues);
 }
 
 #[test]

@@ -48,7 +48,7 @@ pub struct QdiscStatus {
     pub interface: String,
     /// Number of the interface.
     pub index: u32,
-    /// Number of transmit queues of the interface.
+    /// Number of transmit queues of the interface that are in use; of all that its driver has allocated where that is not known.
     pub transmit_queues: u32,
     /// Number of transmit queues that have a queue each, below `mq`; 1 where the interface has one queue in the place of all.
     pub hardware_queues: u32,
@@ -104,7 +104,7 @@ impl KernelQueues {
         Self { folder: bpffs.join(FOLDER) }
     }
 
-    /// Adds a queue at the root of an interface, or with [`QdiscSettings::mq`] one for each of its transmit queues. With `replace` it replaces another
+    /// Adds a queue at the root of an interface, or with [`QdiscSettings::mq`] one for each of its transmit queues in use. With `replace` it replaces another
     /// one. The first queue of its kind is loaded by `loader`. A queue of Cutline's that is to be replaced stays where the programs cannot be loaded or
     /// too few instances are free.
     ///
@@ -122,7 +122,7 @@ impl KernelQueues {
         let queue = settings.kernel_queue()?;
         // Values that are not allowed are refused before anything is loaded, and also where nothing can be loaded.
         settings.config(interface.header, 0, 0)?;
-        let queues = queues_of(interface, settings)?;
+        let queues = queues_of(interface.used_transmit_queues(), settings.mq)?;
         let _guard = self.lock()?;
         let added = self.add_locked(interface, settings, (queue, queues), replace, loader);
         self.finish(added)
@@ -175,8 +175,13 @@ impl KernelQueues {
             pins.create(&entry, packets, settings.account_sets())?;
             configure(&pins, &entry, &config)?;
             pins.assign(&entry)?;
-            let add = if queues > 1 { RootQdisc::add_for_each_queue } else { RootQdisc::add };
-            Ok(add(interface, queue.kernel_name(), replace)?)
+            let kind = queue.kernel_name();
+            let set = if queues > 1 {
+                RootQdisc::add_for_each_queue(interface, kind, queues, replace)
+            } else {
+                RootQdisc::add(interface, kind, replace)
+            };
+            Ok(set?)
         })();
         if let Err(error) = added {
             // The first error is the one that matters.
@@ -469,15 +474,15 @@ fn free_instances(entries: &[Entry], key: &InterfaceKey, instances: u32, count: 
     (0..=last).find(|first| used.range(*first..first + count).next().is_none())
 }
 
-/// Returns the number of queues that an interface gets: one, or one for each transmit queue.
-fn queues_of(interface: &Interface, settings: &QdiscSettings) -> Result<u32, ParameterError> {
-    match interface.transmit_queues {
-        queues if settings.mq && queues > QUEUES => {
-            let allowed = format!("an interface with at most {QUEUES} transmit queues");
+/// Returns the number of queues that an interface gets: one, or with `mq` one for each of the transmit queues that are in use.
+fn queues_of(used: u32, mq: bool) -> Result<u32, ParameterError> {
+    match used {
+        _ if !mq => Ok(1),
+        queues if queues > QUEUES => {
+            let allowed = format!("an interface that uses at most {QUEUES} transmit queues (`ethtool -L`)");
             Err(ParameterError::new("mq", queues, allowed))
         }
-        queues if settings.mq => Ok(queues.max(1)),
-        _ => Ok(1),
+        queues => Ok(queues.max(1)),
     }
 }
 
@@ -512,7 +517,7 @@ fn status(
     Ok(QdiscStatus {
         interface: interface.name.clone(),
         index: interface.index,
-        transmit_queues: interface.transmit_queues,
+        transmit_queues: interface.used_transmit_queues(),
         hardware_queues: entry.queues,
         queue,
         instance,
@@ -534,10 +539,11 @@ fn permitted<T>(read: Result<T, QdiscError>) -> Result<Option<T>, QdiscError> {
 /// Returns the part of the cells that flows have used in the last `tau` ns.
 fn table_load(accounts: &[AccountLayout], tau: u64, now: Instant) -> f64 {
     const USED: u16 = 0x8000;
-    let ticks = |nanos: u64| (nanos >> 20) as u32;
-    let now = ticks((now - Instant::ZERO).as_nanos());
+    // `at` has 16 bits of such a unit, which are 275 s: more than the largest tau.
+    let units = |nanos: u64| (nanos >> 22) as u16;
+    let now = units((now - Instant::ZERO).as_nanos());
     let is_used =
-        |account: &&AccountLayout| account.state & USED != 0 && now.wrapping_sub(account.at) <= ticks(tau);
+        |account: &&AccountLayout| account.state & USED != 0 && now.wrapping_sub(account.at) <= units(tau);
     accounts.iter().filter(is_used).count() as f64 / accounts.len().max(1) as f64
 }
 
@@ -590,9 +596,6 @@ fn key(index: u32) -> Result<InterfaceKey, QdiscError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cutline_aqm::{AqmSpec, Limit, QueueSpec};
-    use cutline_router::Overhead;
-    use cutline_units::{Bytes, HintTable, Rate};
     use std::cell::RefCell;
     use std::os::unix::fs::PermissionsExt as _;
 
@@ -633,11 +636,19 @@ mod tests {
 
     #[test]
     fn the_load_is_of_cells_in_use() {
-        let cell =
-            |state, at| AccountLayout { finish: 0, id: 1, at, lag: 0, warned_until: 0, waiting: 0, state };
-        // The clock of ticks has restarted since the third.
-        let cells = [cell(0x8000, 5), cell(0, 5), cell(0x9001, u32::MAX), cell(0x8000, u32::MAX - 900)];
-        let now = Instant::from_nanos(6 << 20);
+        let cell = |state, at| AccountLayout {
+            finish: 0,
+            upper_finish: 0,
+            at,
+            id: 1,
+            lag: 0,
+            warned_until: 0,
+            waiting: 0,
+            state,
+        };
+        // The clock of 16 bits has restarted since the third.
+        let cells = [cell(0x8000, 5), cell(0, 5), cell(0x9001, u16::MAX), cell(0x8000, u16::MAX - 225)];
+        let now = Instant::from_nanos((1 << 38) + (6 << 22));
         assert_eq!(table_load(&cells, 150_000_000, now), 0.5);
         assert_eq!(table_load(&[], 150_000_000, now), 0.0);
     }
@@ -702,31 +713,14 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_has_a_queue_for_each_transmit_queue_if_that_is_wanted() {
-        let wanted = |transmit_queues, mq| {
-            let interface = Interface {
-                index: 2,
-                name: "eth0".to_owned(),
-                mtu: Bytes::new(1500),
-                header: Bytes::new(14),
-                is_up: true,
-                is_loopback: false,
-                speed: None,
-                transmit_queues,
-                addresses: Vec::new(),
-            };
-            let queue = QueueSpec {
-                limit: Limit::Packets(1000),
-                ecn: false,
-                aqm: AqmSpec::from_values("sieve", []).unwrap(),
-                tsq: None,
-                rate: Rate::from_mbps(10),
-            };
-            let (overhead, hints) = (Overhead::Ethernet, HintTable::standard());
-            queues_of(&interface, &QdiscSettings { queue, shaped: true, overhead, hints, mq })
-        };
-        assert_eq!([wanted(8, false), wanted(1, true), wanted(8, true)], [Ok(1), Ok(1), Ok(8)]);
-        assert!(wanted(257, true).unwrap_err().to_string().contains("mq = 257"));
+    fn an_interface_has_a_queue_for_each_transmit_queue_in_use_if_that_is_wanted() {
+        assert_eq!(
+            [(8, false), (257, false), (1, true), (8, true), (256, true)]
+                .map(|(used, mq)| queues_of(used, mq)),
+            [Ok(1), Ok(1), Ok(1), Ok(8), Ok(256)]
+        );
+        let refused = queues_of(257, true).unwrap_err().to_string();
+        assert!(refused.contains("mq = 257") && refused.contains("ethtool -L"), "{refused}");
     }
 
     #[test]

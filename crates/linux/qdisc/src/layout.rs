@@ -21,6 +21,10 @@ pub const PACKET_BITS: u32 = 20;
 pub const RATIO_BITS: u32 = 23;
 /// Cells in a set of Sieve's table of flows.
 pub const CELLS: usize = 8;
+/// Sets with filters in the place of cells, among so many sets of Sieve's table: the last ones, rounded down.
+pub const FILTER_SETS: (u32, u32) = (3, 20);
+/// Most flows of Sieve's table.
+pub const PLACES: u32 = 1 << 20;
 /// Most hardware queues of an interface with an instance each.
 pub const QUEUES: u32 = 256;
 
@@ -79,6 +83,18 @@ macro_rules! numbers {
 }
 
 numbers!(u8, u16, u32, i32, u64);
+
+/// Returns the sets with cells in a table of Sieve's with so many sets.
+pub fn sets_of_flows(sets: u32) -> u32 {
+    let (filters, of) = FILTER_SETS;
+    sets - (u64::from(sets) * u64::from(filters) / u64::from(of)) as u32
+}
+
+/// Returns the sets of a table of Sieve's that has so many sets with cells.
+pub fn sets_with_filters(sets_of_flows: u32) -> u32 {
+    let (filters, of) = FILTER_SETS;
+    (u64::from(sets_of_flows) * u64::from(of) / u64::from(of - filters)) as u32
+}
 
 impl<T: Layout, const N: usize> Layout for [T; N] {
     const SIZE: usize = N * T::SIZE;
@@ -232,12 +248,14 @@ layout! {
 
     /// Cell of Sieve's table of flows, of which a set has [`CELLS`].
     pub struct AccountLayout {
-        /// Finish of the flow's last packet in virtual time, 2^-4 B.
-        finish: u64,
+        /// Finish of the flow's last packet in virtual time, from the epoch on, 2^-4 B: its lower 32 bits.
+        finish: u32,
+        /// Its upper 16 bits.
+        upper_finish: u16,
+        /// Time of its last packet, 2^22 ns of the monotonic clock.
+        at: u16,
         /// Hash of the flow.
         id: u32,
-        /// Time of its last packet, 2^20 ns of the monotonic clock.
-        at: u32,
         /// Lag of all new flows in the finish, 1024 B.
         lag: u16,
         /// Time until which a drop is not yet known, 2^20 ns.
@@ -453,6 +471,16 @@ mod tests {
         assert_eq!((LawLayout::of(&read), &read), (Some(law), &config));
         assert_eq!(QdiscConfig::from_bytes(&bytes[1..]), None);
         assert_eq!(QdiscConfig::from_bytes(&[bytes, vec![0]].concat()), None);
+    }
+
+    /// The program finds the sets with cells by the number of all.
+    #[test]
+    fn a_table_has_the_sets_of_flows_that_it_is_made_for() {
+        for sets in 1..100_000 {
+            assert_eq!(sets_of_flows(sets_with_filters(sets)), sets);
+        }
+        assert_eq!([1, 84, 149, 298].map(sets_with_filters), [1, 98, 175, 350]);
+        assert_eq!(CELLS * AccountLayout::SIZE, 160);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The pinned programs and maps of a queue that is in the kernel.
 
 use crate::layout::{
-    AccountLayout, CELLS, InstanceAssignment, InterfaceKey, Layout, QdiscConfig, QdiscCounters,
+    AccountLayout, CELLS, InstanceAssignment, InterfaceKey, Layout, QdiscConfig, QdiscCounters, sets_of_flows,
 };
 use crate::leaves::together;
 use crate::{KernelQueue, QdiscError};
@@ -156,8 +156,8 @@ impl Pins {
         Ok(false)
     }
 
-    /// Creates the inner maps of the instances of an interface: for a state, for packets, and for a table of this many sets each, and for the state that
-    /// several of them share.
+    /// Creates the inner maps of the instances of an interface: for a state, for packets, and for a table of this many sets each, filters included, and for
+    /// the state that several of them share.
     pub(crate) fn create(&self, entry: &Entry, packets: u32, sets: Option<u32>) -> Result<(), QdiscError> {
         for instance in entry.instances() {
             self.put(STATES, instance, 1)?;
@@ -183,7 +183,7 @@ impl Pins {
         let mut accounts = Vec::new();
         for instance in entry.instances() {
             let Some(inner) = self.inner(ACCOUNTS.0, instance)? else { continue };
-            for set in 0..inner.entries() {
+            for set in 0..sets_of_flows(inner.entries()) {
                 let failed = QdiscError::map("the table of flows cannot be read");
                 let bytes = inner.lookup(&set.to_ne_bytes()).map_err(failed)?;
                 accounts.extend(self.read::<[AccountLayout; CELLS]>(&bytes.unwrap_or_default())?);

@@ -2,7 +2,7 @@
 
 use crate::layout::{
     CODE_POINTS, LAYOUT, LEVELS, LawLayout, PACKET_BITS, PROBABILITY_BITS, Pi2Layout, PiLayout, QdiscConfig,
-    RATIO_BITS, RedWorcesterLayout, SieveLayout, TsqLayout,
+    RATIO_BITS, RedWorcesterLayout, SieveLayout, TsqLayout, sets_with_filters,
 };
 use cutline_aqm::red::{Automatic, RedMode, RedVariant, Spacing};
 use cutline_aqm::sieve::Key;
@@ -90,12 +90,15 @@ pub struct QdiscChange {
     pub hints: Option<HintTable>,
 }
 
-/// Most packets that a queue may hold: 48 MB of slots.
+/// Most packets that a queue may hold: 48 MB of TSQ's slots, 32 MB of Sieve's.
 pub const MOST_PACKETS: u32 = 1_000_000;
 /// The least bytes of a packet by which a limit in bytes is turned into slots.
 const LEAST_PACKET: u64 = 64;
-/// Sets in Sieve's table for each so many bytes of its memory: the rest is for the filters of new flows, as in the crate `aqm`.
+/// Sets of flows in Sieve's table for each so many bytes of its memory: the rest is for the filters of new flows, as in the crate `aqm`, whose flows have
+/// 24 B. In the kernel they have 20 B, so the table is smaller than that memory.
 const SETS: (u64, u64) = (149, 32_768);
+/// Largest memory of Sieve's flows, B: a little less than [`PLACES`](crate::layout::PLACES) of them.
+const MOST_MEMORY: u64 = 28_000_000;
 /// The rates that the programs accept, bit/s.
 const RATES: std::ops::RangeInclusive<u64> = 1_000..=10_000_000_000_000;
 /// The largest rate of Sieve, bit/s.
@@ -169,7 +172,7 @@ impl QdiscSettings {
         Ok(config)
     }
 
-    /// Returns the number of sets of Sieve's table; `None` for TSQ.
+    /// Returns the number of sets of Sieve's table, those of its filters among them; `None` for TSQ.
     pub fn account_sets(&self) -> Option<u32> {
         match &self.queue.aqm {
             AqmSpec::Sieve(params) => Some(account_sets(params)),
@@ -283,6 +286,10 @@ fn sieve_layout(params: &SieveParams) -> Result<SieveLayout, ParameterError> {
         let allowed = "flow: the kernel's Sieve knows flows alone";
         return Err(ParameterError::new("key", params.key.name(), allowed));
     }
+    if params.memory > MOST_MEMORY {
+        let allowed = "at most 28,000,000 B in the kernel: room for a million flows";
+        return Err(ParameterError::new("memory", params.memory, allowed));
+    }
     Ok(SieveLayout {
         rtt: params.rtt.as_nanos(),
         tau: params.tau.as_nanos(),
@@ -292,7 +299,7 @@ fn sieve_layout(params: &SieveParams) -> Result<SieveLayout, ParameterError> {
 
 fn account_sets(params: &SieveParams) -> u32 {
     let (sets, bytes) = SETS;
-    (params.memory * sets / bytes).max(1) as u32
+    sets_with_filters((params.memory * sets / bytes).max(1) as u32)
 }
 
 fn pi_layout(params: &PiParams) -> PiLayout {
@@ -430,11 +437,11 @@ pub fn default_limit(aqm: &AqmSpec, rate: Rate) -> Limit {
     Limit::Packets(sieve.usual_limit(rate).clamp(USUAL, MOST_PACKETS))
 }
 
-/// Returns the usual memory of Sieve's flows, B: up to 100 Mbit/s, where a machine may have an interface for each of many subscribers, that of 648 flows, with
+/// Returns the usual memory of Sieve's flows, B: up to 100 Mbit/s, where a machine may have an interface for each of many subscribers, that of 672 flows, with
 /// which the map takes 16 KiB of the kernel's memory; above that the default of the crate `aqm`.
 pub fn default_sieve_memory(rate: Rate) -> u64 {
     const SUBSCRIBER: Rate = Rate::from_bps(100_000_000);
-    const FLOWS: u64 = 18_000;
+    const FLOWS: u64 = 18_500;
     if rate <= SUBSCRIBER { FLOWS } else { SieveParams::default().memory }
 }
 
@@ -510,12 +517,13 @@ mod tests {
     fn sieve_needs_no_law() {
         let found = settings("sieve", &[("rtt", ParameterValue::Duration(Duration::from_millis(30)))], None);
         assert_eq!(found.kernel_queue(), Ok(KernelQueue::Sieve));
-        assert_eq!(found.account_sets(), Some(298));
-        // The sets of 192 B and the map itself fit into 16 KiB.
+        // 298 sets of flows.
+        assert_eq!(found.account_sets(), Some(350));
+        // 84 sets of flows. All sets, of 160 B, and the map itself fit into 16 KiB.
         let memory = default_sieve_memory(Rate::from_mbps(100));
         let aqm = AqmSpec::Sieve(SieveParams { memory, ..SieveParams::default() });
         let queue = QueueSpec { aqm, ..found.queue.clone() };
-        assert_eq!(QdiscSettings { queue, ..found.clone() }.account_sets(), Some(81));
+        assert_eq!(QdiscSettings { queue, ..found.clone() }.account_sets(), Some(98));
         assert_eq!(default_sieve_memory(Rate::from_mbps(101)), 65_536);
         let config = config(&found).unwrap();
         assert_eq!((config.sieve.rtt, config.sieve.tau, config.law), (30_000_000, 150_000_000, 0));
@@ -551,6 +559,7 @@ mod tests {
             wrong.queue.limit = limit;
             refused(wrong, "limit");
         }
+        refused(settings("sieve", &[("memory", ParameterValue::Count(28_000_001))], None), "million flows");
         for overhead in [Overhead::Ptm, Overhead::Pppoa, Overhead::Added(10, Units::Cells)] {
             refused(QdiscSettings { overhead, ..settings("pi", &[], tsq) }, "overhead");
         }

@@ -124,15 +124,36 @@ const fn parse_ring_sizes([_, _, _, _, _, receive, _, _, send]: [u32; 9]) -> [u3
 
 /// Returns the number of receive queues in use: those for receiving alone, and combined ones (`ETHTOOL_GCHANNELS`).
 pub fn receive_channels(name: &str) -> Option<u32> {
+    channels(name).map(|[receive, _]| receive)
+}
+
+/// Returns the number of transmit queues in use, in the same way.
+pub fn transmit_channels(name: &str) -> Option<u32> {
+    channels(name).map(|[_, transmit]| transmit)
+}
+
+fn channels(name: &str) -> Option<[u32; 2]> {
     let mut channels = [0; 9];
     channels[0] = 0x3c;
     ioctl::ethtool(name, &mut channels).ok()?;
-    Some(channels[5] + channels[8])
+    Some(parse_channels(channels))
+}
+
+/// Behind the command are the largest numbers of four kinds of queues, and then their numbers: for receiving, for sending, others, and combined ones.
+const fn parse_channels([_, _, _, _, _, receive, transmit, _, combined]: [u32; 9]) -> [u32; 2] {
+    [receive + combined, transmit + combined]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A card with combined queues, and a veth with those of its kernel alone.
+    #[test]
+    fn combined_queues_receive_and_send() {
+        assert_eq!(parse_channels([0x3c, 0, 0, 1, 64, 0, 0, 1, 8]), [8, 8]);
+        assert_eq!(parse_channels([0x3c, 4, 4, 0, 0, 1, 3, 0, 0]), [1, 3]);
+    }
 
     #[test]
     fn ring_sizes_are_those_of_receiving_and_sending() {

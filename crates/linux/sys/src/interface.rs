@@ -124,18 +124,35 @@ pub fn link_address(name: &str) -> Result<[u8; 6], SysError> {
 /// Returns the number of receive queues that an interface uses; at least one. Where its driver does not report it, it is the number in sysfs,
 /// if that is of this network namespace.
 pub fn receive_queues(name: &str, index: u32) -> u32 {
-    let of_sysfs = || receive_queues_in(&format!("/sys/class/net/{name}"), index);
-    ethtool::receive_channels(name).unwrap_or_else(of_sysfs).max(1)
+    ethtool::receive_channels(name).or_else(|| queues_in_sysfs(name, index, "rx-")).unwrap_or(0).max(1)
 }
 
-fn receive_queues_in(folder: &str, index: u32) -> u32 {
-    let shown = std::fs::read_to_string(format!("{folder}/ifindex"));
-    if shown.ok().and_then(|text| text.trim().parse().ok()) != Some(index) {
-        return 0;
+/// Returns the number of transmit queues to which the kernel sends packets of an interface; `None` where it is not known. A driver may have allocated
+/// more. It is the number in sysfs, if that is of this network namespace, or else what the driver reports.
+pub fn transmit_queues(name: &str, index: u32) -> Option<u32> {
+    queues_in_sysfs(name, index, "tx-")
+        .or_else(|| ethtool::transmit_channels(name))
+        .filter(|queues| *queues > 0)
+}
+
+/// Returns the number of an interface's queues in sysfs whose names begin so; `None` where it shows another network namespace.
+fn queues_in_sysfs(name: &str, index: u32, kind: &str) -> Option<u32> {
+    queues_in(&format!("/sys/class/net/{name}"), index, ioctl::link_address(name).ok(), kind)
+}
+
+/// Returns the number of queues in a folder, if it is that of the interface with this number and this address on its link.
+fn queues_in(folder: &str, index: u32, address: Option<[u8; 6]>, kind: &str) -> Option<u32> {
+    let shown = |file: &str| std::fs::read_to_string(format!("{folder}/{file}")).ok();
+    let text = |address: [u8; 6]| address.map(|byte| format!("{byte:02x}")).join(":");
+    let is_same_index = shown("ifindex")?.trim().parse() == Ok(index);
+    let is_same_address =
+        address.is_none_or(|address| shown("address").is_some_and(|shown| shown.trim() == text(address)));
+    if !is_same_index || !is_same_address {
+        return None;
     }
-    let Ok(entries) = std::fs::read_dir(format!("{folder}/queues")) else { return 0 };
-    let is_receive = |name: std::ffi::OsString| name.to_string_lossy().starts_with("rx-");
-    entries.flatten().filter(|entry| is_receive(entry.file_name())).count() as u32
+    let entries = std::fs::read_dir(format!("{folder}/queues")).ok()?;
+    let is_wanted = |name: std::ffi::OsString| name.to_string_lossy().starts_with(kind);
+    Some(entries.flatten().filter(|entry| is_wanted(entry.file_name())).count() as u32)
 }
 
 /// The kernel's table of interfaces, a line each: a name, a colon, counters. Its two lines of heading have no colon.
@@ -168,9 +185,30 @@ mod tests {
         assert_eq!((watch.name().as_deref(), watch.transmit_drops()), (Some("lo"), Some(0)));
         assert_eq!(watch.transmit_drops(), Some(0), "it is read anew");
         assert_eq!((receive_queues("lo", lo), receive_queues("nosuch0", u32::MAX)), (1, 1));
+        assert_eq!((transmit_queues("lo", lo).unwrap_or(1), transmit_queues("nosuch0", u32::MAX)), (1, None));
         assert!(mtu("lo").unwrap() > 0 && mtu("nosuch0").is_err());
         let error = index("nosuch0").unwrap_err().to_string();
         assert!(error.contains("`nosuch0`; there are: ") && error.contains("lo"), "{error}");
+    }
+
+    /// As sysfs shows them. That of another network namespace may have an interface of the same name, also with the same number.
+    #[test]
+    #[cfg_attr(miri, ignore = "needs folders, which Miri has not")]
+    fn queues_are_those_of_the_interface_with_the_same_number_and_address() {
+        let folder = std::env::temp_dir().join(format!("cutline-sys-queues-{}", std::process::id()));
+        for queue in ["rx-0", "tx-0", "tx-1"] {
+            std::fs::create_dir_all(folder.join("queues").join(queue)).unwrap();
+        }
+        std::fs::write(folder.join("ifindex"), "7\n").unwrap();
+        std::fs::write(folder.join("address"), "02:00:00:00:00:0a\n").unwrap();
+        let path = folder.to_str().unwrap();
+        let own = [2, 0, 0, 0, 0, 10];
+        let found = |index, address| queues_in(path, index, address, "tx-");
+        assert_eq!([found(7, Some(own)), found(7, None)], [Some(2); 2]);
+        assert_eq!([found(8, Some(own)), found(7, Some([2, 0, 0, 0, 0, 11]))], [None; 2]);
+        assert_eq!(queues_in(path, 7, Some(own), "rx-"), Some(1));
+        assert_eq!(queues_in(&format!("{path}/none"), 7, None, "tx-"), None);
+        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub struct InterfaceProperties {
     pub qdisc: String,
     /// Kinds of the queue disciplines below `mq` at the root, one for each transmit queue in use; empty if the root is another one or `tc` is missing.
     pub below_mq: Vec<String>,
-    /// The number of the driver's transmit queues that are in use; of all of them where `/sys` shows another namespace.
+    /// The number of the driver's transmit queues that are in use; of all of them where that is not known.
     pub tx_queues: u32,
     /// The entries of the driver's receive and transmit rings; `None` if the driver does not report them.
     pub rings: Option<[u32; 2]>,
@@ -152,15 +152,17 @@ impl InterfaceProperties {
     fn with_driver(self, document: &Value) -> Self {
         let LinkMode { speed, full_duplex } = ethtool::link_mode(&self.name);
         let folder = sysfs(&self.name, document);
+        let index = document["ifindex"].as_u64().map(|index| index as u32);
+        let used = index.and_then(|index| cutline_sys::interface::transmit_queues(&self.name, index));
         Self {
             driver: ethtool::driver(&self.name),
             speed,
             full_duplex,
             rings: ethtool::ring_sizes(&self.name),
-            tx_queues: folder.as_deref().and_then(queues_in_use).unwrap_or(self.tx_queues),
+            tx_queues: used.unwrap_or(self.tx_queues),
             byte_limits: folder.as_deref().and_then(has_byte_limits),
             offloads: Offload::on(&self.name),
-            xdp_features: document["ifindex"].as_u64().and_then(|index| xdp::features(index as u32)),
+            xdp_features: index.and_then(xdp::features),
             ..self
         }
     }
@@ -174,13 +176,6 @@ fn sysfs(name: &str, document: &Value) -> Option<String> {
     let same = of("ifindex") == document["ifindex"].as_u64().map(|index| index.to_string())
         && of("address").as_deref() == document["address"].as_str();
     same.then_some(folder)
-}
-
-/// Returns the number of transmit queues in use. Drivers may have more of them than processors send to.
-fn queues_in_use(folder: &str) -> Option<u32> {
-    let queues = fs::read_dir(format!("{folder}/queues")).ok()?.flatten();
-    let found = queues.filter(|queue| queue.file_name().to_string_lossy().starts_with("tx-")).count();
-    (found > 0).then_some(found as u32)
 }
 
 /// Returns whether a driver limits its bytes in flight. A driver with limits has a limit above zero after it
@@ -256,17 +251,6 @@ mod tests {
             ..InterfaceProperties::default()
         };
         assert_eq!(link, expected);
-    }
-
-    #[test]
-    fn transmit_queues_in_use_are_counted() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().to_str().unwrap();
-        assert_eq!(queues_in_use(path), None);
-        for queue in ["rx-0", "tx-0", "tx-1"] {
-            fs::create_dir_all(folder.path().join("queues").join(queue)).unwrap();
-        }
-        assert_eq!(queues_in_use(path), Some(2));
     }
 
     #[test]
