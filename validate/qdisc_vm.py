@@ -31,7 +31,7 @@ SECOND = "mq"
 REFUSED = 2
 """Exit status of tc when the kernel refuses."""
 PAGE = 4096
-MOST_BYTES = {"tsq": 64_000, "sieve": 88_000}
+MOST_BYTES = 64_000
 """Memory of an interface with the default settings at 10 Mbit/s."""
 
 
@@ -285,11 +285,10 @@ def allocated(size: int) -> int:
 
 
 def memory(queue: Found) -> str:
-    """An interface with the default settings at 10 Mbit/s takes at most 64 kB with TSQ, and 88 kB with Sieve, rounding by the kernel included."""
+    """An interface with the default settings at 10 Mbit/s takes at most 64 kB, rounding by the kernel included."""
     maps = {name: size for name, size in queue.memory.items() if name.startswith("cutline_")}
     total = sum(map(allocated, maps.values())) + queue.memory["configuration"] + queue.memory["statistics"]
-    most = MOST_BYTES["sieve" if "cutline_accounts" in maps else "tsq"]
-    return "" if 0 < min(maps.values()) and total <= most else f"{total} B: {queue.memory}"
+    return "" if 0 < min(maps.values()) and total <= MOST_BYTES else f"{total} B: {queue.memory}"
 
 
 def leaks(queue: Found) -> str:
@@ -400,11 +399,17 @@ def many_flows(queue: Found) -> str:
 
 
 def mq_commands(queue: Found) -> str:
-    """The command adds, changes, replaces and removes a queue for each of two transmit queues, below `mq`, and nothing is left."""
+    """The command adds, changes, replaces and removes a queue for each of two transmit queues in use, below `mq`, and nothing is left. It sets one where one is in use, and refuses 300."""
     wanted = {"add": 0, "change": 0, "replace": 0, "del": 0, "round-add": 0, "round-del": 0, "add-twice": 1, "del-twice": 1}
+    wanted |= {"spare-add": 0, "spare-del": 0, "too-many": 2}
     wrong = [f"{step}: {queue.codes(step)}" for step, code in wanted.items() if set(queue.codes(step)) != {code}]
     if "one for each of 2 transmit queues" not in queue.said["add"]:
         wrong.append(f"add says {queue.said['add']}")
+    [spare] = queue.lists["spare"]
+    if spare["hardware_queues"] != 1:
+        wrong.append(f"{spare['hardware_queues']} queues for a transmit queue in use")
+    if "at most 256 transmit queues" not in queue.said["too-many"]:
+        wrong.append(f"300 transmit queues: {queue.said['too-many']}")
     kinds = [entry["kind"] for entry in queue.tc["first"]]
     if kinds[0] != "mq" or len(kinds) != 3 or not all(kind.startswith("cutline_") for kind in kinds[1:]):
         wrong.append(f"queueing disciplines {kinds}")

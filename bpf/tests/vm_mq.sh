@@ -66,6 +66,17 @@ for queue in $(cat /queues); do
     sleep 1; list unshaped
     status del command del dev many
 
+    # A driver that has allocated a transmit queue for each processor, of which one is in use; and one with too many in use.
+    $ip -n r link add spare type veth peer name spare-peer
+    status spare-add command add dev spare --rate 10Mbit --mq $options
+    echo "LIST spare $(command show dev spare --json | tr -d '\n')"
+    status spare-del command del dev spare
+    $ip -n r link del spare
+    $ip -n r link add wide numtxqueues 300 type veth peer name wide-peer
+    status too-many command add dev wide --rate 10Mbit --mq $options
+    said too-many
+    $ip -n r link del wide
+
     # Added and removed while both send.
     slab before
     send 0 14000 400 & first=$!
