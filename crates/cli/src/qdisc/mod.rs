@@ -64,7 +64,7 @@ struct AddArgs {
     /// Overhead of the link for each packet: none, ip, ethernet, docsis, pppoe, or the bytes added to each IP packet, such as 18
     #[arg(long, default_value = "ethernet", value_parser = overhead)]
     overhead: Overhead,
-    /// Set a queue for each transmit queue of the interface, below `mq`; the rate and the limit are those of all of them together
+    /// Set a queue for each transmit queue in use, below `mq`; the rate and the limit are those of all of them together
     #[arg(long)]
     mq: bool,
     /// Replace a queueing discipline of another program on the interface; `cutline qdisc del` does not bring it back
@@ -98,7 +98,7 @@ struct ChangeArgs {
     /// Overhead of the link for each packet
     #[arg(long, value_parser = overhead)]
     overhead: Option<Overhead>,
-    /// Require a queue for each transmit queue, as `add --mq` sets them: an interface with one queue is refused
+    /// Require a queue for each transmit queue in use, as `add --mq` sets them: an interface with one queue is refused
     #[arg(long)]
     mq: bool,
 }
