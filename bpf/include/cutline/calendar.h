@@ -333,7 +333,7 @@ CL_NOINLINE cl_u64 cl_nearer(cl_u64 time, cl_u64 v, cl_u64 part)
 }
 
 /* Moves a packet to the next epoch. Before that, one of a new flow is brought nearer to `v`, if there is a `part`. */
-CL_INLINE void cl_move_node(const struct cl_calendar *calendar, struct cl_node *node)
+CL_NOINLINE void cl_move_node(const struct cl_calendar *calendar, struct cl_node *node)
 {
     cl_u64 start = cl_start(calendar, node), part = node->times >> CL_PART_SHIFT & CL_WHOLE;
 

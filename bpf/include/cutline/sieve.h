@@ -99,7 +99,7 @@ CL_INLINE cl_u64 cl_weight(const struct cl_sieve *sieve) { return cl_fraction(8 
 CL_INLINE int cl_is_far(const struct cl_sieve *sieve) { return cl_since(sieve->floor, sieve->accounts.epoch) >= CL_EPOCH_AGE; }
 
 /* Moves the epoch of the accounts to a little below the floor. That of the packets follows when they are sorted. */
-CL_INLINE void cl_move_epoch(struct cl_sieve *sieve, cl_table table)
+CL_NOINLINE void cl_move_epoch(struct cl_sieve *sieve, cl_table table)
 {
     cl_u64 epoch = sieve->floor - CL_EPOCH_LEAD, step = epoch - sieve->accounts.epoch;
 
