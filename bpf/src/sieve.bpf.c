@@ -37,8 +37,8 @@ struct cl_state {
     struct cutline_config config;
     struct cl_shaper shaper;
     struct cl_sieve sieve;
-    cl_u32 arrived;    /* flow of the packet that arrived last */
-    cl_u32 is_own_hit; /* 1 if the queue was full and has pushed out a packet of this flow */
+    cl_u32 arrived;    /* place of the account of the packet that arrived last */
+    cl_u32 is_own_hit; /* 1 if the queue was full and has pushed out a packet of this account */
     struct cl_sieve_leaf own; /* below `mq` */
 };
 
@@ -248,21 +248,19 @@ CL_INLINE struct sk_buff *cl_take_out(struct cl_state *state, struct cl_node *no
     return skb;
 }
 
-/* Drops the packets that a full queue pushes out, and notes whether one of them is of the flow that has just arrived. */
+/* Drops the packets that a full queue pushes out, and notes whether one of them is of the account of the packet that has just arrived. */
 CL_INLINE void cl_push_out(struct cl_state *state, struct cutline_statistics *statistics, void *nodes, void *table, struct Qdisc *sch,
                            struct bpf_sk_buff_ptr *to_free)
 {
     while (CL_CAN_LOOP) {
         __u32 index = cl_sieve_push_out(&state->sieve, nodes, table, &state->config), length, level;
         struct cl_node *node = cl_node(nodes, index);
-        struct cl_account *account;
         struct sk_buff *skb;
 
         if (!node)
             break;
         level = cl_node_level(node);
-        account = cl_at(table, cl_node_place(node));
-        if (account && account->id == state->arrived)
+        if (cl_node_place(node) == state->arrived)
             state->is_own_hit = 1;
         skb = cl_take_out(state, node, index);
         length = skb ? cl_length(skb) : 0;
@@ -328,7 +326,7 @@ int BPF_PROG(cutline_sieve_enqueue, struct sk_buff *skb, struct Qdisc *sch, stru
         goto drop_of_hint;
     }
     cl_sieve_push(&state->sieve, nodes, table, now, level, &arrival, node, index);
-    state->arrived = arrival.id;
+    state->arrived = arrival.place;
     state->is_own_hit = 0;
     cl_count(&statistics->backlog, length);
     sch->q.qlen++;

@@ -333,19 +333,19 @@ CL_NOINLINE cl_u64 cl_nearer(cl_u64 time, cl_u64 v, cl_u64 part)
 }
 
 /* Moves a packet to the next epoch. Before that, one of a new flow is brought nearer to `v`, if there is a `part`. */
-CL_NOINLINE void cl_move_node(const struct cl_calendar *calendar, struct cl_node *node)
+CL_INLINE void cl_move_node(const struct cl_calendar *calendar, struct cl_node *node)
 {
-    cl_u64 start = cl_start(calendar, node), part = node->times >> CL_PART_SHIFT & CL_WHOLE;
+    cl_u64 start = cl_start(calendar, node), whole = node->times >> CL_PART_SHIFT & CL_WHOLE;
 
     if (node->origin & CL_NODE_NEW && calendar->part) {
-        cl_u64 due = cl_nearer(start + cl_span(node), calendar->v, calendar->part);
-        cl_u64 charge = (cl_u64)cl_node_size(node) << CL_BYTE_BITS, span;
+        cl_u64 charge = (cl_u64)cl_node_size(node) << CL_BYTE_BITS, span = cl_span(node), reached = cl_min(cl_since(calendar->v, start), span);
 
+        /* What is not after `v` stays. */
+        span = reached + ((span - reached) * calendar->part >> 32);
+        whole = span >= charge ? CL_WHOLE : cl_min((span << 8) / charge, CL_WHOLE - 1);
         start = cl_nearer(start, calendar->v, calendar->part);
-        span = due - start;
-        part = span >= charge ? CL_WHOLE : cl_min((span << 8) / charge, CL_WHOLE - 1);
     }
-    cl_set_times(node, start, part, calendar->next_epoch);
+    cl_set_times(node, start, whole, calendar->next_epoch);
 }
 
 /* Sorts all packets into slots that cover at least `range` of virtual time from `floor` on. Before that, the packets of new flows are brought nearer to `v`

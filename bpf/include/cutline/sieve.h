@@ -60,7 +60,6 @@ struct cl_arrival {
     cl_u64 own;    /* virtual time at which it would start if its flow were not new */
     cl_u64 p;      /* 2^-60 */
     cl_u32 place;  /* of its account */
-    cl_u32 id;     /* of its flow */
     cl_u32 size;   /* bytes on the link */
     cl_u32 is_new;
     cl_u32 class;  /* of new flows */
@@ -266,7 +265,6 @@ CL_INLINE void cl_sieve_arrive(struct cl_sieve *sieve, cl_nodes nodes, cl_table 
         CL_SORT(sieve, nodes, table);
     cl_find(&sieve->accounts, table, now, id, sieve->floor, &found);
     arrival->place = found.place;
-    arrival->id = id;
     arrival->size = size;
     arrival->is_new = found.is_new;
     arrival->class = 0;
@@ -276,7 +274,6 @@ CL_INLINE void cl_sieve_arrive(struct cl_sieve *sieve, cl_nodes nodes, cl_table 
     if (!cell)
         return;
     /* By a cell that is shared, a packet is charged to the flow of the cell. */
-    arrival->id = cell->id;
     finish = cl_finish(&sieve->accounts, cell);
     arrival->own = cl_since(finish, (cl_u64)cell->lag << CL_LAG_BITS);
     if (!cell->waiting) {
