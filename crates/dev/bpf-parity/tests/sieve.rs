@@ -276,7 +276,7 @@ fn sieve_goes_on_alike_after_long_pauses() {
 
 /// Returns the due times of packets of four flows at 100 Gbit/s, in the order of their departures and counted from the first one, and their flows. The
 /// first packets come so many ns after one that comes alone.
-fn dues_after(peer: &Peer, pause: u64) -> Vec<(i128, i128)> {
+fn dues_after(pause: u64) -> Vec<(i128, i128)> {
     const FLOWS: u64 = 4;
     const PACKETS: u64 = 600;
     let mut commands =
@@ -292,7 +292,7 @@ fn dues_after(peer: &Peer, pause: u64) -> Vec<(i128, i128)> {
         let (now, flow) = (pause + 100 * PACKETS + 720 * number + 1, number % FLOWS);
         writeln!(commands, "sieve-enqueue {now} 16 9000 {flow} 0 0 7").unwrap();
     }
-    let answers = peer.run(&commands).unwrap();
+    let answers = answers(&PARITY, "sieve-epoch", &commands);
     let left: Vec<_> = answers.iter().filter(|answer| answer.len() == 3).skip(1).collect();
     assert_eq!(left.len() as u64, PACKETS);
     left.iter().map(|answer| (answer[2] - left[0][2], (answer[0] - 1) % i128::from(FLOWS))).collect()
@@ -302,10 +302,9 @@ fn dues_after(peer: &Peer, pause: u64) -> Vec<(i128, i128)> {
 #[test]
 fn packets_that_wait_keep_their_times_when_the_epoch_moves() {
     const MOVES: u64 = 351_993_720_000;
-    let peer = peer("sieve-epoch");
-    let expected = dues_after(&peer, 100_000_000_000);
+    let expected = dues_after(100_000_000_000);
     for step in 0..30 {
-        let found = dues_after(&peer, MOVES - 600_000 + 25_000 * step);
+        let found = dues_after(MOVES - 600_000 + 25_000 * step);
         for ((due, flow), (expected_due, expected_flow)) in found.iter().zip(&expected) {
             // Whole bytes of times that have parts of bytes.
             assert!(flow == expected_flow && (due - expected_due).abs() <= 1, "{step}: {due} of {flow}");
@@ -321,7 +320,7 @@ fn an_account_has_at_most_65_535_packets() {
     for number in 0..65_536 {
         writeln!(commands, "sieve-enqueue {} 16 1500 3 {last} 0 7", 100 * (number + 1)).unwrap();
     }
-    let answers = peer("sieve-account").run(&commands).unwrap();
+    let answers = answers(&PARITY, "sieve-account", &commands);
     let full: Vec<bool> = answers.iter().map(|answer| answer[0] == 2).collect();
     assert_eq!((full.len(), full.iter().position(|is_full| *is_full)), (65_536, Some(65_535)));
 }
