@@ -13,7 +13,7 @@
 use crate::load::{Load, Offered, Recorded, record};
 use crate::{PARITY, answers};
 use cutline_aqm::{Arrival, Discipline as _, DropReason, Limit, Queue as _, Sieve, SieveParams, Verdict};
-use cutline_bpf_parity::{Peer, fixed, float};
+use cutline_bpf_parity::{fixed, float};
 use cutline_units::{Hint, Instant, Rate, Streams, mix};
 use std::fmt::Write as _;
 
