@@ -1,11 +1,11 @@
 //! A first-in first-out queue under any AQM. With [`NoEarlyDrop`](crate::NoEarlyDrop) it is drop-tail.
 
 use crate::queue::Waiting;
+use crate::ring::Ring;
 use crate::{
     Arrival, Backlog, Departure, DropProbability, DropReason, Limit, Queue, QueueStats, Readings, Verdict,
 };
 use cutline_units::{Instant, Probability, RandomStream, Rate};
-use std::collections::VecDeque;
 
 /// A ring of packets and the law that guards its entrance.
 #[derive(Clone, Debug)]
@@ -13,7 +13,7 @@ pub struct Fifo<P, A> {
     limit: Limit,
     ecn: bool,
     aqm: A,
-    waiting: VecDeque<Waiting<P>>,
+    waiting: Ring<Waiting<P>>,
     backlog: Backlog,
     stats: QueueStats,
 }
@@ -21,7 +21,7 @@ pub struct Fifo<P, A> {
 impl<P: Copy, A: DropProbability> Fifo<P, A> {
     /// An empty queue. With `ecn` a packet that can be marked is marked where it would be dropped early.
     pub fn new(limit: Limit, ecn: bool, aqm: A) -> Self {
-        let (waiting, backlog) = (VecDeque::new(), Backlog::default());
+        let (waiting, backlog) = (Ring::default(), Backlog::default());
         Self { limit, ecn, aqm, waiting, backlog, stats: QueueStats::default() }
     }
 
@@ -35,25 +35,15 @@ impl<P: Copy, A: DropProbability> Fifo<P, A> {
         self.aqm.reorders();
     }
 
-    /// Makes room for a quarter more packets. A ring that doubles would leave much of its memory unused at large limits.
-    #[cold]
-    #[inline(never)]
-    fn make_room(&mut self) {
-        const LEAST: usize = 8;
-        self.waiting.reserve_exact((self.waiting.len() / 4).max(LEAST));
-    }
-
     /// Returns the number of packets for which there is memory.
     #[cfg(test)]
     pub(crate) fn room(&self) -> usize {
-        self.waiting.capacity()
+        self.waiting.room()
     }
 
     /// Gives memory back: leaves room for half as many packets more as wait now.
     pub fn give_back(&mut self) {
-        const KEPT: usize = 256;
-        let waiting = self.waiting.len();
-        self.waiting.shrink_to((waiting + waiting / 2).max(KEPT));
+        self.waiting.give_back();
     }
 
     #[inline]
@@ -75,10 +65,7 @@ impl<P: Copy, A: DropProbability> Queue<P> for Fifo<P, A> {
         self.aqm.judged(now, arrival, verdict);
         self.stats.count_arrival(verdict, arrival.size);
         if !matches!(verdict, Verdict::Drop(_)) {
-            if self.waiting.len() == self.waiting.capacity() {
-                self.make_room();
-            }
-            self.waiting.push_back(Waiting { packet, size: arrival.size, arrived: now });
+            self.waiting.push(Waiting { packet, size: arrival.size, arrived: now });
             self.backlog.add(arrival.size);
         }
         verdict
@@ -87,7 +74,7 @@ impl<P: Copy, A: DropProbability> Queue<P> for Fifo<P, A> {
     #[inline]
     fn dequeue(&mut self, now: Instant) -> Option<Departure<P>> {
         self.aqm.advance(now, self.backlog);
-        let departure = self.waiting.pop_front()?.leave();
+        let departure = self.waiting.pop()?.leave();
         self.backlog.remove(departure.size);
         self.aqm.departed(now, departure.size, departure.arrived, self.backlog);
         self.stats.dequeued.add(departure.size);
@@ -117,7 +104,7 @@ impl<P: Copy, A: DropProbability> Queue<P> for Fifo<P, A> {
     }
 
     fn reset(&mut self, now: Instant, discard: &mut dyn FnMut(P)) {
-        while let Some(departure) = self.waiting.pop_front() {
+        while let Some(departure) = self.waiting.pop() {
             self.stats.flushed.add(departure.size);
             discard(departure.packet);
         }

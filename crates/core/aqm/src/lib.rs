@@ -38,6 +38,7 @@ mod queue;
 mod queue_core;
 mod queue_delay;
 mod readings;
+mod ring;
 mod sample_clock;
 mod stats;
 mod turns;

@@ -1,15 +1,17 @@
 //! A store with places that are used again: the packets of a queue, and the waiting packets of all FIFO links.
 //!
-//! The free places are a list through these places. After a burst, places are given back: those from a limit on are not taken again,
-//! and when the last of them has been left, all of them are given back. So a queue does not keep the memory of its slow start.
+//! The places are in chunks, so that a store that grows copies nothing and has few places too many. The free places are a list through
+//! these places. After a burst, places are given back: those from a limit on are not taken again, and when the last of them has been left,
+//! all of them are given back. So a queue does not keep the memory of its slow start.
 
-use crate::tight::push_tightly;
 use std::ops::{Index, IndexMut};
 
 /// No place.
 pub(crate) const NONE: u32 = u32::MAX;
+/// The number of places in a chunk.
+pub(crate) const CHUNK: u32 = 32;
 /// This number of places is never given back.
-const KEPT: u32 = 256;
+const KEPT: u32 = 8 * CHUNK;
 
 /// An item of a store. While its place is free, it has the link of the list of free places.
 pub(crate) trait Linked: Copy {
@@ -22,12 +24,12 @@ pub(crate) trait Linked: Copy {
 
 /// A store; see the module's documentation. The place of an item is its handle.
 pub(crate) struct Places<T> {
-    items: Vec<T>,
+    chunks: Vec<Box<[T; CHUNK as usize]>>,
     /// The number of places that are taken.
     taken: u32,
     /// The place below the limit that was left last, which links to the one that was left before it; [`NONE`] if all are taken.
     free: u32,
-    /// The first place that is not taken again; [`NONE`] most of the time.
+    /// The first place that is not taken again, that of a chunk; [`NONE`] most of the time.
     limit: u32,
     /// The place from the limit on that was left last, as `free`, and the number of these places.
     beyond: u32,
@@ -36,7 +38,7 @@ pub(crate) struct Places<T> {
 
 impl<T> Default for Places<T> {
     fn default() -> Self {
-        Self { items: Vec::new(), taken: 0, free: NONE, limit: NONE, beyond: NONE, beyond_count: 0 }
+        Self { chunks: Vec::new(), taken: 0, free: NONE, limit: NONE, beyond: NONE, beyond_count: 0 }
     }
 }
 
@@ -45,14 +47,14 @@ impl<T> Index<u32> for Places<T> {
 
     #[inline]
     fn index(&self, place: u32) -> &T {
-        &self.items[place as usize]
+        &self.chunks[(place / CHUNK) as usize][(place % CHUNK) as usize]
     }
 }
 
 impl<T> IndexMut<u32> for Places<T> {
     #[inline]
     fn index_mut(&mut self, place: u32) -> &mut T {
-        &mut self.items[place as usize]
+        &mut self.chunks[(place / CHUNK) as usize][(place % CHUNK) as usize]
     }
 }
 
@@ -62,7 +64,8 @@ impl<T: Linked> Places<T> {
     pub(crate) fn put(&mut self, item: T) -> u32 {
         let free = self.free;
         self.taken += 1;
-        if let Some(place) = self.items.get_mut(free as usize) {
+        if let Some(chunk) = self.chunks.get_mut((free / CHUNK) as usize) {
+            let place = &mut chunk[(free % CHUNK) as usize];
             self.free = place.link();
             *place = item;
             return free;
@@ -71,27 +74,38 @@ impl<T: Linked> Places<T> {
     }
 
     /// Stores an item where no place is free below the limit. Then no place is given back.
+    #[cold]
+    #[inline(never)]
     fn put_in_new_place(&mut self, item: T) -> u32 {
-        let free = self.beyond;
+        let place = if self.beyond == NONE { self.add_chunk(item) } else { self.beyond };
         (self.limit, self.beyond, self.beyond_count) = (NONE, NONE, 0);
-        if let Some(place) = self.items.get_mut(free as usize) {
-            self.free = place.link();
-            *place = item;
-            return free;
+        self.free = self[place].link();
+        self[place] = item;
+        place
+    }
+
+    /// Adds a chunk of free places, which have copies of this item. Returns the first of their list.
+    fn add_chunk(&mut self, item: T) -> u32 {
+        let first = self.len();
+        let mut chunk = Box::new([item; CHUNK as usize]);
+        for (place, next) in chunk.iter_mut().zip(first + 1..) {
+            place.set_link(if next == first + CHUNK { NONE } else { next });
         }
-        push_tightly(&mut self.items, item);
-        self.items.len() as u32 - 1
+        self.chunks.push(chunk);
+        first
     }
 
     /// Removes an item.
     #[inline]
     pub(crate) fn take(&mut self, place: u32) -> T {
-        let item = self.items[place as usize];
         self.taken -= 1;
-        if place >= self.limit {
+        let (free, is_beyond) = (self.free, place >= self.limit);
+        let left = &mut self[place];
+        let item = *left;
+        if is_beyond {
             self.leave_beyond(place);
         } else {
-            self.items[place as usize].set_link(self.free);
+            left.set_link(free);
             self.free = place;
         }
         item
@@ -100,7 +114,7 @@ impl<T: Linked> Places<T> {
     /// Begins to give places back if half of them are free. Returns whether it has begun.
     #[inline]
     pub(crate) fn give_back(&mut self) -> bool {
-        let begins = self.items.len() as u32 / 2 > self.taken.max(KEPT) && self.limit == NONE;
+        let begins = self.len() / 2 > self.taken.max(KEPT) && self.limit == NONE;
         if begins {
             self.set_limit();
         }
@@ -112,17 +126,17 @@ impl<T: Linked> Places<T> {
     #[inline(never)]
     fn set_limit(&mut self) {
         let taken = self.taken.max(KEPT);
-        self.limit = taken + taken / 2;
-        let mut free = std::mem::replace(&mut self.free, NONE);
-        while free != NONE {
-            let next = self.items[free as usize].link();
-            if free >= self.limit {
-                self.leave_beyond(free);
+        self.limit = (taken + taken / 2).next_multiple_of(CHUNK);
+        let mut place = std::mem::replace(&mut self.free, NONE);
+        while place != NONE {
+            let (next, free) = (self[place].link(), self.free);
+            if place >= self.limit {
+                self.leave_beyond(place);
             } else {
-                self.items[free as usize].set_link(self.free);
-                self.free = free;
+                self[place].set_link(free);
+                self.free = place;
             }
-            free = next;
+            place = next;
         }
     }
 
@@ -130,20 +144,19 @@ impl<T: Linked> Places<T> {
     #[cold]
     #[inline(never)]
     fn leave_beyond(&mut self, place: u32) {
-        self.items[place as usize].set_link(self.beyond);
-        self.beyond = place;
+        let before = std::mem::replace(&mut self.beyond, place);
+        self[place].set_link(before);
         self.beyond_count += 1;
-        if self.limit + self.beyond_count == self.items.len() as u32 {
-            self.items.truncate(self.limit as usize);
-            self.items.shrink_to_fit();
+        if self.limit + self.beyond_count == self.len() {
+            self.chunks.truncate((self.limit / CHUNK) as usize);
+            self.chunks.shrink_to_fit();
             (self.limit, self.beyond, self.beyond_count) = (NONE, NONE, 0);
         }
     }
 
     /// Returns the number of places.
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
-        self.items.len()
+    pub(crate) fn len(&self) -> u32 {
+        self.chunks.len() as u32 * CHUNK
     }
 }
 
@@ -214,7 +227,7 @@ mod tests {
             places.take(*place);
             places.give_back();
         }
-        assert!(places.items.capacity() <= 700, "{} places", places.items.capacity());
+        assert!(places.len() <= 700, "{} places", places.len());
         for place in staying {
             assert_eq!(places.take(*place).number, *place);
         }
@@ -225,15 +238,17 @@ mod tests {
     fn places_from_the_limit_on_are_taken_again_before_new_ones() {
         let mut places = Places::default();
         let all: Vec<u32> = (0..3000).map(|number| places.put(Item::new(number))).collect();
+        let len = places.len();
+        assert_eq!(len, 3000_u32.next_multiple_of(CHUNK));
         // The last one stays, so no place is given back.
         for place in &all[..2999] {
             places.take(*place);
             places.give_back();
         }
-        assert_eq!((places.len(), places.limit == NONE), (3000, false));
+        assert_eq!((places.len(), places.limit == NONE), (len, false));
         for number in 0..2999 {
             places.put(Item::new(number));
         }
-        assert_eq!((places.len(), places.limit == NONE), (3000, true));
+        assert_eq!((places.len(), places.limit == NONE), (len, true));
     }
 }

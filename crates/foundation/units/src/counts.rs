@@ -114,20 +114,21 @@ impl Counts {
     /// Counts values. A count that would overflow keeps its largest value.
     #[cold]
     pub(crate) fn add(&mut self, bucket: u32, values: u32) {
-        let count = self.get(bucket).saturating_add(values);
         if !self.is_pairs() {
-            self.put_in_range(bucket, count);
+            self.put_in_range(bucket, self.get(bucket).saturating_add(values));
             return;
         }
-        // The range and the largest count, with this one.
-        let range = self.range_with(bucket);
-        let most = self.hit().map(|(_, count)| count).fold(count, u32::max);
         let found = self.find(bucket);
-        let pairs = self.start as usize + usize::from(found.is_err());
-        let width = if most >> count_bits(NARROW) == 0 { self.width } else { WIDE };
-        let bytes = pairs * pair_bytes(width);
-        let bytes_of_range = range.len() * bits_of(most) as usize / 8;
-        if most >> count_bits(WIDE) > 0 || 3 * bytes > 2 * bytes_of_range {
+        let count = found.map_or(0, |place| self.pair(place).1).saturating_add(values);
+        // All counts of narrow pairs fit in narrow ones.
+        let width = if count >> count_bits(NARROW) == 0 { self.width } else { WIDE };
+        let bytes = (self.start as usize + usize::from(found.is_err())) * pair_bytes(width);
+        let buckets = self.range_with(bucket).len();
+        let bytes_of_range = |bits: u16| buckets * bits as usize / 8;
+        // Few pairs take less than any range, and the largest count does not matter.
+        let are_many = 3 * bytes > 2 * bytes_of_range(4)
+            && 3 * bytes > 2 * bytes_of_range(bits_of(self.counts_of_pairs() | count));
+        if count >> count_bits(WIDE) > 0 || are_many {
             self.put_in_range(bucket, count);
             return;
         }
@@ -190,47 +191,59 @@ impl Counts {
     /// Counts one value in its pair. Returns false, and counts nothing, if the bucket has no pair, or its count has no room.
     #[inline(never)]
     fn increment_pair(&mut self, bucket: u32) -> bool {
-        let recent = usize::from(self.recent);
-        let is_recent = recent < self.start as usize && self.pair(recent).0 == bucket;
-        let Ok(place) = (if is_recent { Ok(recent) } else { self.find(bucket) }) else { return false };
-        self.recent = place as u16;
-        let (_, count) = self.pair(place);
-        let has_room = (count + 1) >> count_bits(self.width) == 0;
-        if has_room {
-            self.set_pair(place, bucket, count + 1);
+        let (pairs, recent) = (self.start as usize, usize::from(self.recent));
+        let place = if self.width == NARROW {
+            increment_one(&mut self.bytes.as_chunks_mut::<2>().0[..pairs], recent, bucket)
+        } else {
+            increment_one(&mut self.bytes.as_chunks_mut::<4>().0[..pairs], recent, bucket)
+        };
+        if let Some(place) = place {
+            self.recent = place as u16;
         }
-        has_room
+        place.is_some()
     }
 
     /// Returns the place of a bucket's pair, or else the place at which it would be.
     fn find(&self, bucket: u32) -> Result<usize, usize> {
-        let (pairs, bits) = (self.start as usize, count_bits(self.width));
-        if self.width == NARROW {
-            let pairs = &self.bytes.as_chunks::<2>().0[..pairs];
-            pairs.binary_search_by_key(&bucket, |pair| u32::from(u16::from_le_bytes(*pair)) >> bits)
+        let pairs = self.start as usize;
+        let place = if self.width == NARROW {
+            place_of(&self.bytes.as_chunks::<2>().0[..pairs], bucket)
         } else {
-            let pairs = &self.bytes.as_chunks::<4>().0[..pairs];
-            pairs.binary_search_by_key(&bucket, |pair| u32::from_le_bytes(*pair) >> bits)
-        }
+            place_of(&self.bytes.as_chunks::<4>().0[..pairs], bucket)
+        };
+        if place < pairs && self.pair(place).0 == bucket { Ok(place) } else { Err(place) }
     }
 
     /// Returns the bucket and the count of a pair.
     fn pair(&self, place: usize) -> (u32, u32) {
         let pair = if self.width == NARROW {
-            u32::from(u16::from_le_bytes(self.bytes.as_chunks::<2>().0[place]))
+            self.bytes.as_chunks::<2>().0[place].number()
         } else {
-            u32::from_le_bytes(self.bytes.as_chunks::<4>().0[place])
+            self.bytes.as_chunks::<4>().0[place].number()
         };
         let bits = count_bits(self.width);
         (pair >> bits, pair & ((1 << bits) - 1))
     }
 
+    /// Returns all counts joined by `or`: a number with as many bits as the largest one.
+    fn counts_of_pairs(&self) -> u32 {
+        let pairs = self.start as usize;
+        let all = if self.width == NARROW {
+            let pairs = &self.bytes.as_chunks::<2>().0[..pairs];
+            u32::from(pairs.iter().fold(0_u16, |all, pair| all | u16::from_le_bytes(*pair)))
+        } else {
+            let pairs = &self.bytes.as_chunks::<4>().0[..pairs];
+            pairs.iter().fold(0_u32, |all, pair| all | u32::from_le_bytes(*pair))
+        };
+        all & ((1 << count_bits(self.width)) - 1)
+    }
+
     fn set_pair(&mut self, place: usize, bucket: u32, count: u32) {
         let pair = bucket << count_bits(self.width) | count;
         if self.width == NARROW {
-            self.bytes.as_chunks_mut::<2>().0[place] = (pair as u16).to_le_bytes();
+            self.bytes.as_chunks_mut::<2>().0[place] = Pair::from_number(pair);
         } else {
-            self.bytes.as_chunks_mut::<4>().0[place] = pair.to_le_bytes();
+            self.bytes.as_chunks_mut::<4>().0[place] = Pair::from_number(pair);
         }
     }
 
@@ -320,6 +333,65 @@ impl Counts {
             self.bytes[place * bytes..][..bytes].copy_from_slice(&count.to_le_bytes()[..bytes]);
         }
     }
+}
+
+/// A pair: one number, with the bucket in the upper bits and the count in the others.
+trait Pair: Copy {
+    /// The bits of the count.
+    const COUNT_BITS: u32;
+
+    fn number(self) -> u32;
+
+    fn from_number(number: u32) -> Self;
+}
+
+impl Pair for [u8; 2] {
+    const COUNT_BITS: u32 = count_bits(NARROW);
+
+    #[inline]
+    fn number(self) -> u32 {
+        u32::from(u16::from_le_bytes(self))
+    }
+
+    #[inline]
+    fn from_number(number: u32) -> Self {
+        (number as u16).to_le_bytes()
+    }
+}
+
+impl Pair for [u8; 4] {
+    const COUNT_BITS: u32 = count_bits(WIDE);
+
+    #[inline]
+    fn number(self) -> u32 {
+        u32::from_le_bytes(self)
+    }
+
+    #[inline]
+    fn from_number(number: u32) -> Self {
+        number.to_le_bytes()
+    }
+}
+
+/// Returns the place of a bucket's pair among all pairs, or the place at which it would be.
+#[inline]
+fn place_of<P: Pair>(pairs: &[P], bucket: u32) -> usize {
+    let least = bucket << P::COUNT_BITS;
+    pairs.partition_point(|pair| pair.number() < least)
+}
+
+/// Counts one value in the pair of a bucket, which is often the one at the place `recent`. Returns the place; `None`, and counts nothing, if
+/// the bucket has no pair, or its count has no room.
+#[inline]
+fn increment_one<P: Pair>(pairs: &mut [P], recent: usize, bucket: u32) -> Option<usize> {
+    let least = bucket << P::COUNT_BITS;
+    // The difference is the count, and more than that if the pair is another bucket's.
+    let has_room = |pair: P| pair.number().wrapping_sub(least) < (1 << P::COUNT_BITS) - 1;
+    let is_recent = pairs.get(recent).is_some_and(|pair| has_room(*pair));
+    let place = if is_recent { recent } else { place_of(pairs, bucket) };
+    let pair = pairs.get_mut(place).filter(|pair| has_room(**pair))?;
+    *pair = P::from_number(pair.number() + 1);
+    Some(place)
 }
 
 /// Returns the bits that a count needs in a range.
