@@ -2,7 +2,7 @@
 //!
 //! Time is cut into windows of 2^shift nanoseconds. An entry that is due in one of the coming windows is appended to that window's list, in a
 //! ring. Later entries wait in a map. When a window begins, its packets are put into one list, which is sorted if it is not in order. Most
-//! lists are, because a link sends its packets one after the other. Until then the packets of a window are in short lists of one length. A
+//! packets are, because a link sends its packets one after the other. Until then the packets of a window are in short lists of one length. A
 //! window has lists from its first packet on, and takes those of earlier windows, so that few places of lists are unused. The packets of a
 //! window that has a single short list stay in it.
 
@@ -18,6 +18,14 @@ pub(super) struct Parcel {
     /// Time of its arrival.
     pub(super) at: Instant,
     pub(super) packet: Packet,
+}
+
+impl Parcel {
+    /// Returns the place among the packets of a window. Packets with the same place stay in the order of sending.
+    #[inline]
+    fn order(&self) -> (Instant, u32) {
+        (self.at, self.packet.position)
+    }
 }
 
 // A long network has many of them.
@@ -134,7 +142,7 @@ impl Inbox {
             self.gather(far, full, parcels);
         }
         if is_disordered {
-            self.open.sort_by_key(|parcel| (parcel.at, parcel.packet.position));
+            sort_nearly_sorted(&mut self.open);
         }
     }
 
@@ -167,7 +175,7 @@ impl Inbox {
         } else if !list.is_empty() {
             self.open.append(list);
             // Packets of the same position come from one stage, and so from one shard.
-            self.open.sort_by_key(|parcel| (parcel.at, parcel.packet.position));
+            self.open.sort_by_key(Parcel::order);
         }
     }
 
@@ -207,6 +215,27 @@ fn push_to_full(batch: &mut Batch, spare: &mut Vec<Vec<Parcel>>, parcel: Parcel)
         batch.parcels.reserve_exact(places.max(FEWEST_PLACES).min(LIST - places));
     }
     batch.parcels.push(parcel);
+}
+
+/// Sorts the packets of a window. Most of them are in order already: a sender's burst waits at its first link, while packets of others do
+/// not. So each packet is moved to its place by itself, unless there are many to move.
+fn sort_nearly_sorted(parcels: &mut [Parcel]) {
+    const MOVES: usize = 8;
+    let mut moves_left = MOVES * parcels.len();
+    for number in 1..parcels.len() {
+        let (parcel, before) = (parcels[number], &parcels[..number]);
+        if before[number - 1].order() <= parcel.order() {
+            continue;
+        }
+        let place = before.iter().rposition(|other| other.order() <= parcel.order()).map_or(0, |at| at + 1);
+        if number - place > moves_left {
+            parcels.sort_by_key(Parcel::order);
+            return;
+        }
+        moves_left -= number - place;
+        parcels.copy_within(place..number, place + 1);
+        parcels[place] = parcel;
+    }
 }
 
 /// Makes room for the packets of a window in an empty list. A list that was needed for a burst gives its memory back.
@@ -419,6 +448,23 @@ mod tests {
                 add(end.as_nanos(), &mut timers, &mut model);
             }
             prop_assert!(model.first().is_none_or(|timer| timer.0.as_nanos() >= 200 << SHIFT));
+        }
+    }
+
+    #[test]
+    fn few_packets_out_of_order_are_sorted_as_many_are() {
+        // Of 200 packets in order, every `step`-th arrives `late` later than it was sent, and two arrive at the same time each.
+        for (step, late) in [(1, 0), (7, 3), (40, 25), (3, 50), (2, 300), (1, 500)] {
+            let parcel = |number: u64| {
+                let at = number / 2 + if number.is_multiple_of(step) { late } else { 0 };
+                Parcel { at: Instant::from_nanos(at), packet: packet(number as u32 % 5, number as u32) }
+            };
+            let mut parcels: Vec<Parcel> = (0..200).map(parcel).collect();
+            let mut expected = parcels.clone();
+            expected.sort_by_key(Parcel::order);
+            sort_nearly_sorted(&mut parcels);
+            let sizes = |parcels: &[Parcel]| parcels.iter().map(|it| it.packet.size).collect::<Vec<_>>();
+            assert_eq!(sizes(&parcels), sizes(&expected), "each {step}-th is late by {late}");
         }
     }
 
