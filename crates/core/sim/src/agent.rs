@@ -37,7 +37,7 @@ pub struct AgentMessage {
 pub struct OutboundMessage {
     /// The receiver's address. If no agent is there, or no links lead there, the message is lost and counted.
     pub to: Address,
-    /// Size on the wire, headers included, bytes; at least 1.
+    /// Size on the wire, headers included, bytes; at least 1, and less than 16 MiB.
     pub size: u32,
     /// Its delay hint.
     pub hint: Hint,

@@ -18,7 +18,7 @@ pub struct InjectedPacket {
     pub flow: u32,
     /// Its role in the flow.
     pub role: PacketRole,
-    /// Size on the wire, headers included, bytes.
+    /// Size on the wire, headers included, bytes; less than 16 MiB.
     pub size: u32,
     /// Its delay hint.
     pub hint: Hint,

@@ -213,18 +213,18 @@ impl Watch {
 impl View<'_> {
     /// Returns the packet as a capture shows it.
     pub(crate) fn seen(self) -> SeenPacket {
-        let Packet { size, hint, ecn, marked, .. } = *self.packet;
-        let end = self.routes.end(self.packet.position);
+        let packet = self.packet;
+        let end = self.routes.end(packet.position);
         debug_assert!(
             matches!(end.kind(), EventKind::Sink | EventKind::Source | EventKind::Agent),
             "a route ends at an endpoint"
         );
         SeenPacket {
             flow: (end.kind() != EventKind::Agent).then_some(end.index() as u32),
-            size,
-            hint,
-            ecn,
-            marked,
+            size: packet.size(),
+            hint: packet.hint(),
+            ecn: packet.ecn(),
+            marked: packet.is_marked(),
             header: self.header(end),
         }
     }

@@ -256,7 +256,7 @@ impl Parts {
             &mut self.fifo_classes[class]
         };
         let (waiting, sizes, window) = (&mut self.waiting, &mut self.sizes, self.settings.window);
-        let Some(passage) = link.offer(class, waiting, sizes, now, packet.size, window) else {
+        let Some(passage) = link.offer(class, waiting, sizes, now, packet.size(), window) else {
             return self.drop_at_fifo_link(now, fifo_link);
         };
         packet.queued += passage.waited;
@@ -279,14 +279,14 @@ impl Parts {
     #[inline]
     pub(super) fn arrival(&self, packet: &Packet) -> Arrival {
         Arrival {
-            size: packet.size,
-            hint: packet.hint,
+            size: packet.size(),
+            hint: packet.hint(),
             // Every flow has its own route, so all packets of a flow have the same position at a link.
             flow: self.routes.flow(packet.position),
             hosts: self.routes.hosts(packet.position),
             waited: packet.queued,
-            ecn_capable: packet.ecn != Ecn::NotEct,
-            scalable: packet.ecn == Ecn::Ect1,
+            ecn_capable: packet.ecn() != Ecn::NotEct,
+            scalable: packet.ecn() == Ecn::Ect1,
         }
     }
 
@@ -302,12 +302,12 @@ impl Parts {
     ) -> (Option<Outgoing<Header>>, u64) {
         let flow = &mut self.receiving[id];
         let before = flow.sink.delivered();
-        let receipt = flow.sink.on_data(now, packet.header(), packet.marked, wide);
+        let receipt = flow.sink.on_data(now, packet.header(), packet.is_marked(), wide);
         let arrival = Received {
             queuing: packet.queued,
             one_way: now - receipt.sent_at,
             delivered: flow.sink.delivered() - before,
-            marked: packet.marked,
+            marked: packet.is_marked(),
         };
         if flow.is_noted {
             if let Some(Some(series)) = self.series.get_mut(id) {

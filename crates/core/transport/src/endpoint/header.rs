@@ -3,7 +3,8 @@
 use super::{DataHeader, ReplyHeader};
 use cutline_units::Instant;
 
-/// A transport's header in 24 bytes, or the statement that the header does not fit. The transport defines the meaning of the fields.
+/// A transport's header with as many bits as a packet has room for, or the statement that the header does not fit. The transport defines the
+/// meaning of the fields.
 // The struct is flat because an `Option` of it would be copied field by field at each move of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PackedHeader {
@@ -18,17 +19,32 @@ pub struct PackedHeader {
 }
 
 impl PackedHeader {
-    /// Marks a header that does not fit 24 bytes. The packet then has a [`WideHeader`] as well.
+    /// Marks a header that does not fit. The packet then has a [`WideHeader`] as well.
     pub const WIDE: Self = Self { number: 0, time: Instant::ZERO, len: 0, bits: Self::WIDE_BIT };
+
+    /// The bits of the number in a header that fits.
+    pub const NUMBER_BITS: u32 = 48;
+    /// The bits of the time, which are three days in nanoseconds.
+    pub const TIME_BITS: u32 = 48;
+    /// The bits of the payload's length.
+    pub const LEN_BITS: u32 = 25;
 
     /// The bit of [`PackedHeader::WIDE`].
     const WIDE_BIT: u8 = 8;
 
-    /// Returns a header that fits.
+    /// Returns a header, which may be one that does not [fit](PackedHeader::fits).
     #[inline]
     pub const fn new(number: u64, time: Instant, len: u32, flags: [bool; 3]) -> Self {
         let [first, second, third] = flags;
         Self { number, time, len, bits: first as u8 + 2 * second as u8 + 4 * third as u8 }
+    }
+
+    /// Returns whether a packet has room for the number, the time and the length.
+    #[inline]
+    pub const fn fits(&self) -> bool {
+        let numbers_fit =
+            self.number >> Self::NUMBER_BITS == 0 && self.time.as_nanos() >> Self::TIME_BITS == 0;
+        numbers_fit && self.len >> Self::LEN_BITS == 0
     }
 
     /// Returns the three flags.
@@ -56,7 +72,7 @@ impl PackedHeader {
     }
 }
 
-/// A header that does not fit 24 bytes.
+/// A header that does not fit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum WideHeader {
     /// The header of a data packet.
@@ -70,14 +86,62 @@ pub enum WideHeader {
 pub struct Header {
     /// The header, or [`PackedHeader::WIDE`].
     pub packed: PackedHeader,
-    /// The header, if it does not fit 24 bytes.
+    /// The header, if it does not fit.
     pub wide: Option<WideHeader>,
 }
 
 impl Header {
     #[inline]
     pub(super) fn new(packed: PackedHeader, wide: impl FnOnce() -> WideHeader) -> Self {
+        let packed = if packed.fits() { packed } else { PackedHeader::WIDE };
         let wide = packed.is_wide().then(wide);
         Self { packed, wide }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::endpoint::{Receiver, Sender, Transport as _, TransportParams};
+    use crate::{tcp, udp};
+    use std::sync::Arc;
+
+    #[test]
+    fn a_header_that_needs_more_bits_is_wide() {
+        let at = Instant::from_nanos;
+        let datagram = |seq, sent_at, len| udp::Datagram { seq, sent_at, len };
+        let most = datagram((1 << 48) - 1, at((1 << 48) - 1), (1 << 25) - 1);
+        let header = |of: udp::Datagram| {
+            Header::new(udp::Udp::pack_data(&of), || WideHeader::Data(DataHeader::Udp(of)))
+        };
+        assert_eq!(header(most), Header { packed: udp::Udp::pack_data(&most), wide: None });
+        for wide in [
+            datagram(1 << 48, most.sent_at, most.len),
+            datagram(most.seq, at(1 << 48), most.len),
+            datagram(most.seq, most.sent_at, 1 << 25),
+        ]
+        .map(header)
+        {
+            assert!(wide.packed.is_wide() && wide.wide.is_some(), "{wide:?}");
+        }
+    }
+
+    /// Three days are 2^48 ns.
+    #[test]
+    fn packets_cross_the_third_day_of_a_run() {
+        let params = TransportParams::Tcp(Arc::new(tcp::Params::default()));
+        for (now, is_wide) in [((1 << 48) - 1, false), (1 << 48, true)] {
+            let now = Instant::from_nanos(now);
+            let (mut sender, mut receiver) = (Sender::new(&params, now), Receiver::new(&params));
+            sender.write(crate::Write::Bytes(1000));
+            let Header { packed, wide } = sender.transmit(now).expect("the window is open").header;
+            assert_eq!(packed.is_wide(), is_wide);
+            let data = || match wide {
+                Some(WideHeader::Data(data)) => data,
+                _ => unreachable!("only a wide header is asked for"),
+            };
+            let receipt = receiver.on_data(now, packed, false, data);
+            assert_eq!((receipt.sent_at, receiver.delivered()), (now, 1000));
+        }
     }
 }

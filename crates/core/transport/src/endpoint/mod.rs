@@ -5,7 +5,7 @@
 //! implements [`DatagramTransport`](crate::wire::DatagramTransport). A macro defines enums of all senders, receivers,
 //! parameters and headers. Dispatch is a `match`, and no packet allocates memory.
 //!
-//! A packet's header is a [`PackedHeader`] of 24 bytes if it fits, otherwise a [`WideHeader`] that is stored separately:
+//! A packet's header is a [`PackedHeader`] if it fits, otherwise a [`WideHeader`] that is stored separately:
 //! see [`Transport::pack_data`].
 
 mod header;
@@ -136,7 +136,7 @@ pub trait Transport: Sized + 'static {
     /// Returns the departure time of a data packet.
     fn sent_at(data: &Self::Data) -> Instant;
 
-    /// Packs a data header in 24 bytes; [`PackedHeader::WIDE`] if it does not fit.
+    /// Packs a data header; [`PackedHeader::WIDE`] if it has more than three numbers and three flags.
     #[inline]
     fn pack_data(_data: &Self::Data) -> PackedHeader {
         PackedHeader::WIDE
@@ -148,7 +148,7 @@ pub trait Transport: Sized + 'static {
         unreachable!("{} packs no data headers", Self::NAME)
     }
 
-    /// Packs the header of a reply in 24 bytes; [`PackedHeader::WIDE`] if it does not fit.
+    /// Packs the header of a reply; [`PackedHeader::WIDE`] if it has more than three numbers and three flags.
     #[inline]
     fn pack_reply(_reply: &Self::Reply) -> PackedHeader {
         PackedHeader::WIDE

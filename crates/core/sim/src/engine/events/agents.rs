@@ -144,6 +144,10 @@ impl EventLoop {
 
     fn send_message(&mut self, now: Instant, from: usize, outbound: OutboundMessage) {
         let OutboundMessage { to, size, hint, payload } = outbound;
+        assert!(
+            size < Packet::SIZE_LIMIT,
+            "a message of {size} B is too large: allowed are less than 16 MiB"
+        );
         let begin = self.agents.by_address.get(&to).copied().and_then(|to| {
             let begin = self.begin(from, to)?;
             Some((to, begin))

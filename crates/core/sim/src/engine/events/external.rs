@@ -4,7 +4,7 @@ use super::EventLoop;
 use crate::calendar::EventHandle;
 use crate::external::{ExternalEndpoint, FinishedPacket, InjectedPacket, PacketOutcome, PacketRole};
 use crate::packet::Packet;
-use cutline_transport::endpoint::{PackedHeader, Transport as _};
+use cutline_transport::endpoint::{PackedHeader, Transport as _, WideHeader};
 use cutline_transport::{tcp, udp};
 use cutline_units::Instant;
 
@@ -13,14 +13,15 @@ impl EventLoop {
     /// which the simulation was advanced counts as the latter.
     ///
     /// # Panics
-    /// When the network does not [use external endpoints](crate::Network::use_external_endpoints).
+    /// When the network does not [use external endpoints](crate::Network::use_external_endpoints), or the packet has 16 MiB or more.
     pub(in crate::engine) fn inject(&mut self, at: Instant, injected: InjectedPacket) {
         let now = at.max(self.external.clock);
         self.advance(now);
         let InjectedPacket { flow, role, size, hint, ecn, key } = injected;
+        assert!(size < Packet::SIZE_LIMIT, "a packet of {size} B is too large: allowed are less than 16 MiB");
         let id = flow as usize;
         let [control, back] = self.external.routes[id];
-        let (position, header) = match role {
+        let (position, mut header) = match role {
             PacketRole::Segment { seq, len } => (self.parts.sending[id].route, segment(now, seq, len)),
             PacketRole::Datagram { len } => (self.parts.sending[id].route, self.datagram(now, id, len)),
             PacketRole::Control => (control, PackedHeader::WIDE),
@@ -31,6 +32,11 @@ impl EventLoop {
         }
         let handle = self.calendar.allocate();
         self.external.put(handle, key);
+        if !header.fits() {
+            let data = self.parts.receiving[id].sink.data_header(header);
+            self.wide_headers.put(handle, WideHeader::Data(data));
+            header = PackedHeader::WIDE;
+        }
         *self.calendar.payload_mut(handle) = Packet::new(header, size, position, hint, ecn);
         self.enter(now, handle, position);
     }
@@ -60,7 +66,7 @@ impl EventLoop {
             self.parts.read_data(now, packet, end.flow, || wide.data(handle));
         }
         let packet = self.calendar.payload(handle);
-        let outcome = PacketOutcome::Arrived { marked: packet.marked, hint: packet.hint };
+        let outcome = PacketOutcome::Arrived { marked: packet.is_marked(), hint: packet.hint() };
         self.external.finish(now, handle, outcome);
         self.calendar.release(handle);
     }

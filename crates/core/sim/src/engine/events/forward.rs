@@ -43,7 +43,7 @@ impl EventLoop {
         match queued_link.arrive(now, arrival, handle) {
             Verdict::Drop(reason) => self.drop_at_queue(now, handle, reason),
             verdict => {
-                packet.marked |= verdict == Verdict::Mark;
+                packet.mark_if(verdict == Verdict::Mark);
                 if !queued_link.busy {
                     let event = self.calendar.allocate();
                     self.serve(now, link, event);
@@ -103,7 +103,7 @@ impl EventLoop {
     /// Sends a packet over a wire with an impairment. A lost packet ends when its last bit has left.
     #[cold]
     fn cross_impaired_wire(&mut self, departs: Instant, handle: EventHandle, link: usize, next: Hop) {
-        let (window, size) = (self.parts.settings.window, self.calendar.payload(handle).size);
+        let (window, size) = (self.parts.settings.window, self.calendar.payload(handle).size());
         let impaired = self.parts.queued_links[link].impairment.as_mut().expect("the caller has seen it");
         match impaired.send(departs, size, window) {
             None => self.calendar.schedule(departs, handle, Hop::new(EventKind::Lost, link).tag()),

@@ -29,7 +29,7 @@ impl Parcel {
 }
 
 // A long network has many of them.
-const _: () = assert!(size_of::<Parcel>() <= 48, "a packet on its way to a stage has 48 bytes");
+const _: () = assert!(size_of::<Parcel>() <= 40, "a packet on its way to a stage has 40 bytes");
 
 /// The length of the lists of a coming window.
 const LIST: usize = 64;
@@ -375,7 +375,7 @@ mod tests {
             for number in 0..200 {
                 inbox.open(number);
                 let (open, next) = inbox.take();
-                found.extend(open[next..].iter().map(|parcel| (parcel.at, parcel.packet.position, parcel.packet.size)));
+                found.extend(open[next..].iter().map(|parcel| (parcel.at, parcel.packet.position, parcel.packet.size())));
                 prop_assert!(open.iter().all(|parcel| parcel.at.as_nanos() >> SHIFT == number));
                 let all = open.len();
                 inbox.put_back(open, all);
@@ -410,7 +410,7 @@ mod tests {
             for number in 1..5 {
                 inbox.open(number);
                 let (open, next) = inbox.take();
-                found.extend(open[next..].iter().map(|parcel| (parcel.at, parcel.packet.position, parcel.packet.size)));
+                found.extend(open[next..].iter().map(|parcel| (parcel.at, parcel.packet.position, parcel.packet.size())));
                 let all = open.len();
                 inbox.put_back(open, all);
             }
@@ -463,7 +463,7 @@ mod tests {
             let mut expected = parcels.clone();
             expected.sort_by_key(Parcel::order);
             sort_nearly_sorted(&mut parcels);
-            let sizes = |parcels: &[Parcel]| parcels.iter().map(|it| it.packet.size).collect::<Vec<_>>();
+            let sizes = |parcels: &[Parcel]| parcels.iter().map(|it| it.packet.size()).collect::<Vec<_>>();
             assert_eq!(sizes(&parcels), sizes(&expected), "each {step}-th is late by {late}");
         }
     }

@@ -227,7 +227,7 @@ impl Stages {
         let queued_link = &mut self.parts.queued_links[link];
         let packet = self.queues[link].packets.take(handle).transmitted(waited, marked, queued_link.pass_on);
         let impaired = queued_link.impairment.as_mut().expect("the caller has seen it");
-        match impaired.send(departs, packet.size, window) {
+        match impaired.send(departs, packet.size(), window) {
             None => self.queues[link].lost.push_back((departs, packet)),
             Some(arrives) => self.forward(arrives, self.parts.routes.at(packet.position), packet),
         }

@@ -24,7 +24,7 @@ impl Linked for Packet {
 impl Packets {
     /// Marks a packet.
     pub(super) fn mark(&mut self, handle: EventHandle) {
-        self[handle].marked = true;
+        self[handle].mark_if(true);
     }
 }
 
