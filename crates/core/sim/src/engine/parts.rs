@@ -32,7 +32,9 @@ pub(crate) struct Parts {
     /// The number of packets that found the queue of a FIFO link full within the measuring window, by the link's place. Few links drop any.
     pub(super) fifo_drops: BTreeMap<usize, u64>,
     pub(crate) queued_links: Vec<QueuedLink>,
-    /// For each link of the network, its place in `fifo_links` or in `queued_links`.
+    /// The link of the network that each of `queued_links` is, in order. All other links are `fifo_links`, in order.
+    queued: Vec<LinkId>,
+    /// For each link of the network, the hop of routes over it; empty when no route is added any longer.
     pub(crate) links: Vec<Hop>,
     /// The three parts of each flow. The third one is `None` when it is idle.
     pub(crate) sending: Vec<Sending>,
@@ -81,6 +83,7 @@ impl Parts {
             waiting: WaitingPackets::default(),
             fifo_drops: BTreeMap::new(),
             queued_links: Vec::new(),
+            queued: Vec::new(),
             links: Vec::with_capacity(network.links().len()),
             sending: Vec::with_capacity(flows.len()),
             receiving: Vec::with_capacity(flows.len()),
@@ -150,6 +153,7 @@ impl Parts {
             queued_link.impairment = Some(Impaired::new(model, params.unit, network.cells(id)));
         }
         self.queued_links.push(queued_link);
+        self.queued.push(id);
         Ok(index)
     }
 
@@ -358,9 +362,23 @@ impl Parts {
 
     /// Returns the measures of a link's queue in an interval that has ended; `None` for a link without a series.
     pub(super) fn queue_interval(&self, link: LinkId, number: usize) -> Option<QueueInterval> {
-        let hop = self.links.get(link.0 as usize)?;
-        let is_queued = hop.kind() == EventKind::QueuedLink || hop.kind() == EventKind::Watched;
-        self.queued_links.get(hop.index()).filter(|_| is_queued)?.interval(number)
+        let index = self.queued.binary_search(&link).ok()?;
+        self.queued_links[index].interval(number)
+    }
+
+    /// Returns the links of the network, each by its place in `queued_links` or in `fifo_links`.
+    pub(super) fn all_links(&self) -> impl Iterator<Item = Hop> + use<> {
+        let count = self.queued_links.len() + self.fifo_links.len();
+        let mut queued = self.queued.clone().into_iter().peekable();
+        let mut passed = 0;
+        (0..count).map(move |id| {
+            if queued.next_if(|queued| queued.0 as usize == id).is_some() {
+                passed += 1;
+                Hop::new(EventKind::QueuedLink, passed - 1)
+            } else {
+                Hop::new(EventKind::FifoLink, id - passed)
+            }
+        })
     }
 }
 

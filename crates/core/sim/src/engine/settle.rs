@@ -12,7 +12,7 @@ use cutline_units::Instant;
 impl Parts {
     /// Completes the measures and returns the outcome; `work` is the engine's part of the accounting.
     pub(super) fn settle(mut self, work: Work) -> SimulationOutcome {
-        let links = std::mem::take(&mut self.links).into_iter().map(|link| self.settle_link(link)).collect();
+        let links = self.all_links().map(|link| self.settle_link(link)).collect();
         self.settle_flows(links, work)
     }
 
@@ -43,13 +43,11 @@ impl Parts {
         SimulationOutcome { flows, groups, links, work }
     }
 
-    /// Completes the measures of a link.
+    /// Completes the measures of a link, by its [place](Parts::all_links).
     pub(super) fn settle_link(&mut self, link: Hop) -> LinkOutcome {
         let (window, end) = (self.settings.window, Instant::ZERO + self.settings.duration);
         match link.kind() {
-            EventKind::QueuedLink | EventKind::Watched => {
-                finish_queued_link(&mut self.queued_links[link.index()], end, window)
-            }
+            EventKind::QueuedLink => finish_queued_link(&mut self.queued_links[link.index()], end, window),
             _ => self.settle_fifo_link(link.index(), end, window),
         }
     }

@@ -147,7 +147,6 @@ impl Stages {
             clock: Instant::ZERO,
             events: 0,
         };
-        let links = stages.parts.links.clone();
         stages.cut_at_fifo_links(plan);
         let inboxes = stages.queues.len() + stages.fifo_links.len();
         stages.inboxes.links.resize_with(inboxes, || Inbox::new(shift, windows));
@@ -155,7 +154,7 @@ impl Stages {
             stages.parts.add_flow(spec, false);
             stages.arm_app(id);
         }
-        stages.parts.links = links;
+        stages.parts.links = Vec::new();
         if !stages.own.sources {
             stages.timers = Timers::new(shift, windows);
             stages.parts.sending = Vec::new();

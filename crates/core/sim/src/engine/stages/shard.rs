@@ -256,7 +256,7 @@ impl Shard {
         };
         let mut all: Vec<_> = shards.into_iter().map(|shard| shard.stages.into_parts()).collect();
         let hops = all.iter().map(|parts| parts.hops).sum();
-        let links = std::mem::take(&mut all[0].links);
+        let links = all[0].all_links();
         let settle = |link: Hop| -> LinkOutcome {
             let owner = match link.kind() {
                 EventKind::QueuedLink => plan.links[link.index()],
@@ -265,7 +265,7 @@ impl Shard {
             };
             all[owner].settle_link(link)
         };
-        let links = links.into_iter().map(settle).collect();
+        let links = links.map(settle).collect();
         // The flows' measures are those of the sources' shard and of the sinks' shard, with the drops of all.
         let mut sources = all.swap_remove(plan.sources);
         sources.hops = hops;
