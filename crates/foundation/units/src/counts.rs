@@ -1,9 +1,10 @@
 //! The counts of a histogram's buckets: pairs of a bucket and its count while few buckets have values, and then the counts of all buckets
 //! from the least to the greatest one.
 //!
-//! The waits of an access link have 10 to 30 buckets with values among 200, and there are two such links for each flow of a large network.
-//! Pairs are sorted, so a count is found in a few steps. A count of a range is found at once, so a range replaces pairs when they take more
-//! than two thirds of its memory, and pairs never replace a range.
+//! The waits of an access link have 10 to 30 buckets with values among 200, or less than ten, and there are two such links for each flow of
+//! a large network. Pairs are sorted, so a count is found in a few steps. Up to seven pairs are in place, without memory of their own. A
+//! count of a range is found at once, so a range replaces pairs when they take more than two thirds of its memory, and pairs never replace
+//! a range.
 
 use std::fmt;
 use std::ops::Range;
@@ -21,9 +22,36 @@ const WIDE: u16 = 2;
 /// Bytes of the first pairs and of those added later. With the header of an allocation they are multiples of 16.
 const PAIR_BYTES: [usize; 2] = [24, 16];
 
-/// Counts of buckets, with as many bits each as the largest of them needs.
+/// Counts of buckets.
 #[derive(Clone)]
-pub(crate) struct Counts {
+pub(crate) struct Counts(Store);
+
+/// The memory of counts.
+#[derive(Clone)]
+enum Store {
+    Few(Few),
+    Many(Many),
+}
+
+// Few pairs have the place of a list's length and description.
+const _: () = assert!(size_of::<Counts>() == 24, "counts take 24 bytes in place");
+
+/// The number of pairs in place.
+const FEW: usize = 7;
+
+/// Up to [`FEW`] narrow pairs in place, sorted.
+#[derive(Clone, Copy)]
+struct Few {
+    pairs: [[u8; 2]; FEW],
+    /// The number of pairs.
+    len: u8,
+    /// Place of the pair that was counted last, as in [`Many`].
+    recent: u8,
+}
+
+/// Counts in a list, with as many bits each as the largest of them needs.
+#[derive(Clone)]
+struct Many {
     /// Pairs, sorted, or the counts of a range; each with its low byte first. Of two counts in a byte the first one has the low bits.
     bytes: Box<[u8]>,
     /// Of pairs their number, of a range its first bucket.
@@ -35,6 +63,12 @@ pub(crate) struct Counts {
 }
 
 impl Default for Counts {
+    fn default() -> Self {
+        Self(Store::Few(Few { pairs: [[0; 2]; FEW], len: 0, recent: 0 }))
+    }
+}
+
+impl Default for Many {
     fn default() -> Self {
         Self { bytes: Box::default(), start: 0, width: NARROW, recent: 0 }
     }
@@ -51,12 +85,156 @@ impl Counts {
     /// Returns counts with memory for any counts of the buckets up to `last`.
     pub(crate) fn with_room(last: u32) -> Self {
         let buckets = (last + 1).next_multiple_of(STEP);
-        Self { bytes: vec![0; buckets as usize * 4].into(), start: 0, width: 32, recent: 0 }
+        Self(Store::Many(Many {
+            bytes: vec![0; buckets as usize * 4].into(),
+            start: 0,
+            width: 32,
+            recent: 0,
+        }))
     }
 
     /// Counts one value. Returns false, and counts nothing, if there is no room for it.
     #[inline]
     pub(crate) fn increment(&mut self, bucket: u32) -> bool {
+        match &mut self.0 {
+            Store::Many(many) => many.increment(bucket),
+            Store::Few(few) => few.increment(bucket),
+        }
+    }
+
+    /// Returns the count of a bucket.
+    pub(crate) fn get(&self, bucket: u32) -> u32 {
+        match &self.0 {
+            Store::Many(many) => many.get(bucket),
+            Store::Few(few) => few.hit().find(|(hit, _)| *hit == bucket).map_or(0, |(_, count)| count),
+        }
+    }
+
+    /// Returns a byte near the count of a bucket, whose reading brings the count into the cache.
+    #[inline]
+    pub(crate) fn read_near(&self, bucket: u32) -> u8 {
+        match &self.0 {
+            Store::Many(many) => many.read_near(bucket),
+            Store::Few(few) => few.len,
+        }
+    }
+
+    /// Counts values. A count that would overflow keeps its largest value.
+    #[cold]
+    pub(crate) fn add(&mut self, bucket: u32, values: u32) {
+        match &mut self.0 {
+            Store::Many(many) => many.add(bucket, values),
+            Store::Few(few) => {
+                if !few.add(bucket, values) {
+                    let mut many = few.to_many();
+                    many.add(bucket, values);
+                    self.0 = Store::Many(many);
+                }
+            }
+        }
+    }
+
+    /// Changes every count that is not zero to another one that is neither greater nor zero.
+    pub(crate) fn reduce(&mut self, reduced: impl Fn(u32) -> u32) {
+        match &mut self.0 {
+            Store::Many(many) => many.reduce(reduced),
+            Store::Few(few) => few.reduce(reduced),
+        }
+    }
+
+    /// Forgets all counts. The memory is kept.
+    pub(crate) fn clear(&mut self) {
+        match &mut self.0 {
+            Store::Many(many) => many.clear(),
+            Store::Few(few) => few.len = 0,
+        }
+    }
+
+    /// The buckets with values and their counts, from the least.
+    pub(crate) fn hit(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let (few, many) = match &self.0 {
+            Store::Few(few) => (Some(few), None),
+            Store::Many(many) => (None, Some(many)),
+        };
+        few.into_iter().flat_map(Few::hit).chain(many.into_iter().flat_map(Many::hit))
+    }
+
+    /// Returns the bytes of the counts, except those in place.
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> usize {
+        match &self.0 {
+            Store::Many(many) => many.bytes.len(),
+            Store::Few(_) => 0,
+        }
+    }
+
+    /// Returns whether the counts are pairs.
+    #[cfg(test)]
+    fn is_pairs(&self) -> bool {
+        match &self.0 {
+            Store::Many(many) => many.is_pairs(),
+            Store::Few(_) => true,
+        }
+    }
+}
+
+impl Few {
+    fn list(&self) -> &[[u8; 2]] {
+        &self.pairs[..usize::from(self.len)]
+    }
+
+    /// Counts one value in its pair. Returns false, and counts nothing, if the bucket has no pair, or its count has no room.
+    #[inline(never)]
+    fn increment(&mut self, bucket: u32) -> bool {
+        let pairs = &mut self.pairs[..usize::from(self.len)];
+        let place = increment_one(pairs, usize::from(self.recent), bucket);
+        if let Some(place) = place {
+            self.recent = place as u8;
+        }
+        place.is_some()
+    }
+
+    /// Counts values. Returns false, and counts nothing, if there is no room for them.
+    fn add(&mut self, bucket: u32, values: u32) -> bool {
+        let (pairs, place) = (usize::from(self.len), place_of(self.list(), bucket));
+        let found =
+            self.list().get(place).map(|pair| pair.bucket_and_count()).filter(|(other, _)| *other == bucket);
+        let count = found.map_or(0, |(_, count)| count).saturating_add(values);
+        let fits = count >> count_bits(NARROW) == 0 && (found.is_some() || pairs < FEW);
+        if !fits {
+            return false;
+        }
+        if found.is_none() {
+            self.pairs.copy_within(place..pairs, place + 1);
+            self.len += 1;
+        }
+        self.pairs[place] = Pair::of(bucket, count);
+        true
+    }
+
+    fn reduce(&mut self, reduced: impl Fn(u32) -> u32) {
+        for pair in &mut self.pairs[..usize::from(self.len)] {
+            let (bucket, count) = pair.bucket_and_count();
+            *pair = Pair::of(bucket, reduced(count));
+        }
+    }
+
+    fn hit(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.list().iter().map(|pair| pair.bucket_and_count())
+    }
+
+    /// Returns the same pairs in a list.
+    fn to_many(self) -> Many {
+        let mut many = Many::default();
+        self.hit().enumerate().for_each(|(place, (bucket, count))| many.insert_pair(place, bucket, count));
+        many
+    }
+}
+
+impl Many {
+    /// Counts one value. Returns false, and counts nothing, if there is no room for it.
+    #[inline]
+    fn increment(&mut self, bucket: u32) -> bool {
         // A bucket below the range becomes a number above it.
         let place = bucket.wrapping_sub(self.start) as usize;
         match self.width {
@@ -91,7 +269,7 @@ impl Counts {
     }
 
     /// Returns the count of a bucket.
-    pub(crate) fn get(&self, bucket: u32) -> u32 {
+    fn get(&self, bucket: u32) -> u32 {
         let place = bucket.wrapping_sub(self.start) as usize;
         let count = match self.width {
             8 => self.bytes.get(place).map(|count| u32::from(*count)),
@@ -105,15 +283,14 @@ impl Counts {
 
     /// Returns a byte near the count of a bucket, whose reading brings the count into the cache.
     #[inline]
-    pub(crate) fn read_near(&self, bucket: u32) -> u8 {
+    fn read_near(&self, bucket: u32) -> u8 {
         let place = (bucket.wrapping_sub(self.start) as usize).wrapping_mul(self.width as usize) / 8;
         // A bucket may have no count yet, and pairs have other places.
         self.bytes.get(place).or(self.bytes.first()).copied().unwrap_or(0)
     }
 
     /// Counts values. A count that would overflow keeps its largest value.
-    #[cold]
-    pub(crate) fn add(&mut self, bucket: u32, values: u32) {
+    fn add(&mut self, bucket: u32, values: u32) {
         if !self.is_pairs() {
             self.put_in_range(bucket, self.get(bucket).saturating_add(values));
             return;
@@ -142,7 +319,7 @@ impl Counts {
     }
 
     /// Changes every count that is not zero to another one that is neither greater nor zero.
-    pub(crate) fn reduce(&mut self, reduced: impl Fn(u32) -> u32) {
+    fn reduce(&mut self, reduced: impl Fn(u32) -> u32) {
         if self.is_pairs() {
             for place in 0..self.start as usize {
                 let (bucket, count) = self.pair(place);
@@ -159,7 +336,7 @@ impl Counts {
     }
 
     /// Forgets all counts. The memory is kept.
-    pub(crate) fn clear(&mut self) {
+    fn clear(&mut self) {
         if self.is_pairs() {
             self.start = 0;
         } else {
@@ -168,16 +345,10 @@ impl Counts {
     }
 
     /// The buckets with values and their counts, from the least.
-    pub(crate) fn hit(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+    fn hit(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         let (pairs, range) = if self.is_pairs() { (self.start as usize, 0..0) } else { (0, self.range()) };
         let in_range = range.map(|bucket| (bucket, self.get(bucket))).filter(|(_, count)| *count > 0);
         (0..pairs).map(|place| self.pair(place)).chain(in_range)
-    }
-
-    /// Returns the bytes of the counts.
-    #[cfg(test)]
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes.len()
     }
 
     /// Returns whether the counts are pairs.
@@ -187,7 +358,7 @@ impl Counts {
 }
 
 /// Pairs.
-impl Counts {
+impl Many {
     /// Counts one value in its pair. Returns false, and counts nothing, if the bucket has no pair, or its count has no room.
     #[inline(never)]
     fn increment_pair(&mut self, bucket: u32) -> bool {
@@ -216,13 +387,11 @@ impl Counts {
 
     /// Returns the bucket and the count of a pair.
     fn pair(&self, place: usize) -> (u32, u32) {
-        let pair = if self.width == NARROW {
-            self.bytes.as_chunks::<2>().0[place].number()
+        if self.width == NARROW {
+            self.bytes.as_chunks::<2>().0[place].bucket_and_count()
         } else {
-            self.bytes.as_chunks::<4>().0[place].number()
-        };
-        let bits = count_bits(self.width);
-        (pair >> bits, pair & ((1 << bits) - 1))
+            self.bytes.as_chunks::<4>().0[place].bucket_and_count()
+        }
     }
 
     /// Returns all counts joined by `or`: a number with as many bits as the largest one.
@@ -239,11 +408,10 @@ impl Counts {
     }
 
     fn set_pair(&mut self, place: usize, bucket: u32, count: u32) {
-        let pair = bucket << count_bits(self.width) | count;
         if self.width == NARROW {
-            self.bytes.as_chunks_mut::<2>().0[place] = Pair::from_number(pair);
+            self.bytes.as_chunks_mut::<2>().0[place] = Pair::of(bucket, count);
         } else {
-            self.bytes.as_chunks_mut::<4>().0[place] = Pair::from_number(pair);
+            self.bytes.as_chunks_mut::<4>().0[place] = Pair::of(bucket, count);
         }
     }
 
@@ -272,7 +440,7 @@ impl Counts {
 }
 
 /// Counts of a range.
-impl Counts {
+impl Many {
     /// Returns the buckets that have counts in a range. Of pairs, the range that has all of their buckets.
     fn range(&self) -> Range<u32> {
         if !self.is_pairs() {
@@ -343,6 +511,17 @@ trait Pair: Copy {
     fn number(self) -> u32;
 
     fn from_number(number: u32) -> Self;
+
+    /// Returns the bucket and the count.
+    fn bucket_and_count(self) -> (u32, u32) {
+        let number = self.number();
+        (number >> Self::COUNT_BITS, number & ((1 << Self::COUNT_BITS) - 1))
+    }
+
+    /// Returns the pair of a bucket and its count.
+    fn of(bucket: u32, count: u32) -> Self {
+        Self::from_number(bucket << Self::COUNT_BITS | count)
+    }
 }
 
 impl Pair for [u8; 2] {
@@ -436,6 +615,15 @@ mod tests {
     }
 
     #[test]
+    fn seven_pairs_need_no_memory_of_their_own() {
+        for (buckets, times, bytes) in [(7, 31, 0), (8, 31, 24), (7, 32, 40), (1, 32, 24)] {
+            let counts = sparse(buckets, times);
+            assert!(counts.is_pairs() && counts.bytes() == bytes, "{buckets}: {} B", counts.bytes());
+            assert!(counts.hit().eq((0..buckets).map(|number| (100 + 10 * number, times))), "{buckets}");
+        }
+    }
+
+    #[test]
     fn few_buckets_with_values_are_pairs() {
         // A range of 200 buckets would have 100 B, and with more than 15 values in a bucket 200 B.
         for (times, bytes) in [(1, 40), (15, 40), (31, 40), (32, 88), (1000, 88)] {
@@ -470,7 +658,7 @@ mod tests {
 
     #[test]
     fn cleared_counts_count_again() {
-        for mut counts in [sparse(20, 3), Counts::with_room(500)] {
+        for mut counts in [sparse(5, 3), sparse(20, 3), Counts::with_room(500)] {
             let bytes = counts.bytes();
             counts.clear();
             assert_eq!(counts.hit().next(), None);
