@@ -67,8 +67,8 @@ pub(crate) struct Rare {
 }
 
 // The memory of a flow, besides its links and packets in transit. Flows of bulk data need nothing more after their start.
-const _: () = assert!(size_of::<Sending>() <= 288, "the sending end of a flow has up to 288 bytes");
-const _: () = assert!(size_of::<Receiving>() <= 176, "the receiving end of a flow has up to 176 bytes");
+const _: () = assert!(size_of::<Sending>() <= 272, "the sending end of a flow has up to 272 bytes");
+const _: () = assert!(size_of::<Receiving>() <= 168, "the receiving end of a flow has up to 168 bytes");
 const _: () = assert!(size_of::<Background>() <= 32, "the background of a flow has 32 bytes");
 const _: () = assert!(size_of::<DelayRecord>() <= 192, "a record of delays has 192 bytes");
 
