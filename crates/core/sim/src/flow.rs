@@ -4,7 +4,7 @@
 //! the fields that its packets need.
 
 use crate::agent::FlowCounts;
-use crate::measure::{DelayRecord, FlowRecord, FlowSeries, Received, ReceivedRecord, SentRecord};
+use crate::measure::{DelayRecord, FlowRecord, FlowSeries, OwnDelays, Received, ReceivedRecord, SentRecord};
 use crate::network::FlowSpec;
 use crate::outcome::FlowOutcome;
 use cutline_transport::LazyTimer;
@@ -32,7 +32,7 @@ pub(crate) struct Receiving {
     pub(crate) record: ReceivedRecord,
     /// The event of the sink's deadline.
     pub(crate) timer: LazyTimer,
-    /// The index of the record of its delays.
+    /// The number of the record of its delays: that of its group, or one of its own.
     pub(crate) delays: u32,
     /// The position at which the return route begins.
     pub(crate) route: u32,
@@ -70,7 +70,7 @@ pub(crate) struct Rare {
 const _: () = assert!(size_of::<Sending>() <= 272, "the sending end of a flow has up to 272 bytes");
 const _: () = assert!(size_of::<Receiving>() <= 168, "the receiving end of a flow has up to 168 bytes");
 const _: () = assert!(size_of::<Background>() <= 32, "the background of a flow has 32 bytes");
-const _: () = assert!(size_of::<DelayRecord>() <= 192, "a record of delays has 192 bytes");
+const _: () = assert!(size_of::<OwnDelays>() <= 160, "the delays of a flow have 160 bytes");
 
 /// A running application and its random numbers.
 pub(crate) struct Running {

@@ -15,29 +15,37 @@ const SUB_BITS: u32 = 5;
 const UNIT_BITS: u32 = 10;
 
 /// Counts of durations by size; sums and extremes are exact.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Histogram {
-    counts: Counts,
+    shape: HistogramShape,
     total: u64,
     sum_ns: u64,
+}
+
+/// A histogram without the number and the sum of its values, for an owner that counts these anyway.
+#[derive(Clone, Debug)]
+pub struct HistogramShape {
+    counts: Counts,
     sum_squares: f64,
     /// `u64::MAX` before the first value.
     least: u64,
     greatest: u64,
 }
 
-impl Default for Histogram {
+impl Default for HistogramShape {
     fn default() -> Self {
-        let (total, sum_ns, sum_squares, least, greatest) = (0, 0, 0.0, u64::MAX, 0);
-        Self { counts: Counts::default(), total, sum_ns, sum_squares, least, greatest }
+        Self { counts: Counts::default(), sum_squares: 0.0, least: u64::MAX, greatest: 0 }
     }
 }
 
 /// Histograms are equal if they have the same values, no matter how much memory each of them has.
 impl PartialEq for Histogram {
     fn eq(&self, other: &Self) -> bool {
-        let sums = |of: &Self| (of.total, of.sum_ns, of.sum_squares, of.least, of.greatest);
-        sums(self) == sums(other) && self.counts.hit().eq(other.counts.hit())
+        let sums = |of: &Self| {
+            let HistogramShape { sum_squares, least, greatest, .. } = of.shape;
+            (of.total, of.sum_ns, sum_squares, least, greatest)
+        };
+        sums(self) == sums(other) && self.shape.counts.hit().eq(other.shape.counts.hit())
     }
 }
 
@@ -70,21 +78,22 @@ pub struct HistogramParts {
 impl Histogram {
     /// Returns an empty histogram with memory for any counts of values up to `most`, so that recording them allocates nothing.
     pub fn with_room(most: Duration) -> Self {
-        Self { counts: Counts::with_room(bucket_of(most.as_nanos())), ..Self::default() }
+        let counts = Counts::with_room(bucket_of(most.as_nanos()));
+        Self { shape: HistogramShape { counts, ..HistogramShape::default() }, ..Self::default() }
     }
 
     /// The histogram with these parts. Parts that did not come from a histogram give a meaningless one, but do no harm.
     pub fn from_parts(parts: &HistogramParts) -> Self {
         let mut histogram = Self::default();
         for &(ns, count) in parts.buckets.iter().filter(|(_, count)| *count > 0) {
-            histogram.counts.add(bucket_of(ns), count);
+            histogram.shape.counts.add(bucket_of(ns), count);
             histogram.total += u64::from(count);
         }
         histogram.sum_ns = parts.sum_ns;
-        histogram.sum_squares = parts.sum_squares;
+        histogram.shape.sum_squares = parts.sum_squares;
         if histogram.total > 0 {
-            histogram.least = parts.least_ns;
-            histogram.greatest = parts.greatest_ns.max(parts.least_ns);
+            histogram.shape.least = parts.least_ns;
+            histogram.shape.greatest = parts.greatest_ns.max(parts.least_ns);
         }
         histogram
     }
@@ -92,30 +101,21 @@ impl Histogram {
     /// The parts from which [`Histogram::from_parts`] makes this histogram.
     pub fn parts(&self) -> HistogramParts {
         HistogramParts {
-            buckets: self.counts.hit().map(|(bucket, count)| (lower_bound(bucket), count)).collect(),
+            buckets: self.shape.counts.hit().map(|(bucket, count)| (lower_bound(bucket), count)).collect(),
             sum_ns: self.sum_ns,
-            sum_squares: self.sum_squares,
-            least_ns: if self.total == 0 { 0 } else { self.least },
-            greatest_ns: self.greatest,
+            sum_squares: self.shape.sum_squares,
+            least_ns: if self.total == 0 { 0 } else { self.shape.least },
+            greatest_ns: self.shape.greatest,
         }
     }
 
     /// Counts one value.
     #[inline]
     pub fn record(&mut self, value: Duration) {
-        let ns = value.as_nanos();
-        let bucket = bucket_of(ns);
-        if !self.counts.increment(bucket) {
-            self.counts.add(bucket, 1);
-        }
-        self.least = self.least.min(ns);
-        self.greatest = self.greatest.max(ns);
+        self.shape.record(value);
         self.total += 1;
         // Only made-up values come to 584 years.
-        self.sum_ns = self.sum_ns.saturating_add(ns);
-        // Signed: that is one instruction to convert, and no delay is 292 years.
-        let ns = ns.cast_signed() as f64;
-        self.sum_squares += ns * ns;
+        self.sum_ns = self.sum_ns.saturating_add(value.as_nanos());
     }
 
     /// Counts the value zero `times` over.
@@ -123,20 +123,20 @@ impl Histogram {
         if times == 0 {
             return;
         }
-        self.counts.add(bucket_of(0), times);
+        self.shape.counts.add(bucket_of(0), times);
         self.total = self.total.saturating_add(u64::from(times));
-        self.least = 0;
+        self.shape.least = 0;
     }
 
     /// Returns the number of values in the bucket of a value.
     pub fn count_near(&self, value: Duration) -> u32 {
-        self.counts.get(bucket_of(value.as_nanos()))
+        self.shape.counts.get(bucket_of(value.as_nanos()))
     }
 
     /// Returns a number whose reading brings the memory for recording a value into the cache.
     #[inline]
     pub fn read_ahead(&self, value: Duration) -> u64 {
-        u64::from(self.counts.read_near(bucket_of(value.as_nanos())))
+        self.shape.read_ahead(value)
     }
 
     /// Returns the number of values.
@@ -153,18 +153,19 @@ impl Histogram {
     pub fn standard_deviation(&self) -> Option<Duration> {
         let n = self.total as f64;
         let mean = self.sum_ns as f64 / n;
-        (self.total > 0)
-            .then(|| Duration::from_secs_f64((self.sum_squares / n - mean * mean).max(0.0).sqrt() * 1e-9))
+        (self.total > 0).then(|| {
+            Duration::from_secs_f64((self.shape.sum_squares / n - mean * mean).max(0.0).sqrt() * 1e-9)
+        })
     }
 
     /// The least value, exactly; `None` if nothing was counted.
     pub fn min(&self) -> Option<Duration> {
-        (self.total > 0).then(|| Duration::from_nanos(self.least))
+        (self.total > 0).then(|| Duration::from_nanos(self.shape.least))
     }
 
     /// The greatest value, exactly; `None` if nothing was counted.
     pub fn max(&self) -> Option<Duration> {
-        (self.total > 0).then(|| Duration::from_nanos(self.greatest))
+        (self.total > 0).then(|| Duration::from_nanos(self.shape.greatest))
     }
 
     /// The value below which the share `q` (0..=1) of all values lies, interpolated within its bucket: off by at
@@ -177,7 +178,7 @@ impl Histogram {
     pub fn quantiles<const N: usize>(&self, shares: [f64; N]) -> Option<[Duration; N]> {
         debug_assert!(shares.is_sorted(), "the shares {shares:?} fall");
         let mut found = [self.max()?; N];
-        let mut hit = self.counts.hit();
+        let mut hit = self.shape.counts.hit();
         let (mut below, (mut bucket, mut count)) = (0.0, hit.next()?);
         for (q, value) in shares.iter().zip(&mut found) {
             let rank = q.clamp(0.0, 1.0) * self.total as f64;
@@ -189,7 +190,7 @@ impl Histogram {
             }
             let (low, high) = (lower_bound(bucket) as f64, lower_bound(bucket + 1) as f64);
             let ns = low + (high - low) * (rank - below) / f64::from(count);
-            *value = Duration::from_nanos((ns as u64).clamp(self.least, self.greatest));
+            *value = Duration::from_nanos((ns as u64).clamp(self.shape.least, self.shape.greatest));
         }
         Some(found)
     }
@@ -201,7 +202,7 @@ impl Histogram {
 
     /// The buckets that were hit, from the least.
     pub fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
-        self.counts.hit().map(|(bucket, count)| Bucket {
+        self.shape.counts.hit().map(|(bucket, count)| Bucket {
             low: Duration::from_nanos(lower_bound(bucket)),
             high: Duration::from_nanos(lower_bound(bucket + 1)),
             count: u64::from(count),
@@ -212,7 +213,7 @@ impl Histogram {
     /// Bounds must not fall. The middle decides for a bucket of the histogram that lies on a bound.
     pub fn counts_by<const N: usize>(&self, bounds: [Duration; N]) -> ([u64; N], u64) {
         debug_assert!(bounds.is_sorted(), "the bounds {bounds:?} fall");
-        let mut hit = self.counts.hit().peekable();
+        let mut hit = self.shape.counts.hit().peekable();
         let mut below = 0;
         let counts = bounds.map(|bound| {
             let ns = bound.as_nanos();
@@ -235,31 +236,59 @@ impl Histogram {
         if other.total == 0 {
             return;
         }
-        for (bucket, count) in other.counts.hit() {
-            self.counts.add(bucket, count);
+        for (bucket, count) in other.shape.counts.hit() {
+            self.shape.counts.add(bucket, count);
         }
-        self.least = self.least.min(other.least);
-        self.greatest = self.greatest.max(other.greatest);
+        self.shape.least = self.shape.least.min(other.shape.least);
+        self.shape.greatest = self.shape.greatest.max(other.shape.greatest);
         self.total = self.total.saturating_add(other.total);
         self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
-        self.sum_squares += other.sum_squares;
+        self.shape.sum_squares += other.shape.sum_squares;
     }
 
     /// Forgets half of all values of each size. Quantiles and mean stay as they are, and values that follow weigh twice as
     /// much. A bucket counts to 2^32 - 1, so a histogram that never ends needs this. Extremes stay.
     pub fn halve(&mut self) {
         let mean = self.sum_ns as f64 / self.total.max(1) as f64;
-        self.counts.reduce(|count| count.div_ceil(2));
-        self.total = self.counts.hit().map(|(_, count)| u64::from(count)).sum();
+        self.shape.counts.reduce(|count| count.div_ceil(2));
+        self.total = self.shape.counts.hit().map(|(_, count)| u64::from(count)).sum();
         self.sum_ns = (mean * self.total as f64) as u64;
-        self.sum_squares /= 2.0;
+        self.shape.sum_squares /= 2.0;
     }
 
     /// Forgets all values. The memory is kept for those that follow.
     pub fn clear(&mut self) {
-        let mut counts = std::mem::take(&mut self.counts);
+        let mut counts = std::mem::take(&mut self.shape.counts);
         counts.clear();
-        *self = Self { counts, ..Self::default() };
+        *self = Self { shape: HistogramShape { counts, ..HistogramShape::default() }, ..Self::default() };
+    }
+}
+
+impl HistogramShape {
+    /// Counts one value.
+    #[inline]
+    pub fn record(&mut self, value: Duration) {
+        let ns = value.as_nanos();
+        let bucket = bucket_of(ns);
+        if !self.counts.increment(bucket) {
+            self.counts.add(bucket, 1);
+        }
+        self.least = self.least.min(ns);
+        self.greatest = self.greatest.max(ns);
+        // Signed: that is one instruction to convert, and no delay is 292 years.
+        let ns = ns.cast_signed() as f64;
+        self.sum_squares += ns * ns;
+    }
+
+    /// Returns a number whose reading brings the memory for recording a value into the cache.
+    #[inline]
+    pub fn read_ahead(&self, value: Duration) -> u64 {
+        u64::from(self.counts.read_near(bucket_of(value.as_nanos())))
+    }
+
+    /// Returns the histogram of the values that were recorded, with their number and their sum.
+    pub fn into_histogram(self, total: u64, sum: Duration) -> Histogram {
+        Histogram { shape: self, total, sum_ns: sum.as_nanos() }
     }
 }
 
@@ -300,7 +329,7 @@ mod tests {
     #[test]
     fn a_hundred_milliseconds_take_little_room() {
         let histogram = of(&(50..250).map(|ms| ms * 1_000_000).collect::<Vec<_>>());
-        assert!(histogram.counts.bytes() < 64, "{} B", histogram.counts.bytes());
+        assert!(histogram.shape.counts.bytes() < 64, "{} B", histogram.shape.counts.bytes());
         assert!(size_of::<Histogram>() <= 64, "{} B", size_of::<Histogram>());
         let median = histogram.quantile(0.5).unwrap().as_millis_f64();
         assert!((median - 150.0).abs() < 150.0 * 0.032, "{median}");
@@ -311,12 +340,12 @@ mod tests {
         let most = Duration::from_secs(1);
         let mut histogram = Histogram::with_room(most);
         assert_eq!(histogram, Histogram::default());
-        let room = histogram.counts.bytes();
+        let room = histogram.shape.counts.bytes();
         for _ in 0..70_000 {
             histogram.record(Duration::ZERO);
             histogram.record(most);
         }
-        assert_eq!((histogram.counts.bytes(), histogram.count()), (room, 140_000));
+        assert_eq!((histogram.shape.counts.bytes(), histogram.count()), (room, 140_000));
     }
 
     #[test]
@@ -338,6 +367,17 @@ mod tests {
             together.merge(&near(times - 1 - half));
             assert_eq!(together.count_near(Duration::from_millis(10)), times - 1);
         }
+    }
+
+    #[test]
+    fn a_shape_with_number_and_sum_is_a_histogram() {
+        let values = [3_000, 5_000_000, 7, 5_000_001];
+        let mut shape = HistogramShape::default();
+        values.iter().for_each(|ns| shape.record(Duration::from_nanos(*ns)));
+        assert!(size_of::<HistogramShape>() <= 48, "{} B", size_of::<HistogramShape>());
+        let sum = Duration::from_nanos(values.iter().sum());
+        assert_eq!(shape.into_histogram(4, sum), of(&values));
+        assert_eq!(HistogramShape::default().into_histogram(0, Duration::ZERO), Histogram::default());
     }
 
     #[test]

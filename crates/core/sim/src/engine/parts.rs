@@ -7,7 +7,9 @@ use crate::fifo_link::{FifoClass, FifoLink, PacketSizes};
 use crate::flow::{Background, Receiving, Sending};
 use crate::id::LinkId;
 use crate::impairment::Impairment;
-use crate::measure::{DelayRecord, FlowInterval, FlowSeries, QueueInterval, Received};
+use crate::measure::{
+    DelayRecord, FlowInterval, FlowSeries, OwnDelays, QueueInterval, Received, RecordDelays,
+};
 use crate::network::{Distributions, FlowSpec, LinkSpec, Network, NetworkError};
 use crate::packet::Packet;
 use crate::queued_link::{Impaired, QueuedLink};
@@ -16,7 +18,7 @@ use crate::transmitter::Transmitter;
 use crate::waiting::WaitingPackets;
 use cutline_aqm::{AqmSpec, Arrival, QueueSpec};
 use cutline_transport::endpoint::{DataHeader, Header, Outgoing};
-use cutline_units::{Ecn, Hint, Instant, Rate, Streams};
+use cutline_units::{Duration, Ecn, Hint, Instant, Rate, Streams};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -42,9 +44,10 @@ pub(crate) struct Parts {
     pub(crate) background: Vec<Option<Box<Background>>>,
     /// The series of each flow that keeps one. The vector ends at the last of them.
     pub(crate) series: Vec<Option<Box<FlowSeries>>>,
-    /// Delays of each group, followed by those of the flows with separate records.
+    /// Delays of each group.
     pub(super) delays: Vec<DelayRecord>,
-    pub(super) groups: usize,
+    /// Delays of the flows with separate records, whose numbers follow those of the groups.
+    pub(super) own_delays: Vec<OwnDelays>,
     /// All changes of rates: time, index into `queued_links`, new rate.
     pub(super) rate_changes: Vec<(Instant, usize, Rate)>,
     pub(crate) settings: SimulationSettings,
@@ -70,9 +73,6 @@ impl Parts {
         let flows = network.flows();
         let hops = flows.iter().map(|flow| flow.route.len() + flow.return_route.len() + 2).sum();
         let of_flows = flows.iter().filter(|flow| flow.distributions == Distributions::PerFlow).count();
-        let groups = network.groups().len();
-        let mut delays = Vec::with_capacity(groups + of_flows);
-        delays.resize(groups, DelayRecord::default());
         let mut parts = Self {
             routes: Routes::with_capacity(hops),
             fifo_links: Vec::with_capacity(
@@ -89,8 +89,8 @@ impl Parts {
             receiving: Vec::with_capacity(flows.len()),
             background: Vec::with_capacity(flows.len()),
             series: Vec::new(),
-            delays,
-            groups,
+            delays: vec![DelayRecord::default(); network.groups().len()],
+            own_delays: Vec::with_capacity(of_flows),
             rate_changes: Vec::new(),
             settings: *settings,
             streams: Streams::new(settings.seed),
@@ -184,13 +184,13 @@ impl Parts {
         }
     }
 
-    /// Returns the index of the record of a flow's delays.
+    /// Returns the number of the record of a flow's delays.
     pub(super) fn delays_of(&mut self, spec: &FlowSpec) -> u32 {
         match spec.distributions {
             Distributions::PerGroup => spec.group.0,
             Distributions::PerFlow => {
-                self.delays.push(DelayRecord::default());
-                self.delays.len() as u32 - 1
+                self.own_delays.push(OwnDelays::default());
+                (self.delays.len() + self.own_delays.len()) as u32 - 1
             }
         }
     }
@@ -321,8 +321,22 @@ impl Parts {
                 background.record_arrival(&arrival);
             }
         }
-        flow.record.received(now, self.settings.window, &arrival, &mut self.delays[flow.delays as usize]);
+        let (window, number) = (self.settings.window, flow.delays as usize);
+        if let Some(delays) = self.delays.get_mut(number) {
+            flow.record.received(now, window, &arrival, delays);
+        } else {
+            flow.record.received(now, window, &arrival, &mut self.own_delays[number - self.delays.len()]);
+        }
         (receipt.reply, arrival.delivered)
+    }
+
+    /// Reads the memory for recording such delays in the record with this number.
+    #[inline]
+    pub(super) fn read_ahead_of_delays(&self, number: u32, queuing: Duration, one_way: Duration) -> u64 {
+        match self.delays.get(number as usize) {
+            Some(delays) => delays.read_ahead(queuing, one_way),
+            None => self.own_delays[number as usize - self.delays.len()].read_ahead(queuing, one_way),
+        }
     }
 
     /// Records a data packet that leaves its source.

@@ -3,7 +3,7 @@
 use super::parts::Parts;
 use crate::fifo_link::LinkCounts;
 use crate::flow;
-use crate::measure::{DelayRecord, Window};
+use crate::measure::Window;
 use crate::outcome::{BacklogOutcome, FlowOutcome, LinkOutcome, SimulationOutcome, Work};
 use crate::queued_link::QueuedLink;
 use crate::route::{EventKind, Hop};
@@ -22,17 +22,17 @@ impl Parts {
         drop((self.fifo_links, self.queued_links, self.routes, self.waiting));
         let end = Instant::ZERO + self.settings.duration;
         (work.hops, work.simulated) = (self.hops, self.settings.duration);
-        let mut delays = self.delays.into_iter();
-        let groups = delays.by_ref().take(self.groups).collect();
-        let mut own_delays: Vec<DelayRecord> = delays.collect();
+        let groups = self.delays;
+        let mut own_delays = self.own_delays;
         let mut series = self.series;
         series.resize_with(self.background.len(), || None);
         let ends = self.sending.iter().zip(&self.receiving);
         let flows: Vec<FlowOutcome> = ends
             .zip(self.background.into_iter().zip(series))
             .map(|((sending, receiving), (background, series))| {
-                let own = (receiving.delays as usize).checked_sub(self.groups);
-                let delays = own.map(|index| Box::new(std::mem::take(&mut own_delays[index])));
+                let own = (receiving.delays as usize).checked_sub(groups.len());
+                let delays = own.map(|index| std::mem::take(&mut own_delays[index]));
+                let delays = delays.map(|delays| Box::new(delays.finish(&receiving.record)));
                 flow::finish(sending, receiving, background, series, delays, end)
             })
             .collect();

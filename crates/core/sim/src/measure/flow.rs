@@ -1,7 +1,7 @@
 //! The records of one flow.
 
 use super::Window;
-use cutline_units::{Duration, Histogram, Instant};
+use cutline_units::{Duration, Histogram, HistogramShape, Instant};
 
 /// Counts of a whole run, so that every packet can be accounted for: sent = received + dropped + under way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,6 +23,23 @@ pub struct DelayRecord {
     pub one_way: Histogram,
     /// Change of the one-way delay between packets received one after the other (RFC 3393, absolute).
     pub ipdv: Histogram,
+}
+
+/// The delays of a flow that has a record of its own, while it is measured. The flow's [`ReceivedRecord`] has the rest.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OwnDelays {
+    queuing: HistogramShape,
+    one_way: HistogramShape,
+    ipdv: Histogram,
+}
+
+/// A record of the delays of a flow or of a group.
+pub(crate) trait RecordDelays {
+    /// Records the delays of a packet; `ipdv` is `None` for the first packet of a flow.
+    fn record(&mut self, queuing: Duration, one_way: Duration, ipdv: Option<Duration>);
+
+    /// Returns a number whose reading brings the memory for recording these delays into the cache.
+    fn read_ahead(&self, queuing: Duration, one_way: Duration) -> u64;
 }
 
 /// One flow's counts within the measuring window.
@@ -89,6 +106,42 @@ impl FlowRecord {
     }
 }
 
+impl OwnDelays {
+    /// Returns the delays of the flow with this record.
+    pub(crate) fn finish(self, received: &ReceivedRecord) -> DelayRecord {
+        let Self { queuing, one_way, ipdv } = self;
+        DelayRecord {
+            queuing: queuing.into_histogram(received.packets, received.queuing_sum),
+            one_way: one_way.into_histogram(received.packets, received.one_way_sum),
+            ipdv,
+        }
+    }
+}
+
+/// Implements [`RecordDelays`] for a structure with three histograms.
+macro_rules! record_delays {
+    ($record:ident) => {
+        impl RecordDelays for $record {
+            #[inline]
+            fn record(&mut self, queuing: Duration, one_way: Duration, ipdv: Option<Duration>) {
+                self.queuing.record(queuing);
+                self.one_way.record(one_way);
+                if let Some(ipdv) = ipdv {
+                    self.ipdv.record(ipdv);
+                }
+            }
+
+            #[inline]
+            fn read_ahead(&self, queuing: Duration, one_way: Duration) -> u64 {
+                self.queuing.read_ahead(queuing) ^ self.one_way.read_ahead(one_way) ^ self.ipdv.count()
+            }
+        }
+    };
+}
+
+record_delays!(DelayRecord);
+record_delays!(OwnDelays);
+
 impl SentRecord {
     /// Returns the number of packets sent so far.
     pub(crate) fn total(&self) -> u64 {
@@ -151,7 +204,7 @@ impl ReceivedRecord {
         now: Instant,
         window: Window,
         arrival: &Received,
-        delays: &mut DelayRecord,
+        delays: &mut impl RecordDelays,
     ) {
         if window.contains(now) {
             self.packets += 1;
@@ -159,11 +212,8 @@ impl ReceivedRecord {
             self.delivered_bytes += arrival.delivered;
             self.queuing_sum += arrival.queuing;
             self.one_way_sum += arrival.one_way;
-            delays.queuing.record(arrival.queuing);
-            delays.one_way.record(arrival.one_way);
-            if !self.is_first() {
-                delays.ipdv.record(self.ipdv(arrival.one_way));
-            }
+            let ipdv = (!self.is_first()).then(|| self.ipdv(arrival.one_way));
+            delays.record(arrival.queuing, arrival.one_way, ipdv);
         }
         self.total += 1;
         self.last_one_way = arrival.one_way;

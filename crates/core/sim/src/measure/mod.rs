@@ -10,7 +10,7 @@ mod series;
 
 pub use backlog::BacklogMeter;
 pub use flow::{DelayRecord, FlowRecord, FlowTotals};
-pub(crate) use flow::{Received, ReceivedRecord, SentRecord};
+pub(crate) use flow::{OwnDelays, Received, ReceivedRecord, RecordDelays, SentRecord};
 pub use series::{FlowInterval, FlowSeries, QueueInterval};
 
 use cutline_units::{Duration, Instant};

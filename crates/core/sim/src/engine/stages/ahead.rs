@@ -34,10 +34,8 @@ impl Parts {
             *link = self.routes.at(*route).index() as u32;
         }
         for (link, ((delays, _), parcel)) in links.iter().zip(places.iter().zip(block)) {
-            let delays = &self.delays[*delays as usize];
-            sum ^= delays.queuing.read_ahead(parcel.packet.queued);
-            sum ^= delays.one_way.read_ahead(parcel.at.saturating_since(parcel.packet.sent_at()));
-            sum ^= delays.ipdv.count();
+            let one_way = parcel.at.saturating_since(parcel.packet.sent_at());
+            sum ^= self.read_ahead_of_delays(*delays, parcel.packet.queued, one_way);
             sum ^= u64::from(self.fifo_links[*link as usize].class);
         }
         black_box(sum);

@@ -274,6 +274,7 @@ impl Shard {
             // The last one has taken the place of the sources' shard.
             let place = if shard == all.len() { plan.sources } else { shard };
             sources.delays = std::mem::take(&mut all[place].delays);
+            sources.own_delays = std::mem::take(&mut all[place].own_delays);
             let sinks = std::mem::take(&mut all[place].receiving);
             std::mem::replace(&mut sources.receiving, sinks)
         });
