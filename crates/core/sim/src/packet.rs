@@ -15,8 +15,8 @@ pub(crate) struct Packet {
     time: u32,
     /// Its position on its route: an index into [`crate::route::Routes`].
     pub(crate) position: u32,
-    /// From the lower end: the mark (congestion experienced, RFC 3168), the ECN field, the bits of the header, the hint, the length of the
-    /// payload, and the size on the wire.
+    /// The mark (congestion experienced, RFC 3168) in the lowest bit, and then the ECN field, the bits of the header, the hint, the length of
+    /// the payload, and the size on the wire.
     fields: u64,
 }
 
@@ -41,7 +41,7 @@ impl Packet {
     /// The payload of a calendar entry before its first packet, and of a timer's entry.
     pub(crate) const NONE: Self = Self::new(PackedHeader::WIDE, 0, 0, Hint::LEAST_DELAY, Ecn::NotEct);
 
-    /// Packets are smaller, bytes.
+    /// The limit of a packet's size, bytes: every packet is smaller.
     pub(crate) const SIZE_LIMIT: u32 = 1 << (u64::BITS - SIZE);
 
     /// Returns a packet that leaves its endpoint. The size is below [`Packet::SIZE_LIMIT`], and the header [fits](PackedHeader::fits).
