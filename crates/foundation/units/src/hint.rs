@@ -71,17 +71,20 @@ impl Hint {
     pub const LEAST_DELAY: Self = Self { index: 0 };
 
     /// The hint of a level that is known to be in 1..=256.
+    #[inline]
     pub const fn from_level(level: u16) -> Self {
         assert!(level >= 1 && level <= 256, "a hint's level lies in 1..256");
         Self { index: (level - 1) as u8 }
     }
 
     /// The level, 1..=2^n: the d of TSQ eq. 2.
+    #[inline]
     pub const fn level(self) -> u16 {
         self.index as u16 + 1
     }
 
     /// The lane of a queue that serves this level: the level less one.
+    #[inline]
     pub const fn lane(self) -> usize {
         self.index as usize
     }
