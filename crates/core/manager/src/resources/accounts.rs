@@ -2,7 +2,7 @@
 
 use super::flow::Flow;
 use super::ledger::{Ledger, add, subtract};
-use super::sharing::SharePosition;
+use super::sharing::Sharers;
 use super::{AllocationCause, FlowRequest, ResourceManager};
 
 impl ResourceManager {
@@ -27,7 +27,6 @@ impl ResourceManager {
         let (id, FlowRequest { user, client, .. }) = (flow.id, flow.request);
         self.by_id.remove(&id);
         self.leases.remove(&(flow.lease, id));
-        self.forget_notice(id, flow.notice);
         if let Some(flows) = self.clients.get_mut(&client) {
             flows.remove(&id);
             if flows.is_empty() {
@@ -43,8 +42,17 @@ impl ResourceManager {
         flow
     }
 
-    /// Adds a flow to the accounts, with a promise.
+    /// Adds a flow to the accounts, with a promise, and a time-shared one to those that share.
     pub(super) fn count(&mut self, slot: usize, committed: u64) {
+        self.add_charges(slot, committed);
+        let flow = &self.flows[slot];
+        if !flow.is_real_time() {
+            self.sharers.insert(flow, slot);
+        }
+    }
+
+    /// Adds a flow to the accounts, with a promise.
+    fn add_charges(&mut self, slot: usize, committed: u64) {
         let flow = &mut self.flows[slot];
         flow.committed = committed;
         let flow = &self.flows[slot];
@@ -60,7 +68,6 @@ impl ResourceManager {
         } else {
             add(&mut self.ledger.minima, flow.charges(flow.minimum()));
             add(&mut self.ledger.wanted, flow.charges(flow.most()));
-            user.sharers.insert(SharePosition::new(flow, slot));
         }
     }
 
@@ -77,7 +84,7 @@ impl ResourceManager {
         } else {
             subtract(&mut self.ledger.minima, flow.charges(flow.minimum()));
             subtract(&mut self.ledger.wanted, flow.charges(flow.most()));
-            user.sharers.remove(&SharePosition::new(flow, slot));
+            self.sharers.remove(flow, slot);
         }
     }
 
@@ -88,7 +95,6 @@ impl ResourceManager {
         self.below.clear();
         for user in self.users.values_mut() {
             user.committed.clear();
-            user.sharers.clear();
         }
         for slot in self.by_id.values().copied().collect::<Vec<_>>() {
             let flow = &mut self.flows[slot];
@@ -96,7 +102,8 @@ impl ResourceManager {
             // The places of the old accounts mean other resources.
             flow.limited_by = None;
             let committed = flow.committed;
-            self.count(slot, committed);
+            self.add_charges(slot, committed);
         }
+        self.sharers = Sharers::of(&self.flows);
     }
 }

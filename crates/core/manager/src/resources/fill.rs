@@ -13,7 +13,8 @@
 //! Example: 12 to share, two groups of equal weight; A has one member with room 2, B has two with room 9 each. A gets
 //! 2, B's members 5 each.
 //!
-//! Cost: O(log groups + resources) for each member that gets all its room, O(members) for each resource that is exhausted.
+//! Cost: O(log groups + resources) for each member that gets all its room, O(members + groups x resources) for each
+//! resource that is exhausted.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -58,15 +59,26 @@ pub(super) struct Filled {
 }
 
 impl Member {
-    /// The resources that it uses, with the amount for a bit per second.
-    fn uses(&self) -> impl Iterator<Item = (usize, f64)> {
-        let cpu = (self.cpu > 0.0).then_some((CPU, self.cpu));
-        let interface = self.interface.map(|place| (place, 1.0));
-        [(self.carrier, 1.0), (COMBINED, 1.0)].into_iter().chain(cpu).chain(interface)
+    /// Calls a function for each resource that it uses, with the amount for a bit per second.
+    #[inline]
+    fn for_each_use(&self, mut call: impl FnMut(usize, f64)) {
+        call(self.carrier, 1.0);
+        call(COMBINED, 1.0);
+        if self.cpu > 0.0 {
+            call(CPU, self.cpu);
+        }
+        if let Some(place) = self.interface {
+            call(place, 1.0);
+        }
     }
 
+    /// The amount that it uses of a resource for a bit per second.
     fn amount(&self, place: usize) -> f64 {
-        self.uses().find(|(used, _)| *used == place).map_or(0.0, |(_, amount)| amount)
+        match place {
+            CPU => self.cpu,
+            _ if place == COMBINED || place == self.carrier || Some(place) == self.interface => 1.0,
+            _ => 0.0,
+        }
     }
 }
 
@@ -76,6 +88,8 @@ struct Growing {
     /// Sum of the weights of active members.
     weight: f64,
     active: usize,
+    /// Growth of the rate of a member of weight 1 with the common level.
+    factor: f64,
     /// Rate of a member of weight 1.
     level: f64,
     /// The common level at which `level` was computed.
@@ -129,22 +143,21 @@ impl<'a> Filling<'a> {
             queue: BinaryHeap::with_capacity(groups.len()),
         };
         for (at, group) in groups.iter().enumerate() {
-            let own = &members[group.members.clone()];
-            for member in own {
-                for (place, amount) in member.uses() {
-                    filling.loads[at * resources + place] += member.weight * amount;
+            let mut weight = 0.0;
+            let loads = &mut filling.loads[at * resources..][..resources];
+            for member in &members[group.members.clone()] {
+                weight += member.weight;
+                member.for_each_use(|place, amount| {
+                    loads[place] += member.weight * amount;
                     filling.users[place] += 1;
-                }
+                });
             }
-            filling.growing.push(Growing {
-                weight: own.iter().map(|member| member.weight).sum(),
-                active: own.len(),
-                next: group.members.start,
-                ..Growing::default()
-            });
-            filling.add_slopes(at, 1.0);
-            filling.schedule(at);
+            let active = group.members.len();
+            let next = group.members.start;
+            filling.growing.push(Growing { weight, active, next, ..Growing::default() });
+            filling.add_slopes(at);
         }
+        filling.schedule_all();
         filling
     }
 
@@ -152,7 +165,6 @@ impl<'a> Filling<'a> {
         while let Some(Reverse((bits, group))) = self.queue.pop() {
             let due = f64::from_bits(bits);
             if let Some((place, level)) = self.exhausted_before(due) {
-                self.queue.push(Reverse((bits, group)));
                 self.advance(level);
                 self.exhaust(place);
                 continue;
@@ -163,8 +175,12 @@ impl<'a> Filling<'a> {
             let member = &self.members[next];
             self.filled[next] = Filled { rate: member.room, limited_by: None };
             self.growing[group].level = member.room / member.weight;
-            self.retire(group, &[next]);
-            self.schedule(group);
+            self.take_slopes(group);
+            self.retire(group, next);
+            self.add_slopes(group);
+            if let Some(due) = self.due(group) {
+                self.queue.push(due);
+            }
         }
     }
 
@@ -201,73 +217,82 @@ impl<'a> Filling<'a> {
     /// Ends the growth of all members that use a resource.
     fn exhaust(&mut self, place: usize) {
         let resources = self.left.len();
-        self.queue.clear();
         for group in 0..self.groups.len() {
-            if self.growing[group].active == 0 {
+            if self.growing[group].active == 0 || self.loads[group * resources + place] <= 0.0 {
                 continue;
             }
-            if self.loads[group * resources + place] > 0.0 {
-                self.catch_up(group);
-                let level = self.growing[group].level;
-                let stopped: Vec<usize> = (self.growing[group].next..self.groups[group].members.end)
-                    .filter(|member| self.is_active[*member] && self.members[*member].amount(place) > 0.0)
-                    .collect();
-                for member in &stopped {
-                    let rate = (self.members[*member].weight * level).min(self.members[*member].room);
-                    self.filled[*member] = Filled { rate, limited_by: Some(place) };
+            self.catch_up(group);
+            self.take_slopes(group);
+            let level = self.growing[group].level;
+            for at in self.growing[group].next..self.groups[group].members.end {
+                let member = &self.members[at];
+                if self.is_active[at] && member.amount(place) > 0.0 {
+                    let rate = (member.weight * level).min(member.room);
+                    self.filled[at] = Filled { rate, limited_by: Some(place) };
+                    self.retire(group, at);
                 }
-                self.retire(group, &stopped);
-                self.loads[group * resources + place] = 0.0;
             }
-            self.schedule(group);
+            self.loads[group * resources + place] = 0.0;
+            self.add_slopes(group);
         }
+        self.schedule_all();
         (self.users[place], self.slopes[place]) = (0, 0.0);
     }
 
-    /// Takes members out of their group.
-    fn retire(&mut self, group: usize, members: &[usize]) {
+    /// Takes a member out of its group, whose slopes do not count meanwhile.
+    fn retire(&mut self, group: usize, at: usize) {
         let resources = self.left.len();
-        self.add_slopes(group, -1.0);
-        for member in members {
-            self.is_active[*member] = false;
-            let member = &self.members[*member];
-            self.growing[group].weight -= member.weight;
-            self.growing[group].active -= 1;
-            for (place, amount) in member.uses() {
-                self.loads[group * resources + place] -= member.weight * amount;
-                self.users[place] -= 1;
-            }
-        }
-        self.add_slopes(group, 1.0);
+        let loads = &mut self.loads[group * resources..][..resources];
+        let member = &self.members[at];
+        self.is_active[at] = false;
+        self.growing[group].weight -= member.weight;
+        self.growing[group].active -= 1;
+        member.for_each_use(|place, amount| {
+            loads[place] -= member.weight * amount;
+            self.users[place] -= 1;
+        });
     }
 
-    /// Adds the group's part of the slopes, or takes it away.
-    fn add_slopes(&mut self, group: usize, sign: f64) {
-        let Growing { weight, active, .. } = self.growing[group];
-        if active == 0 {
-            return;
-        }
+    /// Adds the group's part of the slopes.
+    fn add_slopes(&mut self, group: usize) {
+        let growing = &mut self.growing[group];
+        growing.factor = if growing.active > 0 { self.groups[group].weight / growing.weight } else { 0.0 };
+        self.change_slopes(group, self.growing[group].factor);
+    }
+
+    /// Takes the group's part of the slopes away, which was added last.
+    fn take_slopes(&mut self, group: usize) {
+        self.change_slopes(group, -self.growing[group].factor);
+    }
+
+    fn change_slopes(&mut self, group: usize, factor: f64) {
         let resources = self.left.len();
-        let factor = sign * self.groups[group].weight / weight;
         let loads = &self.loads[group * resources..][..resources];
         for (slope, load) in self.slopes.iter_mut().zip(loads) {
             *slope += factor * load;
         }
     }
 
-    /// Queues the group for the member that gets all its room next.
-    fn schedule(&mut self, group: usize) {
+    /// Queues all groups anew.
+    fn schedule_all(&mut self) {
+        let mut queued = std::mem::take(&mut self.queue).into_vec();
+        queued.clear();
+        queued.extend((0..self.groups.len()).filter_map(|group| self.due(group)));
+        self.queue = BinaryHeap::from(queued);
+    }
+
+    /// The place of a group in the queue: the common level at which its next member gets all its room. `None` if it has
+    /// no active member.
+    fn due(&mut self, group: usize) -> Option<Reverse<(u64, usize)>> {
         let end = self.groups[group].members.end;
         let growing = &mut self.growing[group];
         while growing.next < end && !self.is_active[growing.next] {
             growing.next += 1;
         }
-        if growing.next < end {
-            let member = &self.members[growing.next];
-            let growth = (member.room / member.weight - growing.level).max(0.0);
-            let due = (growing.at + growth * growing.weight / self.groups[group].weight).max(self.common);
-            self.queue.push(Reverse((due.to_bits(), group)));
-        }
+        let member = self.members[..end].get(growing.next)?;
+        let growth = (member.room / member.weight - growing.level).max(0.0);
+        let due = (growing.at + growth * growing.weight / self.groups[group].weight).max(self.common);
+        Some(Reverse((due.to_bits(), group)))
     }
 }
 
@@ -367,9 +392,7 @@ mod tests {
             let mut used = vec![0.0; left.len()];
             for (member, filled) in members.iter().zip(&filled) {
                 prop_assert!(filled.rate >= 0.0 && filled.rate <= member.room);
-                for (place, amount) in member.uses() {
-                    used[place] += amount * filled.rate;
-                }
+                member.for_each_use(|place, amount| used[place] += amount * filled.rate);
             }
             for (used, left) in used.iter().zip(&left) {
                 prop_assert!(*used <= left + 1e-6, "{used} of {left}");

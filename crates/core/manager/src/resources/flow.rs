@@ -4,9 +4,7 @@ use super::events::AllocationCause;
 use super::fill::CPU;
 use super::ledger::Places;
 use super::request::{FlowId, FlowRequest, SchedulingClass};
-use super::sharing::SharePosition;
 use cutline_units::Instant;
-use std::collections::BTreeSet;
 
 /// Event that a flow is to be notified by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +77,4 @@ pub(super) struct User {
     pub flows: u32,
     /// Promises by place.
     pub committed: Vec<u64>,
-    /// Time-shared flows, in the order in which their demands are met.
-    pub sharers: BTreeSet<SharePosition>,
 }

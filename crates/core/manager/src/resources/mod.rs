@@ -63,7 +63,9 @@ use cutline_params::{ParameterError, Parameters as _};
 use cutline_units::{Instant, Rate};
 use flow::{Flow, Notice, User};
 use ledger::Ledger;
+use notices::NoticeQueue;
 use serde::{Deserialize, Serialize};
+use sharing::Sharers;
 use slab::Slab;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -119,8 +121,9 @@ pub struct ResourceManager {
     below: BTreeSet<LoweringKey>,
     /// Cause of changes of shares, if they have to be computed.
     stale: Option<AllocationCause>,
-    falls: BTreeSet<FlowId>,
-    rises: BTreeSet<FlowId>,
+    sharers: Sharers,
+    falls: NoticeQueue,
+    rises: NoticeQueue,
     revoked: VecDeque<AllocationEvent>,
     next: FlowId,
     stats: ResourceStats,
@@ -149,8 +152,9 @@ impl ResourceManager {
             leases: BTreeSet::new(),
             below: BTreeSet::new(),
             stale: None,
-            falls: BTreeSet::new(),
-            rises: BTreeSet::new(),
+            sharers: Sharers::default(),
+            falls: NoticeQueue::new(Notice::Fall),
+            rises: NoticeQueue::new(Notice::Rise),
             revoked: VecDeque::new(),
             next: FlowId(1),
             stats: ResourceStats::default(),
@@ -372,9 +376,9 @@ impl ResourceManager {
         if let Some(event) = self.revoked.pop_front() {
             return Some(event);
         }
-        let id = self.falls.pop_first().or_else(|| self.rises.pop_first())?;
-        let flow = &mut self.flows[self.by_id[&id]];
-        let (to, cause) = (Rate::from_bps(flow.granted), flow.cause);
+        let slot = self.next_notice()?;
+        let flow = &mut self.flows[slot];
+        let (id, to, cause) = (flow.id, Rate::from_bps(flow.granted), flow.cause);
         let before = flow.reported.replace(flow.granted).map(Rate::from_bps);
         flow.notice = Notice::None;
         Some(match before {

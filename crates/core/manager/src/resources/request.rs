@@ -182,8 +182,11 @@ impl FlowRequest {
 
     /// Returns the CPU time at a rate, in millionths of one CPU, rounded up.
     pub(super) const fn cpu_at(&self, bps: u64) -> u64 {
-        let (cpu, desired) = (self.cpu.as_millionths() as u128, self.desired.as_bps() as u128);
-        (cpu * bps as u128).div_ceil(desired) as u64
+        let (cpu, desired) = (self.cpu.as_millionths(), self.desired.as_bps());
+        match cpu.checked_mul(bps) {
+            Some(product) => product.div_ceil(desired),
+            None => (cpu as u128 * bps as u128).div_ceil(desired as u128) as u64,
+        }
     }
 
     /// Returns the highest rate whose CPU time is at most this, bit/s.
