@@ -60,7 +60,8 @@ enum Command {
         /// Print the specification as a file that can be changed
         #[arg(long)]
         toml: bool,
-        /// Also draw the region of operation of the sent data, as a radar chart: FILE.svg, FILE.png or FILE.pdf
+        /// Also draw the region of operation of the sent data, as a radar chart, or as bars with one or two measures: FILE.svg,
+        /// FILE.png or FILE.pdf
         #[cfg(feature = "charts")]
         #[arg(long, value_name = "FILE")]
         figure: Option<PathBuf>,
@@ -231,11 +232,19 @@ fn file(spec: &ConnectionSpecification) -> String {
 #[cfg(feature = "charts")]
 fn draw(spec: &Specification, name: &str, file: &Path, force: bool) -> Result<(), Failure> {
     use crate::output_file::OutputFile;
+    use cutline_text::Printable;
 
     let format = crate::picture_file::format("--figure", file)?;
     let region = cutline_quality::spec::Region::new(spec);
+    if region.axes().is_empty() {
+        let name = Printable(name);
+        return Err(Failure::Failed(format!(
+            "--figure: {name} limits no measure of the sent data: there is nothing to draw"
+        )));
+    }
     let radar = cutline_report::region::radar(&format!("Region of operation: {name}"), &region, &[]);
-    let radar = radar.subtitle("From the inner ring, the worst acceptable, to the outer ring, the best.");
+    let ends = radar.ends_in_words();
+    let radar = radar.subtitle(ends);
     if format != cutline_report::chart::Format::Svg {
         crate::picture_file::warn_of_scripts(name);
     }

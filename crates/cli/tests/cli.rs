@@ -454,6 +454,20 @@ fn a_class_or_a_specification_is_translated_with_reasons() {
     }
 }
 
+#[cfg(feature = "charts")]
+#[test]
+fn a_specification_without_limits_has_no_picture() {
+    let place = Place::new();
+    fs::write(place.path("open.toml"), "[send]\nsize = '1 KB'\n").unwrap();
+    let said = place.complains(&["spec", "show", "open.toml", "--figure", "region.png"], 1);
+    assert!(said.contains("open.toml limits no measure of the sent data"), "{said}");
+    assert!(!place.path("region.png").exists(), "an empty picture was written");
+    fs::write(place.path("one.toml"), "[send]\nmax-delay = '90 ms'\n").unwrap();
+    place.prints(&["spec", "show", "one.toml", "--figure", "region.svg"]);
+    let bars = fs::read_to_string(place.path("region.svg")).unwrap();
+    assert!(bars.contains("90<") && bars.contains("From the left end"), "{bars}");
+}
+
 /// A call beside the uploads of another host loses nothing with shares for hosts, which is why `router up`
 /// has them (as the guide says).
 #[test]

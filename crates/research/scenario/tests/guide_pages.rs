@@ -164,7 +164,7 @@ which is the lower limit of a rate or the upper limit of a delay, is weakened, i
 The acceptable values of each measure form the region of operation (QUANTA section 4). The rate goes from `max-rate`, the best, to
 `min-rate`, the worst; delay from `min-delay` (0 if it is open) to `max-delay`; gap, jitter, loss and recovery from 0 to their limits. A
 measure without a limit has no axis. `--figure` draws the region as a radar chart: an axis for each measure, from the worst value on
-the inner ring to the best on the outer one.
+the inner ring to the best on the outer one. One or two axes are drawn as bars.
 
 ## Classes
 
