@@ -136,6 +136,7 @@ pub fn study(error: StudyError) -> PyErr {
         StudyError::Files(errors) => scenario(&errors),
         StudyError::Store(error) => store(&error),
         StudyError::Nothing { .. } => NoResults::new_err(error.to_string()),
+        StudyError::NoCharts { .. } => NothingFound::new_err(error.to_string()),
         error => StoreError::new_err(error.to_string()),
     }
 }

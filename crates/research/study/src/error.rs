@@ -41,6 +41,16 @@ pub enum StudyError {
         /// The folder that was searched.
         folder: PathBuf,
     },
+    /// A figure that has no charts with values: its results are claims or pictures.
+    #[error(
+        "figure {number} of {study} has no charts: its results are in the report that `cutline reproduce {study}` writes"
+    )]
+    NoCharts {
+        /// The name of the study on the command line.
+        study: String,
+        /// The number of the figure.
+        number: u32,
+    },
     /// Some stored results are of another version than the others. One report cannot show both.
     #[error(
         "{} holds results of version {version}, and the others are of version {other}: one report cannot show both; run \

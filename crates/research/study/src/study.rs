@@ -230,7 +230,7 @@ impl Study {
     /// Draws one figure from the results that are stored in `results`: its charts, each with the name of its files.
     ///
     /// # Errors
-    /// When there is no such figure, or the results that it needs are not stored, or damaged.
+    /// When there is no such figure, it has no charts, or the results that it needs are not stored, or damaged.
     pub fn draw(
         &self,
         number: u32,
@@ -246,7 +246,12 @@ impl Study {
             return Err(StudyError::Nothing { study: self.id.clone(), folder: root });
         }
         let sections = chosen.iter().flat_map(|figure| self.sections(figure, &stored));
-        Ok(sections.flat_map(|section| section.figures).collect())
+        let figures = sections.flat_map(|section| section.figures);
+        let drawn: Vec<_> = figures.filter(|(_, figure)| !figure.is_empty()).collect();
+        if drawn.is_empty() {
+            return Err(StudyError::NoCharts { study: self.id.clone(), number });
+        }
+        Ok(drawn)
     }
 
     /// Prepares the experiments that figures need, and checks all of them.

@@ -41,6 +41,38 @@ fn the_example_is_run_judged_and_drawn() {
     assert_eq!(again.claims, evaluation.claims);
 }
 
+/// A figure without panels has claims, and no picture: not an empty one, either.
+#[test]
+fn a_figure_without_panels_makes_no_picture() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = folder.path().join("own");
+    fs::create_dir(&own).unwrap();
+    for name in ["study.toml", "target.toml"] {
+        fs::copy(example().join(name), own.join(name)).unwrap();
+    }
+    let figures = fs::read_to_string(example().join("figures.toml")).unwrap();
+    let without = r#"
+[[figure]]
+number = 2
+heading = "The link alone"
+experiments = ["drops"]
+says = "It is used."
+claims = [{ id = "used", text = "Utilisation", measure = "utilisation_percent", of = "r1->r2", at = { "dumbbell.queue.target" = "5 ms" }, at-least = 50, unit = "%" }]
+"#;
+    fs::write(own.join("figures.toml"), figures + without).unwrap();
+    let study = Study::open(&own, &[&Simulator]).unwrap();
+    let results = folder.path().join("results");
+    let options = EvaluationOptions { figures: vec![2], ..quick(&results) };
+    let evaluation = study.ready(&options).unwrap().run(&AtomicBool::new(false), &|_| {}, &|_| {}).unwrap();
+    assert!(evaluation.claims.len() == 1 && evaluation.claims[0].measured.is_some(), "{evaluation:?}");
+    let written = fs::read_dir(study.folder(&results, &options.changes).join("figures")).unwrap();
+    assert_eq!(written.count(), 0);
+    let page = fs::read_to_string(&evaluation.written.report).unwrap();
+    assert!(page.contains("The link alone") && !page.contains("<svg") && !page.contains("figure-2.png"));
+    let error = study.draw(2, &results, &options.changes).unwrap_err().to_string();
+    assert!(error.starts_with("figure 2 of own has no charts"), "{error}");
+}
+
 /// A swept key that is set no longer varies. Claims about its value are judged, those about others have nothing to measure.
 #[test]
 fn claims_about_a_swept_key_that_is_set_are_judged() {

@@ -84,6 +84,11 @@ impl Figure {
         self.notes.iter().map(String::as_str).chain(is_cut.then_some(CUT)).collect()
     }
 
+    /// Returns whether there is nothing to draw: no chart has a value.
+    pub fn is_empty(&self) -> bool {
+        self.panels.iter().all(Chart::is_empty)
+    }
+
     /// The name of the figure: its own title, or that of its first chart.
     pub fn name(&self) -> &str {
         let first = self.panels.first().map(|panel| panel.title.as_str());
@@ -189,6 +194,12 @@ impl Chart {
             Element::Line(_) | Element::Bars(_) => None,
         });
         labels.next().filter(|_| bars && labels.next().is_none())
+    }
+
+    /// Returns whether the chart has no value, but axes and lines of reference alone.
+    fn is_empty(&self) -> bool {
+        let mut points = self.elements.iter().filter_map(Element::series).flat_map(|(_, points)| points);
+        !points.any(|point| point.x.is_finite() && point.y.is_finite())
     }
 
     /// Every x value that the horizontal axis must include.

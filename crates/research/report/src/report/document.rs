@@ -31,7 +31,7 @@ pub struct Section {
     pub paper_says: String,
     /// Description of the results. Blank lines separate paragraphs.
     pub we_see: String,
-    /// The figures, each with the name of its files: letters, digits, `-` and `_`.
+    /// The figures, each with the name of its files: letters, digits, `-` and `_`. A figure without a value is not drawn and has no files.
     pub figures: Vec<(String, Figure)>,
     /// Meaning of the figures' points: the number of replications, and that of bars and bands. Empty if
     /// nothing is random.
@@ -44,6 +44,18 @@ pub struct Section {
     pub notes: Vec<String>,
     /// Further files, such as scenario and data: label, and path relative to the report's directory.
     pub files: Vec<(String, String)>,
+}
+
+impl Section {
+    /// The figures that are drawn, each with the name of its files.
+    pub(super) fn drawn(&self) -> impl Iterator<Item = &(String, Figure)> {
+        self.figures.iter().filter(|(_, figure)| !figure.is_empty())
+    }
+
+    /// The names of the pictures' files, in the order of the pictures.
+    pub(super) fn picture_files(&self) -> impl Iterator<Item = String> {
+        (1..=self.pictures.len()).map(move |number| format!("{}-picture-{number}.png", self.id))
+    }
 }
 
 impl Report {

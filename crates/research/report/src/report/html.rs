@@ -148,7 +148,10 @@ fn section_html(section: &Section, statement_heading: &str) -> String {
     } else {
         format!(" aria-describedby=\"{}\"", escape(&seen_id(section)))
     };
-    for (id, figure) in &section.figures {
+    for (_, figure) in section.figures.iter().filter(|(_, figure)| figure.is_empty()) {
+        let _ = writeln!(html, "<p>Not drawn, since there are no values: {}.</p>", escape(figure.name()));
+    }
+    for (id, figure) in section.drawn() {
         let drawn = figure.svg(&format!("fig-{id}"), Theme::Page);
         let caption = match section.caption.as_str() {
             "" => String::new(),
@@ -192,8 +195,10 @@ fn files(section: &Section) -> String {
             (file.clone(), format!("figures/{file}"))
         })
     };
-    let figures = section.figures.iter().flat_map(|(id, _)| files_of_figure(id));
-    let links = figures.chain(section.files.iter().cloned()).map(|(label, path)| link(&path, &label));
+    let figures = section.drawn().flat_map(|(id, _)| files_of_figure(id));
+    let pictures = section.picture_files().map(|file| (file.clone(), format!("figures/{file}")));
+    let links =
+        figures.chain(pictures).chain(section.files.iter().cloned()).map(|(label, path)| link(&path, &label));
     let links = joined(links);
     if links.is_empty() { links } else { format!("<p class=\"files\">Files: {links}</p>\n") }
 }

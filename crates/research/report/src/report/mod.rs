@@ -6,7 +6,8 @@
 //! | file | content |
 //! | --- | --- |
 //! | `report.html` | the whole report in one file, without scripts and external resources |
-//! | `figures/ID.svg`, `figures/ID.png`, `figures/ID.pdf` | every figure |
+//! | `figures/ID.svg`, `figures/ID.png`, `figures/ID.pdf` | every figure that has values |
+//! | `figures/ID-picture-N.png` | the pictures of a section, from 1 |
 //! | `claims.json` | every [`Claim`], as a list, for programs |
 //!
 //! Each file appears complete or not at all: it is written under a temporary name and then renamed.

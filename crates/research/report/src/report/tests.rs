@@ -1,7 +1,7 @@
 //! Tests of the HTML page, the claims as JSON, and the files that are written.
 
 use super::*;
-use crate::chart::{Axis, Bars, Chart, ChartPoint, Figure};
+use crate::chart::{Axis, Bars, Chart, ChartPoint, Figure, PointSeries};
 use crate::stats::Estimate;
 
 fn figure() -> Figure {
@@ -143,9 +143,17 @@ fn only_the_files_of_the_report_are_left() {
     names.sort_unstable();
     assert_eq!(
         names,
-        ["claims.json", "fig14-mixed.pdf", "fig14-mixed.png", "fig14-mixed.svg", "figures", "report.html"]
+        [
+            "claims.json",
+            "fig14-mixed.pdf",
+            "fig14-mixed.png",
+            "fig14-mixed.svg",
+            "figures",
+            "mixed-picture-1.png",
+            "report.html"
+        ]
     );
-    assert_eq!(written.figures.len(), 3);
+    assert_eq!(written.figures.len(), 4);
     let claims: Vec<Claim> = serde_json::from_slice(&std::fs::read(written.claims).unwrap()).unwrap();
     assert_eq!(claims.len(), 3);
     assert!(std::fs::read(&written.figures[1]).unwrap().starts_with(b"\x89PNG"));
@@ -159,8 +167,32 @@ fn scripts_that_no_font_has_are_returned() {
     assert!(write(directory.path(), &report).unwrap().missing_scripts.is_empty());
     // Not a character by definition, so no font has it.
     let chart = Chart::new("Delay \u{fdd0}").x(Axis::linear("Time")).y(Axis::linear("Delay"));
+    let chart = chart.plot(PointSeries::new("delay", [(0.0, 1.0)]));
     report.sections[0].figures.push(("foreign".into(), Figure::new(chart)));
     assert_eq!(write(directory.path(), &report).unwrap().missing_scripts.len(), 1);
+}
+
+/// A picture of axes alone, or of nothing, is not written, and the page names it.
+#[test]
+fn a_figure_without_values_is_not_drawn() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut report = report();
+    let chart = Chart::new("Delay of nothing").x(Axis::linear("Time")).y(Axis::linear("Delay"));
+    let chart = chart.plot(PointSeries::new("delay", [(0.0, f64::NAN)])).hline(5.0, "5 ms");
+    let section = &mut report.sections[0];
+    section.figures = vec![
+        ("none".to_owned(), Figure::grid("Without charts", 1, [])),
+        ("bare".to_owned(), Figure::new(chart)),
+    ];
+    section.pictures.clear();
+    let written = write(directory.path(), &report).unwrap();
+    assert_eq!(written.figures, [] as [std::path::PathBuf; 0]);
+    assert_eq!(std::fs::read_dir(directory.path().join("figures")).unwrap().count(), 0);
+    let html = std::fs::read_to_string(written.report).unwrap();
+    assert!(!html.contains("<svg") && !html.contains("href=\"figures/"), "{html}");
+    for name in ["Without charts", "Delay of nothing"] {
+        assert!(html.contains(&format!("no values: {name}.")), "{html}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Writes the files of a report into a directory, each complete or not at all.
 
 use super::claim::Claim;
-use super::document::Report;
+use super::document::{Report, Section};
 use super::html::html_page;
 use crate::chart::{Figure, Format, FormatError, Theme, missing_scripts};
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ pub struct ReportFiles {
     pub report: PathBuf,
     /// The claims as JSON.
     pub claims: PathBuf,
-    /// The figures, each as SVG, PNG and PDF.
+    /// The figures that have values, each as SVG, PNG and PDF, and the pictures beside them, as PNG.
     pub figures: Vec<PathBuf>,
     /// The names of the scripts in figures that no font of this machine has: their characters are boxes in PNG and PDF.
     pub missing_scripts: Vec<&'static str>,
@@ -64,7 +64,8 @@ pub fn read_claims(directory: &Path) -> Result<Vec<Claim>, WriteError> {
     }
 }
 
-/// Writes `report.html`, `claims.json` and all figures into `directory`, which is created if it does not exist.
+/// Writes `report.html`, `claims.json` and all figures and pictures into `directory`, which is created if it does not exist. A figure
+/// without a value has no files.
 ///
 /// # Errors
 /// When an id is invalid or used twice, a figure cannot be drawn, or a file cannot be written.
@@ -73,9 +74,14 @@ pub fn write(directory: &Path, report: &Report) -> Result<ReportFiles, WriteErro
     let folder = directory.join("figures");
     fs::create_dir_all(&folder).map_err(|source| WriteError::Io { path: folder.clone(), source })?;
     let (mut figures, mut texts) = (Vec::new(), String::new());
-    for (id, figure) in report.sections.iter().flat_map(|section| &section.figures) {
+    for (id, figure) in report.sections.iter().flat_map(Section::drawn) {
         figures.extend(write_figure(&folder, id, figure)?);
         texts += &figure.svg(id, Theme::Paper);
+    }
+    for section in &report.sections {
+        for (name, (_, png)) in section.picture_files().zip(&section.pictures) {
+            figures.push(write_file(folder.join(name), png)?);
+        }
     }
     let claims: Vec<&Claim> = report.claims().collect();
     let json = serde_json::to_string_pretty(&claims)? + "\n";

@@ -112,13 +112,14 @@ pub fn section(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Section {
     let (charts, words): (Vec<_>, Vec<_>) = drawn.unzip();
     let words: Vec<String> = words.into_iter().flatten().collect();
     let legend = if figure.names_on_lines { Legend::Direct } else { Legend::Top };
-    let drawn = Figure::grid(figure.title().to_owned(), figure.columns, charts).legend(legend);
-    Section {
-        we_see: words.join("\n\n"),
-        figures: vec![(format!("figure-{}", figure.number), drawn)],
-        notes: figure.notes.clone(),
-        ..Section::default()
-    }
+    // A figure without panels has claims alone, or pictures.
+    let figures = if charts.is_empty() {
+        Vec::new()
+    } else {
+        let drawn = Figure::grid(figure.title().to_owned(), figure.columns, charts).legend(legend);
+        vec![(format!("figure-{}", figure.number), drawn)]
+    };
+    Section { we_see: words.join("\n\n"), figures, notes: figure.notes.clone(), ..Section::default() }
 }
 
 /// Returns the [`section`] in the form that a study expects.
