@@ -150,6 +150,11 @@ impl DaemonConfig {
         cutline_config::read(&Document::parse(text, name)?, read)
     }
 
+    /// Returns the [`warnings`](Self::warnings) as messages for the log: of a start, of a check, and of a reload.
+    pub fn warning_messages(&self) -> Vec<String> {
+        self.warnings().into_iter().map(|warning| format!("warning: {warning}")).collect()
+    }
+
     /// Returns the settings that are allowed and probably not meant, a sentence each.
     pub fn warnings(&self) -> Vec<String> {
         let named = |has_keys: bool| {

@@ -66,8 +66,8 @@ const FAILED: u8 = 1;
 
 fn serve(args: &Args, log: &OutputQueue<String>) -> Result<(), (u8, String)> {
     let config = DaemonConfig::load(&args.config).map_err(|errors| (WRONG_FILE, errors.render()))?;
-    for warning in config.warnings() {
-        let _counted = log.try_send(format!("warning: {warning}"));
+    for warning in config.warning_messages() {
+        let _counted = log.try_send(warning);
     }
     if args.check {
         let wrong = |error: DaemonError| (WRONG_FILE, format!("error: {error}"));

@@ -56,6 +56,27 @@ fn an_agent_whose_messages_nobody_reads_serves_and_ends() {
     assert!(!net.tc("r1", "qdisc", "east").contains("htb"), "all is removed");
 }
 
+/// A reload warns of the same as the start, once.
+#[test]
+fn a_reload_has_the_warnings_of_the_start() {
+    let Some(mut net) = Net::new("wrn", COMMAND) else { return };
+    let (keys, log) = (net.folder.path().join("keys"), net.folder.path().join("log"));
+    let key = "[[key]]\nid = 1\nalgorithm = 'hmac-md5'\nsecret = '00112233445566778899aabbccddeeff'\n";
+    std::fs::write(&keys, key).unwrap();
+    std::fs::set_permissions(&keys, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let keyed = format!("rate = '10 Mbit/s'\nshare = 0.5\ncontrol = 'none'\nkeys = '{}'", keys.display());
+    net.others.insert(("r1", "west"), keyed);
+    start(&mut net, "r1", std::fs::File::create(&log).unwrap().into());
+    let messages = |part: &str| std::fs::read_to_string(&log).unwrap().matches(part).count();
+    let warning = "warning: interface.keys: west authenticate";
+    eventually("the start warns", || messages(warning) == 1);
+    for reloads in 1..=2 {
+        kill_process(net.process("r1"), Signal::HUP).unwrap();
+        eventually("it has reloaded its file", || messages("reloaded: ") == reloads);
+        assert_eq!(messages(warning), 1 + reloads, "a warning for each reload");
+    }
+}
+
 /// A full disk is no reason to end, either.
 #[test]
 fn an_agent_whose_messages_cannot_be_written_serves_and_ends() {

@@ -277,7 +277,7 @@ impl Daemon {
     }
 
     /// Reads the file again, and applies the settings that can change while running: keys, shares, and capacities and
-    /// users of the resource manager.
+    /// users of the resource manager. The log has the warnings of a file that is applied, as at the start.
     fn reload(&mut self) {
         let Some(file) = &self.file else { return };
         let outcome = DaemonConfig::load(file).map_err(|errors| errors.to_string()).and_then(|new| {
@@ -289,10 +289,11 @@ impl Daemon {
             }
         });
         let outcome = outcome.and_then(|new| {
-            let manager = new.manager.clone();
+            let (manager, warnings) = (new.manager.clone(), new.warning_messages());
             // Only the manager's interfaces can change.
             let classed = manager.iter().flat_map(ManagerSpec::classed_interfaces).cloned().collect();
             self.node.take_over(new).map_err(|error| error.to_string())?;
+            self.node.notices.extend(warnings);
             self.record.add(classed, &mut self.node.notices);
             if let (Some((running, ..)), Some(spec)) = (&self.manager, manager) {
                 running.reconfigure(spec);
