@@ -281,7 +281,8 @@ class Results:
         by: the swept keys along which there are means, such as "flow.audio.hint" or "hint"; the points that agree in them are averaged
             for each seed. None for all keys; () for one mean over all points.
         groups, points: only these groups and queues, and the points whose label contains one of these texts.
-        measures: columns of the tables, such as ["q"]; empty for those that `cutline run` and `cutline compare` have.
+        measures: columns of the tables or quantities of distributions, such as ["q"]; empty for those that `cutline run` and
+            `cutline compare` have.
         confidence: the confidence of the intervals.
         """
         if isinstance(confidence, bool) or not isinstance(confidence, (int, float)):

@@ -8,7 +8,7 @@ use arrow_schema::{DataType, Field, Schema};
 use cutline_analysis::compare::{ComparedValues, ResultsComparison};
 use cutline_analysis::picture::PictureSource;
 use cutline_analysis::summary::{MeanRow, ResultsSummary, SummaryRequest};
-use cutline_analysis::{Selection, StoredResults, Tables};
+use cutline_analysis::{Selection, StoredResults, Tables, needs_distributions};
 use cutline_report::stats::{Estimate, Pairing};
 use cutline_results::{
     DistributionRow, FlowRow, PointRow, QueueRow, QueueSeriesRow, Row, RunResult, SeriesRow, Store,
@@ -44,14 +44,19 @@ impl Results {
         Ok(Batches::new(arrow::schema::<R>(), batches))
     }
 
-    /// Returns the tables that summaries and comparisons are about.
-    fn tables(&self) -> Result<Tables, StoreError> {
+    /// Returns the tables that summaries and comparisons of these measures are about.
+    fn tables(&self, measures: &[String]) -> Result<Tables, StoreError> {
         let (flows, queues) = match &self.rows {
             Rows::Stored(store) => (store.read()?, store.read()?),
             Rows::InMemory(rows) => (rows.flows.clone(), rows.queues.clone()),
         };
+        let distributions = match &self.rows {
+            _ if !needs_distributions(measures) => Vec::new(),
+            Rows::Stored(store) => store.read()?,
+            Rows::InMemory(rows) => rows.distributions.clone(),
+        };
         let (place, summary) = (self.place(), self.summary.clone());
-        Ok(Tables { place, summary, flows, queues, points: self.points.clone() })
+        Ok(Tables { place, summary, flows, queues, distributions, points: self.points.clone() })
     }
 
     /// Returns the results as the source of a picture.
@@ -145,7 +150,7 @@ impl Results {
         }
         let request = SummaryRequest { by, selection: selection(groups, points), measures, confidence };
         py.detach(|| {
-            let tables = self.tables().map_err(|error| errors::store(&error))?;
+            let tables = self.tables(&request.measures).map_err(|error| errors::store(&error))?;
             Ok(means(&request.summary(&tables).map_err(errors::analysis)?))
         })
     }
@@ -161,7 +166,7 @@ impl Results {
     ) -> PyResult<Batches> {
         let selection = selection(groups, points);
         py.detach(|| {
-            let read = |results: &Self| results.tables().map_err(|error| errors::store(&error));
+            let read = |results: &Self| results.tables(&measures).map_err(|error| errors::store(&error));
             let (a, b) = (read(self)?, read(other)?);
             let found =
                 ResultsComparison::between(&a, &b, &selection, &measures).map_err(errors::analysis)?;
@@ -233,7 +238,10 @@ fn means(found: &ResultsSummary) -> Batches {
     let real = |of: fn(&Estimate) -> Option<f64>| reals(rows().map(|row| of(&row.estimate)));
     columns.add(["kind", "-", "Subject of the measure: group or queue."], text(|row| kind(row.kind)));
     columns.add(["name", "-", "Name of the group, or of the link behind the queue."], text(|row| &row.name));
-    columns.add(["measure", "-", "Column of the tables."], text(|row| row.measure));
+    columns.add(
+        ["measure", "-", "Column of the tables, or quantity of distributions."],
+        text(|row| row.measure),
+    );
     columns.add(["unit", "-", "Unit of the measure."], text(|row| row.unit));
     columns.add(["mean", UNIT_OF_MEASURE, "Mean over the seeds."], real(|estimate| Some(estimate.mean)));
     let meaning = "Lower end of the confidence interval; null for a single seed.";
@@ -259,7 +267,10 @@ fn differences(found: &ResultsComparison) -> Batches {
         ["name", "-", "Name of the group, or of the link behind the queue."],
         text(|row| &row.values.subject.name),
     );
-    columns.add(["measure", "-", "Column of the tables."], text(|row| row.values.measure));
+    columns.add(
+        ["measure", "-", "Column of the tables, or quantity of distributions."],
+        text(|row| row.values.measure),
+    );
     for (side, of) in [("a", left as fn(&ComparedValues) -> &Estimate), ("b", right)] {
         let estimates = || rows().map(of);
         let name = |what: &str| format!("{side}_{what}");

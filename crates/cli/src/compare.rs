@@ -24,7 +24,8 @@ pub struct Args {
     b: PathBuf,
     #[command(flatten)]
     selection: SelectionArgs,
-    /// Show only this measure, a column of the tables (docs/guide/results.md); may be repeated
+    /// Show only this measure, a column of flows.parquet or queues.parquet or a quantity of distributions.parquet
+    /// (docs/guide/results.md); may be repeated
     #[arg(long = "measure", value_name = "MEASURE")]
     measures: Vec<String>,
     /// Show also the measures that do not differ

@@ -192,9 +192,12 @@ fn compare_shows_what_differs_or_what_is_asked_for() {
     let asked =
         compare(&["--group", "audio", "--measure", "q", "--measure", "loss_ratio", "--point", "hint=1"]);
     assert_eq!(rows(&asked), 2, "{asked}");
+    let waits = compare(&["--group", "audio", "--measure", "queuing_ms"]);
+    assert_eq!(rows(&waits), 2, "a quantity of distributions at two points: {waits}");
     for (options, part) in [
         (["--group", "video"], "expected one of: audio"),
         (["--measure", "speed"], "--measure speed: not a column"),
+        (["--measure", "hint_centre"], "--measure hint_centre: a column of series.parquet"),
         (["--point", "hint=9"], "no point of results/small"),
     ] {
         let said = place.says(&[&["compare", "results/small", "results/without"], &options[..]].concat(), 2);

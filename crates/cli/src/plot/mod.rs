@@ -27,8 +27,8 @@ pub struct Args {
     /// Kind of picture
     #[arg(long, value_enum, default_value_t = Kind::Overview)]
     kind: Kind,
-    /// The measure, a column of the tables (docs/guide/results.md); may be repeated, each has a panel. For `cdf` the
-    /// quantity of a distribution, for `plane` first the horizontal, then the vertical measure
+    /// The measure, a column of the tables or a quantity of distributions (docs/guide/results.md); may be repeated, each has a
+    /// panel. For `cdf` the quantity of a distribution, for `plane` first the horizontal, then the vertical measure
     #[arg(long = "measure", value_name = "MEASURE")]
     measures: Vec<String>,
     /// The swept key on the horizontal axis of `sweep`; for `plane`, the key along which points are joined

@@ -23,6 +23,7 @@ mod measure;
 mod origin;
 mod page_header;
 mod pages;
+mod quantity;
 mod rows;
 mod run;
 mod run_store;
@@ -41,8 +42,12 @@ pub use existing::{ExistingResults, Planned};
 pub use groups::{GroupDocument, groups};
 pub use key::RunKey;
 pub use lock::Lock;
-pub use measure::{Subject, SubjectKind, Values, group_measures, group_values, queue_measures, queue_values};
+pub use measure::{
+    Subject, SubjectKind, Values, distribution_values, group_measures, group_values, queue_measures,
+    queue_values,
+};
 pub use origin::origin;
+pub use quantity::{DISTRIBUTED_QUANTITIES, distributed_quantity};
 pub use rows::{DistributionRow, FlowRow, PointRow, QueueRow, QueueSeriesRow, RunRow, SeriesRow, TimingRow};
 pub use run::RunResult;
 pub use run_store::{Damage, RunStore};

@@ -5,6 +5,7 @@
 
 use crate::column::{Row, row};
 use crate::key::RunKey;
+use crate::quantity::distributed_quantity;
 use std::sync::Arc;
 
 /// A row that belongs to a run.
@@ -217,6 +218,7 @@ row! {
 impl DistributionRow {
     /// Returns the row of a quantity of a flow with a single value.
     pub fn single(flow: &str, quantity: &str, value: f64) -> Self {
+        debug_assert!(distributed_quantity(quantity).is_some(), "quantity.rs does not describe {quantity}");
         Self {
             subject_kind: "flow".into(),
             subject: flow.into(),

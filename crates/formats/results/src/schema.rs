@@ -1,6 +1,7 @@
 //! The documentation of the tables, generated from the lists of columns.
 
 use crate::column::{CellKind, Column, Row};
+use crate::quantity::DISTRIBUTED_QUANTITIES;
 use crate::rows::{DistributionRow, FlowRow, PointRow, QueueRow, QueueSeriesRow, SeriesRow, TimingRow};
 use crate::version::SCHEMA_VERSION;
 use std::fmt::Write as _;
@@ -90,6 +91,7 @@ pub fn schema_page() -> String {
     table::<SeriesRow>(&mut page);
     table::<QueueSeriesRow>(&mut page);
     table::<DistributionRow>(&mut page);
+    quantities(&mut page);
     table::<TimingRow>(&mut page);
     table::<PointRow>(&mut page);
     page
@@ -108,6 +110,15 @@ fn table<R: Row>(page: &mut String) {
             if column.measure { "yes" } else { "" },
             column.about.meaning
         );
+    }
+}
+
+/// Adds the quantities of distributions.
+fn quantities(page: &mut String) {
+    *page += "\nThe quantities, whose means `cutline compare --measure` compares, too:\n\n";
+    *page += "| quantity | unit | meaning |\n| --- | --- | --- |\n";
+    for about in DISTRIBUTED_QUANTITIES {
+        let _ = writeln!(page, "| `{}` | {} | {} |", about.name, about.unit, about.meaning);
     }
 }
 

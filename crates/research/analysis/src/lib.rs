@@ -22,4 +22,4 @@ mod stored;
 pub mod summary;
 
 pub use error::AnalysisError;
-pub use stored::{Selection, StoredResults, Tables};
+pub use stored::{Selection, StoredResults, Tables, needs_distributions};

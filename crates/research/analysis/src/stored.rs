@@ -1,7 +1,10 @@
 //! Stored results: a folder, its tables, and the groups and points of it that are selected.
 
 use crate::AnalysisError;
-use cutline_results::{FlowRow, PointRow, QueueRow, Store, Summary};
+use cutline_results::{
+    DistributionRow, FlowRow, PointRow, QueueRow, Store, Summary, Values, distributed_quantity,
+    distribution_values, group_values, queue_values,
+};
 use cutline_text::Printable;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -45,20 +48,36 @@ pub struct Tables {
     pub flows: Vec<FlowRow>,
     /// The queues.
     pub queues: Vec<QueueRow>,
+    /// The distributions; empty where no measure [needs](needs_distributions) them, as there are many rows.
+    pub distributions: Vec<DistributionRow>,
     /// The values of the swept keys.
     pub points: Vec<PointRow>,
 }
 
 impl Tables {
-    /// Reads the tables in a folder, or beside a summary.
+    /// Reads the tables in a folder, or beside a summary, that these measures need.
     ///
     /// # Errors
     /// When the tables are missing or damaged.
-    pub fn read(path: &Path) -> Result<Self, AnalysisError> {
+    pub fn read(path: &Path, measures: &[String]) -> Result<Self, AnalysisError> {
         let StoredResults { store, summary, .. } = StoredResults::open(path)?;
         let (flows, queues, points) = (store.read()?, store.read()?, store.read()?);
-        Ok(Self { place: path.to_owned(), summary, flows, queues, points })
+        let distributions = if needs_distributions(measures) { store.read()? } else { Vec::new() };
+        Ok(Self { place: path.to_owned(), summary, flows, queues, distributions, points })
     }
+
+    /// Returns the values of a measure of groups and queues: of a column, or of a quantity of distributions.
+    pub fn values(&self, measure: &str) -> Vec<Values> {
+        match distributed_quantity(measure) {
+            Some(about) => distribution_values(&self.flows, &self.distributions, about.name),
+            None => [group_values(&self.flows, measure), queue_values(&self.queues, measure)].concat(),
+        }
+    }
+}
+
+/// Returns whether one of these measures is a quantity of distributions.
+pub fn needs_distributions(measures: &[String]) -> bool {
+    measures.iter().any(|name| distributed_quantity(name).is_some())
 }
 
 /// Selection of the results to show. An empty list selects all.

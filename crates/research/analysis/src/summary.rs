@@ -3,12 +3,12 @@
 //! A measure of a group in a run is the mean over its flows. For means along some keys, the points with equal values of these keys
 //! are averaged for each seed, and the interval is that of the seeds' means. For means along all keys, each point has its own mean.
 
-use crate::columns::{quantities, swept_key, unknown};
+use crate::columns::{check_measures, swept_key};
 use crate::{AnalysisError, Selection, Tables};
 use cutline_report::stats::Estimate;
 use cutline_results::{
-    FlowRow, PointRow, QueueRow, Row, Subject, SubjectKind, Values, group_measures, group_values,
-    queue_measures, queue_values,
+    FlowRow, PointRow, QueueRow, Row, Subject, SubjectKind, Values, distributed_quantity, group_measures,
+    queue_measures,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub struct SummaryRequest {
     pub by: Option<Vec<String>>,
     /// The groups, queues and points.
     pub selection: Selection,
-    /// The measures, columns of the tables; empty for the usual ones.
+    /// The measures, columns of the tables or quantities of distributions; empty for the usual ones.
     pub measures: Vec<String>,
     /// Confidence of the intervals, between 0 and 1.
     pub confidence: f64,
@@ -50,7 +50,7 @@ pub struct MeanRow {
     pub kind: SubjectKind,
     /// The group's name or the link's.
     pub name: Arc<str>,
-    /// The name of the table's column.
+    /// The name of the table's column, or of the quantity of distributions.
     pub measure: &'static str,
     /// The unit of the measure.
     pub unit: &'static str,
@@ -110,16 +110,11 @@ impl SummaryRequest {
     }
 
     fn values(&self, tables: &Tables) -> Result<Vec<Values>, AnalysisError> {
-        let known = quantities::<FlowRow, QueueRow>();
-        if let Some(measure) = self.measures.iter().find(|name| !known.contains(&name.as_str())) {
-            return Err(unknown("a column of flows or queues", measure, &known));
-        }
-        let (flows, queues) = (&tables.flows, &tables.queues);
+        check_measures(&self.measures)?;
         let mut values = if self.measures.is_empty() {
-            [group_measures(flows), queue_measures(queues)].concat()
+            [group_measures(&tables.flows), queue_measures(&tables.queues)].concat()
         } else {
-            let of = |name: &String| [group_values(flows, name), queue_values(queues, name)].concat();
-            self.measures.iter().flat_map(of).collect()
+            self.measures.iter().flat_map(|name| tables.values(name)).collect()
         };
         let mut names: Vec<Arc<str>> = Vec::new();
         let mut labels: Vec<&str> = Vec::new();
@@ -169,9 +164,10 @@ impl Mean<'_> {
             kind: of.subject.kind,
             name: Arc::clone(&of.subject.name),
             measure: of.measure,
-            unit: match of.subject.kind {
-                SubjectKind::Group => unit::<FlowRow>(of.measure),
-                SubjectKind::Queue => unit::<QueueRow>(of.measure),
+            unit: match (distributed_quantity(of.measure), of.subject.kind) {
+                (Some(about), _) => about.unit,
+                (None, SubjectKind::Group) => unit::<FlowRow>(of.measure),
+                (None, SubjectKind::Queue) => unit::<QueueRow>(of.measure),
             },
             estimate: Estimate::with_confidence(&means, confidence)?,
         })
@@ -185,7 +181,8 @@ fn unit<R: Row>(measure: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cutline_results::{Host, Summary};
+    use crate::compare::ResultsComparison;
+    use cutline_results::{DistributionRow, Host, Summary};
 
     fn tables() -> Tables {
         let row = |hint: u64, aqm: &str, seed, q| FlowRow {
@@ -232,7 +229,31 @@ mod tests {
             digest: String::new(),
         };
         let points = points.into_iter().flat_map(settings).collect();
-        Tables { place: "results/test".into(), summary, flows, queues: Vec::new(), points }
+        let (queues, distributions) = (Vec::new(), Vec::new());
+        Tables { place: "results/test".into(), summary, flows, queues, distributions, points }
+    }
+
+    #[test]
+    fn quantities_of_distributions_are_measures() {
+        const MEASURE: &str = "flows_in_region_percent";
+        let with = |values: [f64; 2]| {
+            let row = |(seed, value)| DistributionRow {
+                point: "hint=1,aqm=pi".into(),
+                seed,
+                subject_kind: "group".into(),
+                ..DistributionRow::single("audio", MEASURE, value)
+            };
+            Tables { distributions: (1..).zip(values).map(row).collect(), ..tables() }
+        };
+        let measures = vec![MEASURE.to_owned()];
+        let request = SummaryRequest { measures: measures.clone(), ..SummaryRequest::default() };
+        let rows = request.summary(&with([80.0, 90.0])).unwrap().rows;
+        assert_eq!((rows.len(), rows[0].measure, rows[0].unit), (1, MEASURE, "%"));
+        assert!((rows[0].estimate.mean - 85.0).abs() < 1e-9, "{rows:?}");
+        let (a, b) = (with([80.0, 90.0]), with([60.0, 70.0]));
+        let compared = ResultsComparison::between(&a, &b, &Selection::default(), &measures).unwrap().measures;
+        assert_eq!((compared.len(), compared[0].values.measure), (1, MEASURE));
+        assert!((compared[0].comparison.difference - 20.0).abs() < 1e-9, "{compared:?}");
     }
 
     fn q(by: Option<&[&str]>) -> Vec<(String, f64, usize)> {

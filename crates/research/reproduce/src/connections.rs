@@ -360,15 +360,7 @@ fn reported(flow: &str, record: &QosRecord) -> Vec<DistributionRow> {
         let is_it = |event: &SessionEvent| matches!(event, SessionEvent::Violated(direction, violation) if *direction == of && violation.measure == QosMeasure::Delay);
         let (at, _) = end.events.iter().find(|(at, event)| *at >= late && is_it(event))?;
         let after = at.saturating_since(late).as_millis_f64();
-        Some(DistributionRow {
-            subject_kind: "flow".into(),
-            subject: flow.into(),
-            quantity: quantity.into(),
-            low: after,
-            high: after,
-            count: 1,
-            ..DistributionRow::default()
-        })
+        Some(DistributionRow::single(flow, quantity, after))
     };
     let ends = [
         reported("receiver_told_ms", &record.sink, Direction::Receive),

@@ -419,6 +419,7 @@ fn delay_distributions(kind: &'static str, subject: &Arc<str>, delays: &DelayRec
 }
 
 fn buckets(kind: &str, subject: &Arc<str>, quantity: &str, histogram: &Histogram) -> Vec<DistributionRow> {
+    debug_assert!(cutline_results::distributed_quantity(quantity).is_some(), "{quantity} is not described");
     let (kind, quantity): (Arc<str>, Arc<str>) = (kind.into(), quantity.into());
     let row = |bucket: cutline_units::Bucket| DistributionRow {
         subject_kind: Arc::clone(&kind),

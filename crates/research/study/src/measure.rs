@@ -383,6 +383,14 @@ pub(crate) fn is_group(name: &str, group: &str) -> bool {
 mod tests {
     use super::*;
 
+    /// A name that is wrong here finds no distribution, and the claim has nothing to measure.
+    #[test]
+    fn the_quantities_of_means_are_described() {
+        for (_, quantity, _) in MEANS {
+            assert!(cutline_results::distributed_quantity(quantity).is_some(), "{quantity}");
+        }
+    }
+
     #[test]
     fn an_interval_without_packets_or_with_late_ones_is_stalled() {
         let Some(Series::Flows { measure, .. }) = series("stalled", "video") else {

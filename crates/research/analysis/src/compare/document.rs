@@ -27,7 +27,7 @@ struct ComparedMeasure<'m> {
     kind: Kind,
     /// The name of the group, or of the link behind the queue.
     name: &'m str,
-    /// The column of the tables.
+    /// The column of the tables, or the quantity of distributions.
     measure: &'m str,
     /// The measure in A.
     a: Side,

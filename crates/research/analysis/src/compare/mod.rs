@@ -7,12 +7,10 @@
 mod document;
 mod points;
 
-use crate::columns::{quantities, unknown};
+use crate::columns::check_measures;
 use crate::{AnalysisError, Selection, Tables};
 use cutline_report::stats::Comparison;
-use cutline_results::{
-    FlowRow, QueueRow, Summary, Values, group_measures, group_values, queue_measures, queue_values,
-};
+use cutline_results::{Summary, Values, group_measures, queue_measures};
 use cutline_text::Printable;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -41,7 +39,8 @@ pub struct ResultsComparison {
 }
 
 impl ResultsComparison {
-    /// Compares the results at two paths: the usual measures, or only those with the given names of columns.
+    /// Compares the results at two paths: the usual measures, or only those with the given names of columns, or of quantities of
+    /// distributions.
     ///
     /// # Errors
     /// When results cannot be read, have nothing in common, or nothing of the selection.
@@ -52,7 +51,7 @@ impl ResultsComparison {
         measures: &[String],
     ) -> Result<Self, AnalysisError> {
         check_measures(measures)?;
-        Self::between(&Tables::read(a)?, &Tables::read(b)?, selection, measures)
+        Self::between(&Tables::read(a, measures)?, &Tables::read(b, measures)?, selection, measures)
     }
 
     /// Compares two sets of tables. See [`ResultsComparison::read`].
@@ -117,14 +116,6 @@ fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     found
 }
 
-/// Checks that all measures are columns.
-fn check_measures(measures: &[String]) -> Result<(), AnalysisError> {
-    let known = quantities::<FlowRow, QueueRow>();
-    let is_unknown = |name: &&String| !known.contains(&name.as_str());
-    let found = measures.iter().find(is_unknown);
-    found.map_or(Ok(()), |measure| Err(unknown("a column of flows or queues", measure, &known)))
-}
-
 /// One side of a comparison.
 struct Measured<'t> {
     summary: &'t Summary,
@@ -132,17 +123,16 @@ struct Measured<'t> {
 }
 
 impl<'t> Measured<'t> {
-    /// Returns the measures of tables: the usual ones, and these columns.
-    fn of(tables: &'t Tables, columns: &[String]) -> Self {
+    /// Returns the measures of tables: the usual ones, and these.
+    fn of(tables: &'t Tables, further: &[String]) -> Self {
         let Tables { summary, flows, queues, .. } = tables;
         let mut values = group_measures(flows);
         values.extend(queue_measures(queues));
-        for column in columns {
-            let of_column = [group_values(flows, column), queue_values(queues, column)].concat();
+        for measure in further {
             let is_new = |one: &Values| {
                 !values.iter().any(|old| old.subject == one.subject && old.measure == one.measure)
             };
-            let new: Vec<Values> = of_column.into_iter().filter(is_new).collect();
+            let new: Vec<Values> = tables.values(measure).into_iter().filter(is_new).collect();
             values.extend(new);
         }
         Self { summary, values }

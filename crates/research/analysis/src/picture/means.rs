@@ -3,9 +3,12 @@
 use super::measure::label;
 use super::panels::{Dot, Panel, Parts, Series, Shape};
 use super::source::{Source, SweptPoint, add_name, constant_keys, keys_with, leads, of_group, of_results};
-use crate::columns::{quantities, swept_key, unknown};
+use crate::columns::{check_measures, swept_key};
 use crate::{AnalysisError, Selection};
-use cutline_results::{FlowRow, QueueRow, Values, group_values, queue_values};
+use cutline_results::{
+    DistributionRow, FlowRow, QueueRow, SubjectKind, Values, distributed_quantity, distribution_values,
+    group_values, queue_values,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -44,16 +47,18 @@ impl<'s> Means<'s> {
     }
 
     fn measured(&self, selection: &Selection, measure: &str) -> Result<Vec<Measured<'s>>, AnalysisError> {
-        let known = quantities::<FlowRow, QueueRow>();
-        if !known.contains(&measure) {
-            return Err(unknown("a column of flows or queues", measure, &known));
-        }
+        check_measures(&[measure])?;
         let mut found = Vec::new();
         for (source, (flows, queues)) in self.sources.iter().zip(&self.tables) {
-            let of_flows = group_values(flows, measure);
-            // A measure of both tables is that of flows, unless a link is chosen.
+            let of_all = match distributed_quantity(measure) {
+                Some(about) => distribution_values(flows, &source.read::<DistributionRow>()?, about.name),
+                None => [group_values(flows, measure), queue_values(queues, measure)].concat(),
+            };
+            // A measure of both is that of flows, unless a link is chosen.
+            let (of_flows, of_queues): (Vec<Values>, Vec<Values>) =
+                of_all.into_iter().partition(|values| values.subject.kind == SubjectKind::Group);
             let is_of_flows = of_flows.iter().any(|values| selection.has_group(&values.subject.name));
-            let values = if is_of_flows { of_flows } else { queue_values(queues, measure) };
+            let values = if is_of_flows { of_flows } else { of_queues };
             let mut names: Vec<Arc<str>> = Vec::new();
             for one in values.iter().filter(|one| selection.has_group(&one.subject.name)) {
                 add_name(&mut names, &one.subject.name);
