@@ -30,13 +30,14 @@ pub struct ReceiverStats {
 pub struct Receiver {
     /// Everything below has arrived.
     next: u64,
-    last_ack_sent: u64,
     /// The timestamp to echo: `TS.Recent` of RFC 7323 section 4.3.
     echo: Instant,
     /// Time at which a delayed acknowledgement leaves.
     deadline: Instant,
     /// The ranges that have arrived beyond `next`; `None` without a hole, as most of the time.
     beyond: Option<Box<Beyond>>,
+    /// The bytes in order whose acknowledgement is delayed, those of one segment: the last acknowledgement was that of `next` less these.
+    unacknowledged: u32,
     ece: bool,
     fin_arrived: bool,
     /// The sender answers marks by their share.
@@ -56,10 +57,10 @@ impl Receiver {
     pub fn new(params: &Arc<Params>) -> Self {
         Self {
             next: 0,
-            last_ack_sent: 0,
             echo: Instant::ZERO,
             deadline: Instant::FAR_FUTURE,
             beyond: None,
+            unacknowledged: 0,
             ece: false,
             fin_arrived: false,
             echoes_each_mark: params.algorithm.is_scalable(),
@@ -83,7 +84,7 @@ impl Receiver {
 
     #[inline]
     fn take(&mut self, now: Instant, segment: &Segment) -> Option<Ack> {
-        if segment.seq <= self.last_ack_sent {
+        if segment.seq <= self.next - u64::from(self.unacknowledged) {
             // RFC 7323 section 4.3, rule 2
             self.echo = self.echo.max(segment.sent_at);
         }
@@ -95,6 +96,8 @@ impl Receiver {
             self.take_out_of_order(*segment);
         }
         if in_order && self.may_delay(now) {
+            // A segment has less than 2^32 bytes, FIN included.
+            self.unacknowledged = (segment.end() - segment.seq) as u32;
             return None;
         }
         Some(self.acknowledge())
@@ -155,7 +158,7 @@ impl Receiver {
         let release = marked != self.ece && self.deadline != Instant::FAR_FUTURE;
         if release {
             self.deadline = Instant::FAR_FUTURE;
-            self.last_ack_sent = self.next;
+            self.unacknowledged = 0;
         }
         self.ece = marked;
         release
@@ -178,7 +181,7 @@ impl Receiver {
     #[inline]
     fn acknowledge(&mut self) -> Ack {
         self.deadline = Instant::FAR_FUTURE;
-        self.last_ack_sent = self.next;
+        self.unacknowledged = 0;
         let sack = if self.beyond.is_none() || !self.params.sack {
             SackBlocks::NONE
         } else {
