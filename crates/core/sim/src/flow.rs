@@ -70,7 +70,7 @@ pub(crate) struct Rare {
 const _: () = assert!(size_of::<Sending>() <= 272, "the sending end of a flow has up to 272 bytes");
 const _: () = assert!(size_of::<Receiving>() <= 160, "the receiving end of a flow has up to 160 bytes");
 const _: () = assert!(size_of::<Background>() <= 32, "the background of a flow has 32 bytes");
-const _: () = assert!(size_of::<OwnDelays>() <= 160, "the delays of a flow have 160 bytes");
+const _: () = assert!(size_of::<OwnDelays>() <= 152, "the delays of a flow have 152 bytes");
 
 /// A running application and its random numbers.
 pub(crate) struct Running {

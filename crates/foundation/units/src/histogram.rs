@@ -32,6 +32,13 @@ pub struct HistogramShape {
     greatest: u64,
 }
 
+/// A histogram that finds the number of its values at the end, as the sum of its counts.
+#[derive(Clone, Debug, Default)]
+pub struct UncountedHistogram {
+    shape: HistogramShape,
+    sum_ns: u64,
+}
+
 impl Default for HistogramShape {
     fn default() -> Self {
         Self { counts: Counts::default(), sum_squares: 0.0, least: u64::MAX, greatest: 0 }
@@ -292,6 +299,32 @@ impl HistogramShape {
     }
 }
 
+impl UncountedHistogram {
+    /// Counts one value.
+    #[inline]
+    pub fn record(&mut self, value: Duration) {
+        self.shape.record(value);
+        self.sum_ns = self.sum_ns.saturating_add(value.as_nanos());
+    }
+
+    /// Returns whether nothing was counted.
+    pub const fn is_empty(&self) -> bool {
+        self.shape.least > self.shape.greatest
+    }
+
+    /// Returns the sum of all values.
+    pub const fn sum(&self) -> Duration {
+        Duration::from_nanos(self.sum_ns)
+    }
+
+    /// Returns the histogram of the values that were recorded. Their number is the sum of the counts; or `least`, if that is greater because a
+    /// count has its largest value and counts no further values.
+    pub fn into_histogram(self, least: u64) -> Histogram {
+        let counted: u64 = self.shape.counts.hit().map(|(_, count)| u64::from(count)).sum();
+        Histogram { shape: self.shape, total: counted.max(least), sum_ns: self.sum_ns }
+    }
+}
+
 /// The bucket of a value.
 #[inline]
 fn bucket_of(ns: u64) -> u32 {
@@ -378,6 +411,20 @@ mod tests {
         let sum = Duration::from_nanos(values.iter().sum());
         assert_eq!(shape.into_histogram(4, sum), of(&values));
         assert_eq!(HistogramShape::default().into_histogram(0, Duration::ZERO), Histogram::default());
+    }
+
+    #[test]
+    fn an_uncounted_histogram_finds_the_number_of_its_values() {
+        let values: Vec<u64> = (0..300).map(|value| value * value * 1000).collect();
+        let mut uncounted = UncountedHistogram::default();
+        assert!(uncounted.is_empty());
+        assert_eq!(uncounted.clone().into_histogram(0), Histogram::default());
+        values.iter().for_each(|ns| uncounted.record(Duration::from_nanos(*ns)));
+        assert!(size_of::<UncountedHistogram>() <= 56, "{} B", size_of::<UncountedHistogram>());
+        assert!(!uncounted.is_empty());
+        assert_eq!(uncounted.sum(), of(&values).sum());
+        assert_eq!(uncounted.clone().into_histogram(299), of(&values));
+        assert_eq!(uncounted.into_histogram(301).count(), 301);
     }
 
     #[test]

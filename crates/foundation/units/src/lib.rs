@@ -25,7 +25,7 @@ pub use distribution::Distribution;
 pub use dscp::{Dscp, DscpError, HintTable, RemarkTable};
 pub use ecn::Ecn;
 pub use hint::{DscpPool2, Hint, HintBits, HintCodec, HintError};
-pub use histogram::{Bucket, Histogram, HistogramParts, HistogramShape};
+pub use histogram::{Bucket, Histogram, HistogramParts, HistogramShape, UncountedHistogram};
 pub use ip_version::IpVersion;
 pub use lock::{lock, try_lock};
 pub use probability::{Probability, ProbabilityError};

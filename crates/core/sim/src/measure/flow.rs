@@ -1,7 +1,7 @@
 //! The records of one flow.
 
 use super::Window;
-use cutline_units::{Duration, Histogram, HistogramShape, Instant};
+use cutline_units::{Duration, Histogram, HistogramShape, Instant, UncountedHistogram};
 
 /// Counts of a whole run, so that every packet can be accounted for: sent = received + dropped + under way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct DelayRecord {
 pub(crate) struct OwnDelays {
     queuing: HistogramShape,
     one_way: HistogramShape,
-    ipdv: Histogram,
+    ipdv: UncountedHistogram,
 }
 
 /// A record of the delays of a flow or of a group.
@@ -113,7 +113,8 @@ impl OwnDelays {
         DelayRecord {
             queuing: queuing.into_histogram(received.packets, received.queuing_sum),
             one_way: one_way.into_histogram(received.packets, received.one_way_sum),
-            ipdv,
+            // All packets have one but the first of the flow, which may have come before the window.
+            ipdv: ipdv.into_histogram(received.packets.saturating_sub(1)),
         }
     }
 }
@@ -133,7 +134,9 @@ macro_rules! record_delays {
 
             #[inline]
             fn read_ahead(&self, queuing: Duration, one_way: Duration) -> u64 {
-                self.queuing.read_ahead(queuing) ^ self.one_way.read_ahead(one_way) ^ self.ipdv.count()
+                self.queuing.read_ahead(queuing)
+                    ^ self.one_way.read_ahead(one_way)
+                    ^ self.ipdv.sum().as_nanos()
             }
         }
     };
