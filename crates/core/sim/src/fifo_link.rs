@@ -11,7 +11,7 @@
 use crate::measure::{BacklogMeter, Window};
 use crate::waiting::{WaitingList, WaitingPackets};
 use cutline_aqm::Limit;
-use cutline_units::{Bytes, Duration, Histogram, Instant, Line, Pace, Rate};
+use cutline_units::{Bytes, Duration, Instant, Line, Pace, Rate, UncountedHistogram};
 
 /// Packets that a link received, dropped, marked and sent within the measuring window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -166,9 +166,37 @@ struct Passed {
     sent: u64,
     sent_bytes: u64,
     busy: Duration,
+    /// The number of packets that arrived within the window, less those whose transmission started within it.
+    unstarted: i32,
+}
+
+/// The same of the last packets, as long as each number fits in 32 bits. They arrived and started within the window.
+#[derive(Clone, Copy, Debug, Default)]
+struct LastPassed {
+    sent: u32,
+    sent_bytes: u32,
+    busy_ns: u32,
 }
 
 impl Passed {
+    /// Returns the same as the last packets; `None` if a number does not fit.
+    fn as_last(&self) -> Option<LastPassed> {
+        let sent = u32::try_from(self.sent).ok()?;
+        let sent_bytes = u32::try_from(self.sent_bytes).ok()?;
+        let busy_ns = u32::try_from(self.busy.as_nanos()).ok()?;
+        Some(LastPassed { sent, sent_bytes, busy_ns })
+    }
+
+    /// Returns these packets together with the last ones.
+    fn with_last(self, last: LastPassed) -> Self {
+        Self {
+            sent: self.sent + u64::from(last.sent),
+            sent_bytes: self.sent_bytes + u64::from(last.sent_bytes),
+            busy: self.busy + Duration::from_nanos(u64::from(last.busy_ns)),
+            unstarted: self.unstarted,
+        }
+    }
+
     /// Counts packets that arrived and departed within the window, and were each transmitted for this time.
     #[inline]
     fn add(&mut self, packets: u64, size: u32, busy: Duration) {
@@ -182,16 +210,16 @@ impl Passed {
 /// in the link's tally.
 #[derive(Clone, Debug)]
 pub(crate) struct FifoQueue {
-    passed: Passed,
-    /// The number of packets that arrived within the window, less those of `passed`, whose transmission started within it.
-    unstarted: i32,
+    last_passed: LastPassed,
     waiting: WaitingList,
+    /// Packets before those of `last_passed`, and packets at the ends of the window. Most links have none.
+    passed: Option<Box<Passed>>,
     pub(crate) meter: BacklogMeter,
-    pub(crate) waits: Histogram,
+    pub(crate) waits: UncountedHistogram,
 }
 
-// A flow of a large network has two of them or more. With its header, an allocation has 160 bytes.
-const _: () = assert!(size_of::<FifoQueue>() <= 152, "the queue of a FIFO link has 152 bytes");
+// A flow of a large network has two of them or more. With its header, an allocation has 144 bytes.
+const _: () = assert!(size_of::<FifoQueue>() <= 136, "the queue of a FIFO link has 136 bytes");
 
 /// The times of a packet's passage over a FIFO link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -261,13 +289,13 @@ impl FifoLink {
             *tally = number | 1;
             return;
         }
-        let passed = &mut self.queue.get_or_insert_with(|| Box::new(FifoQueue::new(window))).passed;
+        let queue = self.queue.get_or_insert_with(|| Box::new(FifoQueue::new(window)));
         if *tally == (number | MOST) {
             // It is full.
-            passed.add(u64::from(MOST), size, busy);
+            queue.pass(u64::from(MOST), size, busy);
             *tally -= MOST - 1;
         } else {
-            passed.add(1, size, busy);
+            queue.pass(1, size, busy);
         }
     }
 
@@ -322,17 +350,15 @@ impl FifoLink {
     /// Returns the counts within the measuring window. `class` must be the class of this link, `sizes` those of the network, and `dropped`
     /// the number of packets that found its queue full.
     pub(crate) fn counts(&self, class: &FifoClass, sizes: &PacketSizes, dropped: u64) -> LinkCounts {
-        let queue = self.queue.as_ref();
-        let mut passed = queue.map_or_else(Passed::default, |queue| queue.passed);
+        let mut passed = self.queue.as_deref().map_or_else(Passed::default, FifoQueue::passed);
         for tally in self.tally.0.iter().filter(|tally| **tally != NOTHING) {
             let size = sizes.sizes[usize::from(*tally >> COUNT_BITS)];
             let (ns, _) = class.pace.divide(Pace::bit_nanos(Bytes::new(u64::from(size))));
             passed.add(u64::from(*tally & MOST), size, Duration::from_nanos(ns));
         }
-        let unstarted = queue.map_or(0, |queue| i64::from(queue.unstarted));
-        let Passed { sent, sent_bytes, busy } = passed;
+        let Passed { sent, sent_bytes, busy, unstarted } = passed;
         LinkCounts {
-            arrived: sent.wrapping_add_signed(unstarted) + dropped,
+            arrived: sent.wrapping_add_signed(i64::from(unstarted)) + dropped,
             dropped,
             overflowed: dropped,
             marked: 0,
@@ -359,12 +385,39 @@ impl FifoLink {
 impl FifoQueue {
     fn new(window: Window) -> Self {
         Self {
-            passed: Passed::default(),
-            unstarted: 0,
+            last_passed: LastPassed::default(),
             waiting: WaitingList::default(),
+            passed: None,
             meter: BacklogMeter::new(window),
-            waits: Histogram::default(),
+            waits: UncountedHistogram::default(),
         }
+    }
+
+    /// Returns the packets that are not in the link's tally.
+    fn passed(&self) -> Passed {
+        self.passed.as_deref().copied().unwrap_or_default().with_last(self.last_passed)
+    }
+
+    /// Counts packets that arrived and started within the window, and were each transmitted for this time within it.
+    #[inline]
+    fn pass(&mut self, packets: u64, size: u32, busy: Duration) {
+        let mut last = Passed::default().with_last(self.last_passed);
+        last.add(packets, size, busy);
+        if let Some(last) = last.as_last() {
+            self.last_passed = last;
+        } else {
+            self.pass_many(packets, size, busy);
+        }
+    }
+
+    /// Counts packets with which a number of the last packets does not fit in 32 bits.
+    #[cold]
+    #[inline(never)]
+    fn pass_many(&mut self, packets: u64, size: u32, busy: Duration) {
+        let mut passed = self.passed();
+        passed.add(packets, size, busy);
+        self.last_passed = LastPassed::default();
+        **self.passed.get_or_insert_default() = passed;
     }
 
     /// Counts a packet that arrives at `now` and is transmitted from `starts` to `departs`.
@@ -374,18 +427,26 @@ impl FifoQueue {
             self.count_at_edge(now, starts, departs, size, window);
             return;
         }
-        self.passed.add(1, size, departs - starts);
+        self.pass(1, size, departs - starts);
     }
 
     /// Counts a packet that arrives before the window or departs after it.
     #[cold]
     fn count_at_edge(&mut self, now: Instant, starts: Instant, departs: Instant, size: u32, window: Window) {
-        self.unstarted += i32::from(window.contains(now)) - i32::from(window.contains(starts));
-        if window.contains(starts) {
-            self.passed.sent += 1;
-            self.passed.sent_bytes += u64::from(size);
+        let (arrives, begins) = (window.contains(now), window.contains(starts));
+        let busy = window.overlap(starts, departs);
+        if arrives == begins && (begins || busy.is_zero()) {
+            // Both in the window, or all of it outside.
+            if begins {
+                self.pass(1, size, busy);
+            }
+            return;
         }
-        self.passed.busy += window.overlap(starts, departs);
+        let passed = self.passed.get_or_insert_default();
+        passed.unstarted += i32::from(arrives) - i32::from(begins);
+        passed.sent += u64::from(begins);
+        passed.sent_bytes += if begins { u64::from(size) } else { 0 };
+        passed.busy += busy;
     }
 
     /// Queues a packet whose transmission will start at `starts`. Returns false when the queue is full.
@@ -500,6 +561,23 @@ mod tests {
             assert_eq!(fifo_link.counts(), expected);
         }
         assert!(fifo_link.0.finish(&mut fifo_link.2, now, ALWAYS).is_none(), "no packet has waited");
+    }
+
+    #[test]
+    fn sums_beyond_32_bits_are_exact() {
+        let mut fifo_link = fifo_link(Limit::Packets(10));
+        let mut sent_bytes = 0;
+        // Packets of two seconds. The tally has those of one size.
+        for packet in 0..5000 {
+            let size = 2_000_000 + (packet % 2) as u32;
+            assert!(fifo_link.offer(us(1 + packet * 3_000_000), size).is_some());
+            sent_bytes += u64::from(size);
+        }
+        let queue = fifo_link.0.queue.as_ref().expect("it counts the packets of the other size");
+        assert!(queue.passed().sent_bytes >> u32::BITS > 0 && queue.passed.is_some());
+        let busy = Duration::from_micros(sent_bytes);
+        let expected = LinkCounts { arrived: 5000, sent: 5000, sent_bytes, busy, ..LinkCounts::default() };
+        assert_eq!(fifo_link.counts(), expected);
     }
 
     proptest! {
