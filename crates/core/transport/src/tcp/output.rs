@@ -143,7 +143,7 @@ impl Sender {
         self.depart(now, seq, len, retransmission)
     }
 
-    /// Counts a segment of `len` bytes at `seq`, and starts the timer if it is not running.
+    /// Returns a segment of `len` bytes at `seq` that leaves now, and starts the timer if it is not running.
     #[inline]
     pub(super) fn depart(&mut self, now: Instant, seq: u64, len: u64, retransmission: bool) -> Segment {
         if self.deadline == Instant::FAR_FUTURE {
@@ -151,7 +151,6 @@ impl Sender {
             self.deadline = now + self.rtt.rto();
         }
         self.last_sent = now;
-        self.stats.segments += 1;
         self.stats.retransmissions += u32::from(retransmission);
         Segment { seq, sent_at: now, len: len as u32, retransmission, cwr: false, fin: false }
     }

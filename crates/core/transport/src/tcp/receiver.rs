@@ -17,10 +17,6 @@ use super::{Ack, Params, SackBlocks, Segment};
 /// The counters of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiverStats {
-    /// Segments that brought nothing new, up to 2^32 - 1.
-    pub duplicates: u32,
-    /// Segments that arrived beyond a hole, up to 2^32 - 1.
-    pub out_of_order: u32,
     /// Segments that a router marked.
     pub marked: u64,
 }
@@ -213,10 +209,11 @@ impl Receiver {
     fn take_out_of_order(&mut self, segment: Segment) {
         let (start, end) = (segment.seq, segment.end());
         self.fin_arrived |= segment.fin;
-        if end <= self.next || self.held().iter().any(|&(from, to)| from <= start && end <= to) {
-            self.stats.duplicates = self.stats.duplicates.saturating_add(1);
-        } else if start > self.next {
-            self.stats.out_of_order = self.stats.out_of_order.saturating_add(1);
+        let is_old = end <= self.next || self.held().iter().any(|&(from, to)| from <= start && end <= to);
+        if is_old {
+            return;
+        }
+        if start > self.next {
             self.beyond.get_or_insert_default().hold(start, end);
         } else {
             self.next = end;

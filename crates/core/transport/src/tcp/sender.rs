@@ -42,8 +42,6 @@ const BY_ECHO: u64 = u64::MAX;
 /// The counters of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Segments sent, including retransmissions.
-    pub segments: u64,
     /// Bytes that the application wrote and the send buffer refused.
     pub refused_bytes: u64,
     /// Segments sent that carried bytes sent before.
@@ -297,7 +295,7 @@ impl Sender {
     pub(crate) fn read_ahead(&self) -> u64 {
         let times = self.deadline.as_nanos() ^ self.sample_from.as_nanos() ^ self.last_sent.as_nanos();
         let numbers = self.una ^ self.window.cwnd ^ self.recover ^ self.ecn_recover ^ self.timed;
-        times ^ numbers ^ self.rtt.srtt().as_nanos() ^ self.stats.segments ^ u64::from(self.stats.timeouts)
+        times ^ numbers ^ self.rtt.srtt().as_nanos() ^ u64::from(self.stats.timeouts)
     }
 
     /// Returns the counters.
