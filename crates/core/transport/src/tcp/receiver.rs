@@ -42,10 +42,13 @@ pub struct Receiver {
     stats: ReceiverStats,
 }
 
-/// Ranges that have arrived beyond a hole, the most recent first. There is at least one, and they neither overlap nor touch.
-#[derive(Clone, Debug, Default)]
-struct Beyond {
-    ranges: Vec<(u64, u64)>,
+/// Ranges that have arrived beyond a hole. They neither overlap nor touch.
+#[derive(Clone, Debug)]
+enum Beyond {
+    /// The only range, as behind most holes.
+    One((u64, u64)),
+    /// At least one, the most recent first.
+    Several(Vec<(u64, u64)>),
 }
 
 impl Receiver {
@@ -200,7 +203,11 @@ impl Receiver {
 
     /// Returns the ranges beyond a hole.
     fn held(&self) -> &[(u64, u64)] {
-        self.beyond.as_ref().map_or(&[], |beyond| beyond.ranges.as_slice())
+        match self.beyond.as_deref() {
+            None => &[],
+            Some(Beyond::One(range)) => std::slice::from_ref(range),
+            Some(Beyond::Several(ranges)) => ranges,
+        }
     }
 
     /// Takes a segment that is old, beyond a hole, or fills one.
@@ -213,22 +220,34 @@ impl Receiver {
         if is_old {
             return;
         }
-        if start > self.next {
-            self.beyond.get_or_insert_default().hold(start, end);
-        } else {
+        if start <= self.next {
             self.next = end;
             self.deliver_held();
+        } else if let Some(beyond) = &mut self.beyond {
+            beyond.hold(start, end);
+        } else {
+            self.beyond = Some(Box::new(Beyond::One((start, end))));
         }
     }
 
     /// Moves `next` over the ranges that are no longer beyond a hole.
     fn deliver_held(&mut self) {
         let Some(beyond) = &mut self.beyond else { return };
-        while let Some(at) = beyond.ranges.iter().position(|&(from, _)| from <= self.next) {
-            let (_, to) = beyond.ranges.remove(at);
-            self.next = self.next.max(to);
-        }
-        if beyond.ranges.is_empty() {
+        let is_empty = match &mut **beyond {
+            Beyond::One((from, to)) => {
+                let is_reached = *from <= self.next;
+                self.next = if is_reached { self.next.max(*to) } else { self.next };
+                is_reached
+            }
+            Beyond::Several(ranges) => {
+                while let Some(at) = ranges.iter().position(|&(from, _)| from <= self.next) {
+                    let (_, to) = ranges.remove(at);
+                    self.next = self.next.max(to);
+                }
+                ranges.is_empty()
+            }
+        };
+        if is_empty {
             // Gives the memory back: most connections of a large network have no hole.
             self.beyond = None;
         }
@@ -237,20 +256,31 @@ impl Receiver {
 
 impl Beyond {
     /// Keeps a range, joined with the ranges that it touches, as the most recent (RFC 2018 section 4).
-    fn hold(&mut self, mut start: u64, mut end: u64) {
-        self.ranges.retain(|&(from, to)| {
-            let touches = from <= end && start <= to;
-            if touches {
-                (start, end) = (start.min(from), end.max(to));
+    fn hold(&mut self, start: u64, end: u64) {
+        match self {
+            Self::One((from, to)) if *from <= end && start <= *to => {
+                (*from, *to) = (start.min(*from), end.max(*to));
             }
-            !touches
-        });
-        if self.ranges.len() == self.ranges.capacity() {
-            // There are one or two holes in most cases, where a vector takes room for four.
-            self.ranges.reserve_exact(self.ranges.len() / 2 + 1);
+            Self::One(range) => *self = Self::Several(vec![(start, end), *range]),
+            Self::Several(ranges) => hold_among(ranges, start, end),
         }
-        self.ranges.insert(0, (start, end));
     }
+}
+
+/// Puts a range before others, joined with those that it touches.
+fn hold_among(ranges: &mut Vec<(u64, u64)>, mut start: u64, mut end: u64) {
+    ranges.retain(|&(from, to)| {
+        let touches = from <= end && start <= to;
+        if touches {
+            (start, end) = (start.min(from), end.max(to));
+        }
+        !touches
+    });
+    if ranges.len() == ranges.capacity() {
+        // There are few in most cases, where a vector takes room for twice as many.
+        ranges.reserve_exact(ranges.len() / 8 + 1);
+    }
+    ranges.insert(0, (start, end));
 }
 
 #[cfg(test)]
