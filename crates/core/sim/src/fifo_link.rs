@@ -8,10 +8,10 @@
 //! A large network has four FIFO links for each flow, which most packets find idle, and most packets of a link have the same size. So a
 //! link counts those of one small and of one large size in four bytes. All other packets are counted beside its queue.
 
-use crate::measure::{BacklogMeter, Window};
+use crate::measure::{BacklogMeter, SmallBacklogMeter, Window};
 use crate::waiting::{WaitingList, WaitingPackets};
 use cutline_aqm::Limit;
-use cutline_units::{Bytes, Duration, Instant, Line, Pace, Rate, UncountedHistogram};
+use cutline_units::{Bytes, Duration, Histogram, HistogramShape, Instant, Line, Pace, Rate};
 
 /// Packets that a link received, dropped, marked and sent within the measuring window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -207,19 +207,38 @@ impl Passed {
 }
 
 /// The queue of a FIFO link: the waiting packets, whose number the meter has, and the measures of the queue and of packets that are not
-/// in the link's tally.
+/// in the link's tally. Numbers are small, and moved when they no longer fit.
 #[derive(Clone, Debug)]
 pub(crate) struct FifoQueue {
     last_passed: LastPassed,
     waiting: WaitingList,
-    /// Packets before those of `last_passed`, and packets at the ends of the window. Most links have none.
-    passed: Option<Box<Passed>>,
-    pub(crate) meter: BacklogMeter,
-    pub(crate) waits: UncountedHistogram,
+    meter: SmallBacklogMeter,
+    /// The sum of the last waits, as long as it fits in 32 bits.
+    waited_ns: u32,
+    waits: HistogramShape,
+    /// `None` for most links.
+    large: Option<Box<LargeNumbers>>,
 }
 
-// A flow of a large network has two of them or more. With its header, an allocation has 144 bytes.
-const _: () = assert!(size_of::<FifoQueue>() <= 136, "the queue of a FIFO link has 136 bytes");
+// A flow of a large network has two of them or more. With its header, an allocation has 128 bytes.
+const _: () = assert!(size_of::<FifoQueue>() <= 120, "the queue of a FIFO link has 120 bytes");
+
+/// The numbers that have no room in a queue of a FIFO link.
+#[derive(Clone, Debug, Default)]
+struct LargeNumbers {
+    /// Packets before those of [`FifoQueue::last_passed`], and packets at the ends of the window.
+    passed: Passed,
+    /// The sum of the waits before those of [`FifoQueue::waited_ns`].
+    waited: Duration,
+    /// In place of the small one.
+    meter: Option<Box<BacklogMeter>>,
+}
+
+/// The measures of a queue in which packets have waited.
+pub(crate) struct QueueMeasures {
+    pub(crate) meter: BacklogMeter,
+    pub(crate) waits: Histogram,
+}
 
 /// The times of a packet's passage over a FIFO link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -368,17 +387,22 @@ impl FifoLink {
         }
     }
 
-    /// Completes the queue's measures at `end` and takes the queue; `None` when no packet ever waited.
+    /// Removes the queue, and returns its measures at `end`; `None` when no packet ever waited.
     pub(crate) fn finish(
         &mut self,
         waiting: &mut WaitingPackets,
         end: Instant,
         window: Window,
-    ) -> Option<FifoQueue> {
+    ) -> Option<QueueMeasures> {
         let mut queue = *self.queue.take()?;
         queue.release(waiting, end, window);
-        queue.meter.set(end, queue.meter.packets(), queue.meter.bytes(), window);
-        queue.waiting.was_used().then_some(queue)
+        if !queue.waiting.was_used() {
+            return None;
+        }
+        let mut meter = queue.meter();
+        meter.set(end, meter.packets(), meter.bytes(), window);
+        let (packets, waited) = (queue.waits.count(), queue.waited());
+        Some(QueueMeasures { meter, waits: queue.waits.into_histogram(packets, waited) })
     }
 }
 
@@ -387,15 +411,57 @@ impl FifoQueue {
         Self {
             last_passed: LastPassed::default(),
             waiting: WaitingList::default(),
-            passed: None,
-            meter: BacklogMeter::new(window),
-            waits: UncountedHistogram::default(),
+            meter: SmallBacklogMeter::new(window),
+            waited_ns: 0,
+            waits: HistogramShape::default(),
+            large: None,
         }
     }
 
     /// Returns the packets that are not in the link's tally.
     fn passed(&self) -> Passed {
-        self.passed.as_deref().copied().unwrap_or_default().with_last(self.last_passed)
+        let before = self.large.as_ref().map_or_else(Passed::default, |large| large.passed);
+        before.with_last(self.last_passed)
+    }
+
+    /// Returns the sum of all waits.
+    fn waited(&self) -> Duration {
+        let before = self.large.as_ref().map_or(Duration::ZERO, |large| large.waited);
+        before + Duration::from_nanos(u64::from(self.waited_ns))
+    }
+
+    /// Returns the meter of the waiting packets.
+    #[inline]
+    fn meter(&self) -> BacklogMeter {
+        let large = self.large.as_ref().and_then(|large| large.meter.as_deref());
+        large.copied().unwrap_or_else(|| self.meter.to_meter())
+    }
+
+    /// Sets the numbers of waiting packets and bytes from `now` on.
+    fn set_backlog(&mut self, now: Instant, packets: u32, bytes: u64, window: Window) {
+        if let Some(LargeNumbers { meter: Some(meter), .. }) = self.large.as_deref_mut() {
+            meter.set(now, packets, bytes, window);
+            return;
+        }
+        let mut meter = self.meter.to_meter();
+        meter.set(now, packets, bytes, window);
+        if let Some(small) = meter.to_small() {
+            self.meter = small;
+        } else {
+            self.large.get_or_insert_default().meter = Some(Box::new(meter));
+        }
+    }
+
+    /// Records the wait of a packet.
+    fn record_wait(&mut self, wait: Duration) {
+        self.waits.record(wait);
+        let sum = u64::from(self.waited_ns) + wait.as_nanos();
+        if let Ok(sum) = u32::try_from(sum) {
+            self.waited_ns = sum;
+        } else {
+            self.waited_ns = 0;
+            self.large.get_or_insert_default().waited += Duration::from_nanos(sum);
+        }
     }
 
     /// Counts packets that arrived and started within the window, and were each transmitted for this time within it.
@@ -417,7 +483,7 @@ impl FifoQueue {
         let mut passed = self.passed();
         passed.add(packets, size, busy);
         self.last_passed = LastPassed::default();
-        **self.passed.get_or_insert_default() = passed;
+        self.large.get_or_insert_default().passed = passed;
     }
 
     /// Counts a packet that arrives at `now` and is transmitted from `starts` to `departs`.
@@ -442,7 +508,7 @@ impl FifoQueue {
             }
             return;
         }
-        let passed = self.passed.get_or_insert_default();
+        let passed = &mut self.large.get_or_insert_default().passed;
         passed.unstarted += i32::from(arrives) - i32::from(begins);
         passed.sent += u64::from(begins);
         passed.sent_bytes += if begins { u64::from(size) } else { 0 };
@@ -460,15 +526,17 @@ impl FifoQueue {
         window: Window,
     ) -> bool {
         self.release(waiting, now, window);
+        let meter = self.meter();
+        let bytes = meter.bytes() + u64::from(size);
         let room = match limit {
-            Limit::Packets(most) => self.meter.packets() < most,
-            Limit::Bytes(most) => self.meter.bytes() + u64::from(size) <= most,
+            Limit::Packets(most) => meter.packets() < most,
+            Limit::Bytes(most) => bytes <= most,
         };
         if room {
             waiting.push(&mut self.waiting, starts, size);
-            self.meter.set(now, self.meter.packets() + 1, self.meter.bytes() + u64::from(size), window);
+            self.set_backlog(now, meter.packets() + 1, bytes, window);
             if window.contains(now) {
-                self.waits.record(starts - now);
+                self.record_wait(starts - now);
             }
         }
         room
@@ -477,8 +545,8 @@ impl FifoQueue {
     /// Releases the packets that have started by `now`.
     fn release(&mut self, waiting: &mut WaitingPackets, now: Instant, window: Window) {
         while let Some((starts, size)) = waiting.pop_started(&mut self.waiting, now) {
-            let (packets, bytes) = (self.meter.packets() - 1, self.meter.bytes() - u64::from(size));
-            self.meter.set(starts, packets, bytes, window);
+            let meter = self.meter();
+            self.set_backlog(starts, meter.packets() - 1, meter.bytes() - u64::from(size), window);
         }
     }
 }
@@ -486,6 +554,7 @@ impl FifoQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::outcome::BacklogOutcome;
     use proptest::prelude::*;
     use std::collections::VecDeque;
 
@@ -574,10 +643,33 @@ mod tests {
             sent_bytes += u64::from(size);
         }
         let queue = fifo_link.0.queue.as_ref().expect("it counts the packets of the other size");
-        assert!(queue.passed().sent_bytes >> u32::BITS > 0 && queue.passed.is_some());
+        assert!(queue.passed().sent_bytes >> u32::BITS > 0 && queue.large.is_some());
         let busy = Duration::from_micros(sent_bytes);
         let expected = LinkCounts { arrived: 5000, sent: 5000, sent_bytes, busy, ..LinkCounts::default() };
         assert_eq!(fifo_link.counts(), expected);
+    }
+
+    #[test]
+    fn a_long_queue_is_measured_exactly() {
+        const PACKETS: u32 = 70_000;
+        let window = Window { from: us(0), until: us(100_000) };
+        let (mut fifo_link, mut meter) = (fifo_link(Limit::Packets(PACKETS)), BacklogMeter::new(window));
+        for packets in 0..PACKETS {
+            // The first one does not wait.
+            assert!(fifo_link.offer_within(us(1), 1, window).is_some());
+            meter.set(us(1), packets, u64::from(packets), window);
+        }
+        for packets in (0..PACKETS - 1).rev() {
+            meter.set(us(u64::from(PACKETS - packets)), packets, u64::from(packets), window);
+        }
+        meter.set(us(90_000), 0, 0, window);
+        let Alone(link, _, waiting, ..) = &mut fifo_link;
+        let found = link.finish(waiting, us(90_000), window).expect("packets have waited");
+        let [found_backlog, backlog] =
+            [found.meter, meter].map(|meter| BacklogOutcome::from_meter(&meter, window));
+        assert_eq!((found_backlog, backlog.max_packets), (backlog, PACKETS - 1));
+        let sum = u64::from(PACKETS) * u64::from(PACKETS - 1) / 2;
+        assert_eq!((found.waits.count(), found.waits.sum()), (69_999, Duration::from_micros(sum)));
     }
 
     proptest! {

@@ -293,6 +293,11 @@ impl HistogramShape {
         u64::from(self.counts.read_near(bucket_of(value.as_nanos())))
     }
 
+    /// Returns the number of values: the sum of the counts, each of which counts no more values than 2^32 - 1.
+    pub fn count(&self) -> u64 {
+        self.counts.hit().map(|(_, count)| u64::from(count)).sum()
+    }
+
     /// Returns the histogram of the values that were recorded, with their number and their sum.
     pub fn into_histogram(self, total: u64, sum: Duration) -> Histogram {
         Histogram { shape: self, total, sum_ns: sum.as_nanos() }
@@ -307,11 +312,6 @@ impl UncountedHistogram {
         self.sum_ns = self.sum_ns.saturating_add(value.as_nanos());
     }
 
-    /// Returns whether nothing was counted.
-    pub const fn is_empty(&self) -> bool {
-        self.shape.least > self.shape.greatest
-    }
-
     /// Returns the sum of all values.
     pub const fn sum(&self) -> Duration {
         Duration::from_nanos(self.sum_ns)
@@ -320,8 +320,8 @@ impl UncountedHistogram {
     /// Returns the histogram of the values that were recorded. Their number is the sum of the counts; or `least`, if that is greater because a
     /// count has its largest value and counts no further values.
     pub fn into_histogram(self, least: u64) -> Histogram {
-        let counted: u64 = self.shape.counts.hit().map(|(_, count)| u64::from(count)).sum();
-        Histogram { shape: self.shape, total: counted.max(least), sum_ns: self.sum_ns }
+        let total = self.shape.count().max(least);
+        Histogram { shape: self.shape, total, sum_ns: self.sum_ns }
     }
 }
 
@@ -409,6 +409,7 @@ mod tests {
         values.iter().for_each(|ns| shape.record(Duration::from_nanos(*ns)));
         assert!(size_of::<HistogramShape>() <= 48, "{} B", size_of::<HistogramShape>());
         let sum = Duration::from_nanos(values.iter().sum());
+        assert_eq!(shape.count(), 4);
         assert_eq!(shape.into_histogram(4, sum), of(&values));
         assert_eq!(HistogramShape::default().into_histogram(0, Duration::ZERO), Histogram::default());
     }
@@ -417,11 +418,9 @@ mod tests {
     fn an_uncounted_histogram_finds_the_number_of_its_values() {
         let values: Vec<u64> = (0..300).map(|value| value * value * 1000).collect();
         let mut uncounted = UncountedHistogram::default();
-        assert!(uncounted.is_empty());
         assert_eq!(uncounted.clone().into_histogram(0), Histogram::default());
         values.iter().for_each(|ns| uncounted.record(Duration::from_nanos(*ns)));
         assert!(size_of::<UncountedHistogram>() <= 56, "{} B", size_of::<UncountedHistogram>());
-        assert!(!uncounted.is_empty());
         assert_eq!(uncounted.sum(), of(&values).sum());
         assert_eq!(uncounted.clone().into_histogram(299), of(&values));
         assert_eq!(uncounted.into_histogram(301).count(), 301);

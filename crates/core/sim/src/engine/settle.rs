@@ -58,7 +58,7 @@ impl Parts {
         let counts = fifo_link.counts(&self.fifo_classes[fifo_link.class_index()], &self.sizes, dropped);
         let queue = fifo_link.finish(&mut self.waiting, end, window);
         let backlog = queue.as_ref().map(|queue| BacklogOutcome::from_meter(&queue.meter, window));
-        let waited = queue.map(|queue| Box::new(queue.waits.into_histogram(0)));
+        let waited = queue.map(|queue| Box::new(queue.waits));
         // A FIFO link does not record the packets that did not wait.
         let recorded = waited.as_ref().map_or(0, |waits| waits.count());
         LinkOutcome {

@@ -18,7 +18,69 @@ pub struct BacklogMeter {
     byte_seconds: f64,
 }
 
+/// A [`BacklogMeter`] whose numbers are small. A large network has many of them.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, packed(4))]
+pub(crate) struct SmallBacklogMeter {
+    since: Instant,
+    packet_seconds: f64,
+    packet_square_seconds: f64,
+    byte_seconds: f64,
+    bytes: u32,
+    max_bytes: u32,
+    packets: u16,
+    max_packets: u16,
+}
+
+const _: () = assert!(size_of::<SmallBacklogMeter>() == 44, "a small meter has 44 bytes");
+
+impl SmallBacklogMeter {
+    /// Creates a meter for an empty queue.
+    pub(crate) const fn new(window: Window) -> Self {
+        Self {
+            since: window.from,
+            packet_seconds: 0.0,
+            packet_square_seconds: 0.0,
+            byte_seconds: 0.0,
+            bytes: 0,
+            max_bytes: 0,
+            packets: 0,
+            max_packets: 0,
+        }
+    }
+
+    /// Returns the same meter for any numbers.
+    #[inline]
+    pub(crate) fn to_meter(self) -> BacklogMeter {
+        BacklogMeter {
+            since: self.since,
+            packets: u32::from(self.packets),
+            max_packets: u32::from(self.max_packets),
+            bytes: u64::from(self.bytes),
+            max_bytes: u64::from(self.max_bytes),
+            packet_seconds: self.packet_seconds,
+            packet_square_seconds: self.packet_square_seconds,
+            byte_seconds: self.byte_seconds,
+        }
+    }
+}
+
 impl BacklogMeter {
+    /// Returns the same meter with small numbers; `None` if one of them does not fit.
+    #[inline]
+    pub(crate) fn to_small(self) -> Option<SmallBacklogMeter> {
+        Some(SmallBacklogMeter {
+            since: self.since,
+            packet_seconds: self.packet_seconds,
+            packet_square_seconds: self.packet_square_seconds,
+            byte_seconds: self.byte_seconds,
+            bytes: u32::try_from(self.bytes).ok()?,
+            max_bytes: u32::try_from(self.max_bytes).ok()?,
+            packets: u16::try_from(self.packets).ok()?,
+            max_packets: u16::try_from(self.max_packets).ok()?,
+        })
+    }
+
     /// Creates a meter for an empty queue.
     pub fn new(window: Window) -> Self {
         Self {

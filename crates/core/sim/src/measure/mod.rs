@@ -9,6 +9,7 @@ mod flow;
 mod series;
 
 pub use backlog::BacklogMeter;
+pub(crate) use backlog::SmallBacklogMeter;
 pub use flow::{DelayRecord, FlowRecord, FlowTotals};
 pub(crate) use flow::{OwnDelays, Received, ReceivedRecord, RecordDelays, SentRecord};
 pub use series::{FlowInterval, FlowSeries, QueueInterval};
