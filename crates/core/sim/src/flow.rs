@@ -67,7 +67,7 @@ pub(crate) struct Rare {
 }
 
 // The memory of a flow, besides its links and packets in transit. Flows of bulk data need nothing more after their start.
-const _: () = assert!(size_of::<Sending>() <= 264, "the sending end of a flow has up to 264 bytes");
+const _: () = assert!(size_of::<Sending>() <= 256, "the sending end of a flow has up to 256 bytes");
 const _: () = assert!(size_of::<Receiving>() <= 152, "the receiving end of a flow has up to 152 bytes");
 const _: () = assert!(size_of::<Background>() <= 32, "the background of a flow has 32 bytes");
 const _: () = assert!(size_of::<OwnDelays>() <= 152, "the delays of a flow have 152 bytes");

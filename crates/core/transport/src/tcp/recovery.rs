@@ -92,7 +92,6 @@ impl Sender {
 
     fn enter_recovery(&mut self, now: Instant) {
         let mss = u64::from(self.mss);
-        self.stats.fast_retransmits += 1;
         let threshold = self.control.congested(&self.window, self.halved(), mss);
         self.window.ssthresh = self.whole(threshold);
         self.phase = Phase::Recovery;

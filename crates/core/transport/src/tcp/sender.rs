@@ -46,12 +46,8 @@ pub struct Stats {
     pub refused_bytes: u64,
     /// Segments sent that carried bytes sent before.
     pub retransmissions: u32,
-    /// Number of fast recoveries.
-    pub fast_retransmits: u32,
     /// Number of expiries of the retransmission timer.
     pub timeouts: u32,
-    /// Number of reductions of the window by an ECN echo.
-    pub ecn_reductions: u32,
 }
 
 /// The sending end of one connection.
@@ -411,7 +407,6 @@ impl Sender {
         // The least ssthresh is two segments (RFC 5681 eq. 4). A window of one segment stays at one.
         self.window.cwnd = self.window.cwnd.min(self.window.ssthresh);
         self.note_reduction();
-        self.stats.ecn_reductions += 1;
         true
     }
 

@@ -31,7 +31,7 @@ fn the_third_sacked_segment_means_a_loss() {
     // The window is 0 now. RFC 6937: the first retransmission leaves at once.
     script.sack(&[(2, 5)]).ssthresh(5500).sends([1]);
     assert!(script.sender.in_recovery());
-    assert_eq!(script.sender.stats().fast_retransmits, 1);
+    assert_eq!(script.recoveries, 1);
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn a_lost_retransmission_is_sent_again_without_a_timeout() {
     script.at(251).sack(&[(2, 9), (12, 13)]);
     let sent: Vec<u64> = script.transmit().iter().map(|segment| segment.seq / 1000).collect();
     assert_eq!(sent[0], 1, "the retransmission was sent before 12, which has arrived: {sent:?}");
-    assert_eq!((script.sender.stats().timeouts, script.sender.stats().fast_retransmits), (0, 1));
+    assert_eq!((script.sender.stats().timeouts, script.recoveries), (0, 1));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_timeout_sends_what_is_old_again_in_slow_start() {
     script.at(1400).ack(2).cwnd(2000).sends([2, 3]);
     // Losses below `recover` do not reduce the window again.
     script.at(1500).ack(4).cwnd(3000).sends([4, 5, 6]);
-    assert_eq!((script.sender.stats().timeouts, script.sender.stats().fast_retransmits), (1, 0));
+    assert_eq!((script.sender.stats().timeouts, script.recoveries), (1, 0));
 }
 
 #[test]

@@ -14,6 +14,10 @@ pub fn ms(ms: u64) -> Instant {
 
 pub struct Script {
     pub sender: Sender,
+    /// Number of fast recoveries that have begun.
+    pub recoveries: u32,
+    /// Number of ECN echoes that have reduced the threshold.
+    pub ecn_reductions: u32,
     now: Instant,
     una: u64,
     /// Times at which each segment was last sent, for the timestamp echo.
@@ -23,7 +27,8 @@ pub struct Script {
 impl Script {
     pub fn new(params: Params) -> Self {
         let sender = Sender::new(&Arc::new(params), Instant::ZERO);
-        Self { sender, now: Instant::ZERO, una: 0, sent_at: Vec::new() }
+        let now = Instant::ZERO;
+        Self { sender, recoveries: 0, ecn_reductions: 0, now, una: 0, sent_at: Vec::new() }
     }
 
     /// Creates a sender with an endless supply of data.
@@ -77,7 +82,7 @@ impl Script {
     pub fn ack_of_earlier(&mut self, n: u64) -> &mut Self {
         self.una = n;
         let ack = Ack { ack: n * MSS, echo: Instant::ZERO, sack: SackBlocks::NONE, ece: false, marked: 0 };
-        self.sender.on_ack(self.now, &ack);
+        self.handle(|sender, now| sender.on_ack(now, &ack));
         self
     }
 
@@ -85,7 +90,7 @@ impl Script {
     pub fn timeout_at(&mut self, at_ms: u64) -> &mut Self {
         assert_eq!(self.sender.deadline(), ms(at_ms), "the retransmission timer");
         self.now = ms(at_ms);
-        self.sender.on_deadline(self.now);
+        self.handle(Sender::on_deadline);
         self
     }
 
@@ -126,7 +131,16 @@ impl Script {
         let ack = self.una * MSS;
         let sack = SackBlocks::from_ranges(ack, blocks.iter().map(|block| (block.0 * MSS, block.1 * MSS)));
         let echo = self.una.checked_sub(1).map_or(Instant::ZERO, |last| self.sent_at[last as usize]);
-        self.sender.on_ack(self.now, &Ack { ack, echo, sack, ece, marked: 0 });
+        let threshold = self.sender.ssthresh();
+        self.handle(|sender, now| sender.on_ack(now, &Ack { ack, echo, sack, ece, marked: 0 }));
+        self.ecn_reductions += u32::from(ece && self.sender.ssthresh() < threshold);
         self
+    }
+
+    /// Lets the sender handle an event, and counts the recovery that it begins.
+    fn handle(&mut self, event: impl FnOnce(&mut Sender, Instant)) {
+        let was_in_recovery = self.sender.in_recovery();
+        event(&mut self.sender, self.now);
+        self.recoveries += u32::from(!was_in_recovery && self.sender.in_recovery());
     }
 }

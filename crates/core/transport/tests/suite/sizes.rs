@@ -15,6 +15,6 @@ fn headers_fit_a_cache_line() {
 fn a_flow_takes_less_than_a_kilobyte() {
     let tcp = size_of::<tcp::Sender>() + size_of::<tcp::Receiver>();
     let tfrc = size_of::<tfrc::Sender>() + size_of::<tfrc::Receiver>();
-    assert!(tcp <= 280 && tfrc <= 672, "TCP {tcp} B, TFRC {tfrc} B");
+    assert!(tcp <= 272 && tfrc <= 672, "TCP {tcp} B, TFRC {tfrc} B");
     assert!(size_of::<app::App>() <= 128, "an application takes {} B", size_of::<app::App>());
 }

@@ -178,7 +178,6 @@ impl Sender {
     }
 
     fn begin_recovery_with_rack(&mut self, state: &mut RackRecovery) {
-        self.stats.fast_retransmits += 1;
         state.reduction = Reduction::begin(self.window.cwnd);
         self.window.ssthresh = self.halved_threshold();
         self.phase = Phase::Recovery;
