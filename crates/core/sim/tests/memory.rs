@@ -78,7 +78,7 @@ fn bytes_per_flow(flows: usize, seconds: u64, distributions: Distributions) -> [
 #[test]
 fn a_flow_takes_little_memory() {
     for (distributions, limits) in
-        [(Distributions::PerGroup, [1950, 2250]), (Distributions::PerFlow, [2600, 2850])]
+        [(Distributions::PerGroup, [1870, 2170]), (Distributions::PerFlow, [2520, 2770])]
     {
         let bytes = bytes_per_flow(1000, 5, distributions);
         let fits = bytes.iter().zip(limits).all(|(bytes, limit)| *bytes <= limit);
