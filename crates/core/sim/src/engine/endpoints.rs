@@ -43,7 +43,7 @@ pub(super) trait Endpoints {
     fn notify_app(&mut self, now: Instant, id: usize) {
         let parts = self.parts();
         let delivered = parts.receiving[id].sink.delivered();
-        if let Some(flow) = &mut parts.background[id]
+        if let Some(Some(flow)) = parts.background.get_mut(id)
             && let Some(running) = &mut flow.running
             && let Some(Completion { latency, .. }) = running.app.on_delivered(now, delivered)
             && let Some(responses) = flow.rare.as_mut().and_then(|rare| rare.responses.as_mut())
@@ -57,7 +57,7 @@ pub(super) trait Endpoints {
     /// Calls the application, which writes the data that is due.
     fn run_app(&mut self, now: Instant, id: usize) {
         let parts = self.parts();
-        let Some(flow) = &mut parts.background[id] else { return };
+        let Some(Some(flow)) = parts.background.get_mut(id) else { return };
         if now >= flow.stop {
             parts.sending[id].source.end_supply();
             return;
@@ -72,7 +72,7 @@ pub(super) trait Endpoints {
             }
         }
         if flow.is_idle() {
-            parts.background[id] = None;
+            parts.forget_idle(id);
         }
         self.pump(now, id);
         self.arm_app(id);
@@ -106,8 +106,9 @@ pub(super) trait Endpoints {
 
     /// Handles an event of an application's timer.
     fn app_timer(&mut self, now: Instant, id: usize) {
-        let timer = self.parts().background[id].as_mut().map(|flow| &mut flow.timer);
-        if timer.is_some_and(|timer| timer.take(now)) {
+        if let Some(Some(flow)) = self.parts().background.get_mut(id)
+            && flow.timer.take(now)
+        {
             self.run_app(now, id);
         }
     }
@@ -132,7 +133,7 @@ pub(super) trait Endpoints {
 
     /// Sets the timer of an application.
     fn arm_app(&mut self, id: usize) {
-        let Some(flow) = &mut self.parts().background[id] else { return };
+        let Some(Some(flow)) = self.parts().background.get_mut(id) else { return };
         let deadline = flow.deadline();
         if let Some(at) = flow.timer.set(deadline) {
             self.schedule_timer(at, EventKind::AppTimer, id);

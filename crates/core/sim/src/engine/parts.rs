@@ -4,7 +4,7 @@ use super::SimulationSettings;
 use crate::agent::FlowCounts;
 use crate::deliveries::DeliveryClock;
 use crate::fifo_link::{FifoClass, FifoLink, PacketSizes};
-use crate::flow::{Background, Receiving, Sending};
+use crate::flow::{Background, Rare, Receiving, Sending};
 use crate::id::LinkId;
 use crate::impairment::Impairment;
 use crate::measure::{
@@ -38,7 +38,7 @@ pub(crate) struct Parts {
     queued: Vec<LinkId>,
     /// For each link of the network, the hop of routes over it; empty when no route is added any longer.
     pub(crate) links: Vec<Hop>,
-    /// The three parts of each flow. The third one is `None` when it is idle.
+    /// The three parts of each flow. The third one is `None` when it is idle, and its vector ends at the last one that is not.
     pub(crate) sending: Vec<Sending>,
     pub(crate) receiving: Vec<Receiving>,
     pub(crate) background: Vec<Option<Box<Background>>>,
@@ -174,6 +174,23 @@ impl Parts {
         }
         self.add_series(spec);
         self.background.push(Some(Box::new(background)));
+    }
+
+    /// Forgets the third part of a flow that [is idle](Background::is_idle).
+    pub(super) fn forget_idle(&mut self, id: usize) {
+        self.background[id] = None;
+        while self.background.pop_if(|last| last.is_none()).is_some() {}
+        if self.background.len() < self.background.capacity() / 4 {
+            self.background.shrink_to_fit();
+        }
+    }
+
+    /// Returns the state of a flow that few flows have, for a change of it.
+    pub(super) fn rare_of(&mut self, id: usize) -> &mut Rare {
+        if id >= self.background.len() {
+            self.background.resize_with(id + 1, || None);
+        }
+        Background::rare_of(&mut self.background[id])
     }
 
     /// Adds the series of the flow whose background is added next, if it keeps one.
@@ -317,7 +334,7 @@ impl Parts {
             if let Some(Some(series)) = self.series.get_mut(id) {
                 series.received(now, &arrival, flow.record.ipdv(arrival.one_way));
             }
-            if let Some(background) = &mut self.background[id] {
+            if let Some(Some(background)) = self.background.get_mut(id) {
                 background.record_arrival(&arrival);
             }
         }

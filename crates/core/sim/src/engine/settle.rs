@@ -24,11 +24,12 @@ impl Parts {
         (work.hops, work.simulated) = (self.hops, self.settings.duration);
         let groups = self.delays;
         let mut own_delays = self.own_delays;
-        let mut series = self.series;
-        series.resize_with(self.background.len(), || None);
+        let (mut background, mut series) = (self.background, self.series);
+        background.resize_with(self.sending.len(), || None);
+        series.resize_with(self.sending.len(), || None);
         let ends = self.sending.iter().zip(&self.receiving);
         let flows: Vec<FlowOutcome> = ends
-            .zip(self.background.into_iter().zip(series))
+            .zip(background.into_iter().zip(series))
             .map(|((sending, receiving), (background, series))| {
                 let own = (receiving.delays as usize).checked_sub(groups.len());
                 let delays = own.map(|index| std::mem::take(&mut own_delays[index]));

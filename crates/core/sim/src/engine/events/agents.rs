@@ -55,7 +55,8 @@ struct FlowsRead<'s> {
 
 impl ReadFlows for FlowsRead<'_> {
     fn counts(&self, flow: usize) -> FlowCounts {
-        let rare = self.background[flow].as_ref().and_then(|background| background.rare.as_ref());
+        let background = self.background.get(flow).and_then(Option::as_ref);
+        let rare = background.and_then(|background| background.rare.as_ref());
         let received = rare.and_then(|rare| rare.observed).unwrap_or_default();
         FlowCounts { sent: self.sending[flow].record.total(), ..received }
     }
@@ -190,7 +191,7 @@ impl EventLoop {
     fn set_hint(&mut self, now: Instant, flow: usize, hint: Hint, centre: Hint) {
         self.parts.sending[flow].hint = hint;
         self.parts.receiving[flow].hint = hint;
-        Background::rare_of(&mut self.parts.background[flow]).centre = Some(centre);
+        self.parts.rare_of(flow).centre = Some(centre);
         if let Some(Some(series)) = self.parts.series.get_mut(flow) {
             series.adapted(now, hint, centre);
         }
