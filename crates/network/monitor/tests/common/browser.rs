@@ -130,6 +130,7 @@ impl Browser {
     /// Writes a picture of the whole page, if the variable names a folder for pictures: people look at them.
     pub fn picture(&mut self, name: &str) {
         let Some(folder) = std::env::var_os(PICTURES) else { return };
+        std::fs::create_dir_all(&folder).unwrap();
         let answer = self.call("Page.captureScreenshot", &json!({ "captureBeyondViewport": true }));
         let encoded = answer["data"].as_str().unwrap();
         let picture = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, encoded).unwrap();
