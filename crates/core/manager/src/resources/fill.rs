@@ -13,8 +13,8 @@
 //! Example: 12 to share, two groups of equal weight; A has one member with room 2, B has two with room 9 each. A gets
 //! 2, B's members 5 each.
 //!
-//! Cost: O(log groups + resources) for each member that gets all its room, O(members + groups x resources) for each
-//! resource that is exhausted.
+//! Cost: O(log groups + resources) for each member that gets all its room, O(active members + resources x their groups)
+//! for each resource that is exhausted.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -42,6 +42,8 @@ pub(super) struct Member {
     pub weight: f64,
     /// The most that it takes.
     pub room: f64,
+    /// The level at which it has that: `room / weight`.
+    pub level: f64,
     /// CPU time for a bit per second.
     pub cpu: f64,
     /// Place of the carrier's ceiling.
@@ -96,6 +98,8 @@ struct Growing {
     at: f64,
     /// The next member that may get all its room.
     next: usize,
+    /// The common level at which it has, as bits.
+    due: u64,
 }
 
 /// Fills all members, of which none begins with anything, up to `left` of each resource.
@@ -110,6 +114,8 @@ struct Filling<'a> {
     members: &'a [Member],
     left: &'a [f64],
     growing: Vec<Growing>,
+    /// Groups with active members, and those whose last one has got all its room since a resource was exhausted.
+    unfinished: Vec<usize>,
     is_active: Vec<bool>,
     filled: Vec<Filled>,
     /// By group and resource: the sum of weight x amount of active members.
@@ -133,6 +139,7 @@ impl<'a> Filling<'a> {
             members,
             left,
             growing: Vec::with_capacity(groups.len()),
+            unfinished: (0..groups.len()).collect(),
             is_active: vec![true; members.len()],
             filled: vec![Filled::default(); members.len()],
             loads: vec![0.0; groups.len() * resources],
@@ -156,6 +163,7 @@ impl<'a> Filling<'a> {
             let next = group.members.start;
             filling.growing.push(Growing { weight, active, next, ..Growing::default() });
             filling.add_slopes(at);
+            filling.find_due(at);
         }
         filling.schedule_all();
         filling
@@ -174,12 +182,13 @@ impl<'a> Filling<'a> {
             let next = self.growing[group].next;
             let member = &self.members[next];
             self.filled[next] = Filled { rate: member.room, limited_by: None };
-            self.growing[group].level = member.room / member.weight;
+            self.growing[group].level = member.level;
             self.take_slopes(group);
             self.retire(group, next);
             self.add_slopes(group);
-            if let Some(due) = self.due(group) {
-                self.queue.push(due);
+            self.find_due(group);
+            if self.growing[group].active > 0 {
+                self.queue.push(Reverse((self.growing[group].due, group)));
             }
         }
     }
@@ -210,14 +219,15 @@ impl<'a> Filling<'a> {
 
     fn catch_up(&mut self, group: usize) {
         let growing = &mut self.growing[group];
-        growing.level += (self.common - growing.at) * self.groups[group].weight / growing.weight;
+        growing.level += (self.common - growing.at) * growing.factor;
         growing.at = self.common;
     }
 
     /// Ends the growth of all members that use a resource.
     fn exhaust(&mut self, place: usize) {
         let resources = self.left.len();
-        for group in 0..self.groups.len() {
+        let unfinished = std::mem::take(&mut self.unfinished);
+        for &group in &unfinished {
             if self.growing[group].active == 0 || self.loads[group * resources + place] <= 0.0 {
                 continue;
             }
@@ -234,7 +244,9 @@ impl<'a> Filling<'a> {
             }
             self.loads[group * resources + place] = 0.0;
             self.add_slopes(group);
+            self.find_due(group);
         }
+        self.unfinished = unfinished;
         self.schedule_all();
         (self.users[place], self.slopes[place]) = (0, 0.0);
     }
@@ -273,26 +285,27 @@ impl<'a> Filling<'a> {
         }
     }
 
-    /// Queues all groups anew.
+    /// Queues all groups with active members anew.
     fn schedule_all(&mut self) {
         let mut queued = std::mem::take(&mut self.queue).into_vec();
         queued.clear();
-        queued.extend((0..self.groups.len()).filter_map(|group| self.due(group)));
+        self.unfinished.retain(|group| self.growing[*group].active > 0);
+        queued.extend(self.unfinished.iter().map(|group| Reverse((self.growing[*group].due, *group))));
         self.queue = BinaryHeap::from(queued);
     }
 
-    /// The place of a group in the queue: the common level at which its next member gets all its room. `None` if it has
-    /// no active member.
-    fn due(&mut self, group: usize) -> Option<Reverse<(u64, usize)>> {
-        let end = self.groups[group].members.end;
+    /// Finds the next active member of a group, if it has one, and the common level at which that gets all its room.
+    fn find_due(&mut self, group: usize) {
         let growing = &mut self.growing[group];
-        while growing.next < end && !self.is_active[growing.next] {
+        if growing.active == 0 {
+            return;
+        }
+        while !self.is_active[growing.next] {
             growing.next += 1;
         }
-        let member = self.members[..end].get(growing.next)?;
-        let growth = (member.room / member.weight - growing.level).max(0.0);
-        let due = (growing.at + growth * growing.weight / self.groups[group].weight).max(self.common);
-        Some(Reverse((due.to_bits(), group)))
+        let growth = (self.members[growing.next].level - growing.level).max(0.0);
+        let due = (growing.at + growth / growing.factor).max(self.common);
+        growing.due = due.to_bits();
     }
 }
 
@@ -302,7 +315,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn member(weight: f64, room: f64) -> Member {
-        Member { weight, room, cpu: 0.0, carrier: TCP, interface: None }
+        Member { weight, room, level: room / weight, cpu: 0.0, carrier: TCP, interface: None }
     }
 
     fn groups(sizes: &[(f64, usize)]) -> Vec<Group> {
@@ -369,12 +382,13 @@ mod tests {
                     .map(|(weight, room, cpu, carrier, interface)| Member {
                         weight: f64::from(weight),
                         room: f64::from(room),
+                        level: f64::from(room) / f64::from(weight),
                         cpu: f64::from(cpu) / 4.0,
                         carrier,
                         interface: interface.map(|interface| INTERFACES + interface),
                     })
                     .collect();
-                own.sort_by(|one, other| (one.room / one.weight).total_cmp(&(other.room / other.weight)));
+                own.sort_by(|one, other| one.level.total_cmp(&other.level));
                 members.extend(own);
                 groups.push(Group { weight: f64::from(weight), members: start..members.len() });
             }

@@ -127,9 +127,11 @@ impl Eq for Position {}
 impl Member {
     fn new(flow: &Flow) -> Self {
         let (desired, cpu) = (flow.request.desired.as_bps(), flow.request.cpu.as_millionths());
+        let (weight, room) = (f64::from(flow.request.weight), (flow.most() - flow.minimum()) as f64);
         Self {
-            weight: f64::from(flow.request.weight),
-            room: (flow.most() - flow.minimum()) as f64,
+            weight,
+            room,
+            level: room / weight,
             cpu: cpu as f64 / desired as f64,
             carrier: flow.places.carrier,
             interface: flow.places.interface,
