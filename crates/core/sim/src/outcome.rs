@@ -48,7 +48,7 @@ pub struct LinkOutcome {
     /// Sojourn times of the packets that left the queue, without those of `unwaited`; `None` if there are no others.
     pub waited: Option<Box<Histogram>>,
     /// Packets that found a link with a plain FIFO queue free, and left it at once.
-    pub unwaited: u32,
+    pub unwaited: u64,
     /// Mean and standard deviation of the AQM's drop probability over the arrivals; `None` if it has none.
     pub probability: Option<(f64, f64)>,
     /// Packets lost and reordered on the wire; `None` without an impairment.
@@ -129,6 +129,22 @@ impl BacklogOutcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn packets_that_did_not_wait_are_counted_beyond_32_bits() {
+        let unwaited = (1_u64 << 32) + 5;
+        let link = LinkOutcome {
+            counts: LinkCounts::default(),
+            utilisation: 0.0,
+            backlog: BacklogOutcome::default(),
+            waited: None,
+            unwaited,
+            probability: None,
+            impairment: None,
+            series: None,
+        };
+        assert_eq!(link.waits().count(), unwaited);
+    }
 
     #[test]
     fn samples_have_a_mean_a_deviation_and_a_largest() {

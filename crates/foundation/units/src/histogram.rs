@@ -126,12 +126,12 @@ impl Histogram {
     }
 
     /// Counts the value zero `times` over.
-    pub fn record_zeros(&mut self, times: u32) {
+    pub fn record_zeros(&mut self, times: u64) {
         if times == 0 {
             return;
         }
-        self.shape.counts.add(bucket_of(0), times);
-        self.total = self.total.saturating_add(u64::from(times));
+        self.shape.counts.add(bucket_of(0), u32::try_from(times).unwrap_or(u32::MAX));
+        self.total = self.total.saturating_add(times);
         self.shape.least = 0;
     }
 
@@ -185,10 +185,12 @@ impl Histogram {
     pub fn quantiles<const N: usize>(&self, shares: [f64; N]) -> Option<[Duration; N]> {
         debug_assert!(shares.is_sorted(), "the shares {shares:?} fall");
         let mut found = [self.max()?; N];
+        // A bucket counts to 2^32 - 1, so the counts may have fewer values than there are.
+        let counted = if self.total > u64::from(u32::MAX) { self.shape.count() } else { self.total };
         let mut hit = self.shape.counts.hit();
         let (mut below, (mut bucket, mut count)) = (0.0, hit.next()?);
         for (q, value) in shares.iter().zip(&mut found) {
-            let rank = q.clamp(0.0, 1.0) * self.total as f64;
+            let rank = q.clamp(0.0, 1.0) * counted as f64;
             while below + f64::from(count) < rank {
                 below += f64::from(count);
                 // Rounding may leave a rank beyond the last value.
@@ -221,7 +223,6 @@ impl Histogram {
     pub fn counts_by<const N: usize>(&self, bounds: [Duration; N]) -> ([u64; N], u64) {
         debug_assert!(bounds.is_sorted(), "the bounds {bounds:?} fall");
         let mut hit = self.shape.counts.hit().peekable();
-        let mut below = 0;
         let counts = bounds.map(|bound| {
             let ns = bound.as_nanos();
             let bucket = bucket_of(ns);
@@ -231,10 +232,9 @@ impl Histogram {
             while let Some((_, count)) = hit.next_if(|(bucket, _)| *bucket < beyond) {
                 sum += u64::from(count);
             }
-            below += sum;
             sum
         });
-        (counts, self.total.saturating_sub(below))
+        (counts, hit.map(|(_, count)| u64::from(count)).sum())
     }
 
     /// Adds another histogram's values to this one. A count or sum that would overflow keeps its largest value; only
@@ -458,6 +458,17 @@ mod tests {
         counted.record_zeros(2);
         assert!(counted.buckets().eq(of(&[0, 0, 5_000, 70_000]).buckets()));
         assert_eq!((counted.count(), counted.min()), (4, Some(Duration::ZERO)));
+    }
+
+    /// A bucket counts to 2^32 - 1. The number of values and their mean are exact.
+    #[test]
+    fn zeros_beyond_32_bits_are_in_the_number_and_the_quantiles() {
+        let zeros = (1_u64 << 33) + 900;
+        let mut counted = of(&[5_000_000; 100]);
+        counted.record_zeros(zeros);
+        assert_eq!((counted.count(), counted.count_near(Duration::ZERO)), (zeros + 100, u32::MAX));
+        assert!(counted.quantile(0.9).is_some_and(|wait| wait < Duration::from_micros(2)));
+        assert_eq!(counted.counts_by([Duration::from_millis(1)]), ([u64::from(u32::MAX)], 100));
     }
 
     #[test]

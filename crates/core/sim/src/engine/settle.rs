@@ -67,7 +67,7 @@ impl Parts {
             utilisation: utilisation(&counts, window),
             backlog: backlog.unwrap_or_default(),
             waited,
-            unwaited: counts.sent.saturating_sub(recorded) as u32,
+            unwaited: counts.sent.saturating_sub(recorded),
             probability: None,
             impairment: None,
             series: None,
