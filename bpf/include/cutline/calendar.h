@@ -41,9 +41,10 @@
  *             20 bits: node before it in its slot; of the first one, the last one
  *             20 bits: node behind it in its slot, or the next free node
  *
- * Bounds: the epoch is that of accounts.h. A part is rounded down, so each time that the times of a packet of a new flow are brought nearer, it leaves by
- * less than 2^-8 of its size earlier, and never after a later packet of its flow. Arrivals wrap after 19 hours: a wait of more than nine of them counts as
- * none. A packet counts as at most 2^22 - 1 B, more than the 2^19 B of the largest packet that the kernel segments, with their headers. */
+ * Bounds: the epoch is that of accounts.h. A part is rounded down, and is at most 254/256 unless it is all, so each time that the times of a packet of a new
+ * flow are brought nearer, it leaves by less than 2^-7 of its size earlier, and never after a later packet of its flow. Arrivals wrap after 19 hours: a
+ * wait of more than nine of them counts as none. A packet counts as at most 2^22 - 1 B, more than the 2^19 B of the largest packet that the kernel
+ * segments, with their headers. */
 #define CL_TIME_SHIFT 16
 #define CL_PART_SHIFT 8
 #define CL_WHOLE 0xff

@@ -98,7 +98,7 @@ struct ChangeArgs {
     /// Overhead of the link for each packet
     #[arg(long, value_parser = overhead)]
     overhead: Option<Overhead>,
-    /// Require a queue for each transmit queue in use, as `add --mq` sets them: an interface with one queue is refused
+    /// Require a queue for each transmit queue in use, as `add --mq` sets them: an interface with fewer queues is refused
     #[arg(long)]
     mq: bool,
 }

@@ -117,7 +117,7 @@ pub enum QdiscError {
     },
     /// All instances are in use.
     #[error(
-        "all {instances} instances of {kind} are in use, or fewer in a row are free than this interface has transmit queues (--mq): the number is set \
+        "all {instances} instances of {kind} are in use, or fewer in a row are free than this interface uses transmit queues (--mq): the number is set \
          with the first queue (`cutline qdisc add --instances`)"
     )]
     NoInstance {
