@@ -122,7 +122,7 @@ impl Simulation {
     /// which the simulation was advanced counts as the latter.
     ///
     /// # Panics
-    /// When the network does not [use external endpoints](crate::Network::use_external_endpoints).
+    /// When the network does not [use external endpoints](crate::Network::use_external_endpoints), or the packet has 16 MiB or more.
     pub fn inject(&mut self, at: Instant, injected: InjectedPacket) {
         let events = self.events().expect("only a network with external endpoints takes injected packets");
         events.inject(at, injected);
