@@ -221,7 +221,10 @@ pub(crate) struct FifoQueue {
 }
 
 // A flow of a large network has two of them or more. With its header, an allocation has 128 bytes.
-const _: () = assert!(size_of::<FifoQueue>() <= 120, "the queue of a FIFO link has 120 bytes");
+const _: () = assert!(
+    size_of::<FifoQueue>() <= 76 + size_of::<SmallBacklogMeter>(),
+    "the queue of a FIFO link has 76 bytes beside its meter"
+);
 
 /// The numbers that have no room in a queue of a FIFO link.
 #[derive(Clone, Debug, Default)]

@@ -285,7 +285,7 @@ impl<'a> Filling<'a> {
         }
     }
 
-    /// Queues all groups with active members anew.
+    /// Queues all groups with active members again.
     fn schedule_all(&mut self) {
         let mut queued = std::mem::take(&mut self.queue).into_vec();
         queued.clear();

@@ -58,7 +58,7 @@ impl ResourceManager {
 
 /// Flows that are to be notified of the same kind of change, oldest first.
 ///
-/// A flow that is not to be notified any more stays in the queue until its turn comes, and then is left out, because
+/// A flow that need not be notified after all stays in the queue until its turn comes, and then is left out, because
 /// many flows may change at once and few of them change twice.
 #[derive(Clone, Debug)]
 pub(super) struct NoticeQueue {
@@ -66,7 +66,7 @@ pub(super) struct NoticeQueue {
     /// Numbers and places of flows; the next one is the last, if they are sorted.
     flows: Vec<(FlowId, usize)>,
     is_sorted: bool,
-    /// The length at which flows that are not to be notified any more are removed.
+    /// The length at which flows that need not be notified after all are removed.
     most: usize,
 }
 
@@ -104,7 +104,7 @@ impl NoticeQueue {
     }
 }
 
-/// Whether a flow of a queue is there and to be notified. Its place may be that of a later flow.
+/// Returns whether a flow of a queue is there and to be notified. Its place may be that of a later flow.
 fn is_waiting(flows: &Slab<Flow>, (id, slot): (FlowId, usize), notice: Notice) -> bool {
     flows.get(slot).is_some_and(|flow| flow.id == id && flow.notice == notice)
 }

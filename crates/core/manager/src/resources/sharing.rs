@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 /// Time-shared flows in the order in which they are filled: by user, and then by the level at which their demands are
 /// met. The three columns have an element for each flow, at the same position.
 ///
-/// A decision passes over all of them, so the columns hold what it reads, and only flows whose shares change are looked
+/// A decision passes over all of them, so the columns hold all values that are read, and only flows whose shares change are looked
 /// up.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sharers {
@@ -34,7 +34,7 @@ struct Position {
 struct Share {
     minimum: u64,
     outcome: Outcome,
-    /// Whether the outcome is that of the flow; it is not yet when the flow has just been counted.
+    /// True if the outcome is that of the flow; it is not yet when the flow has just been counted.
     is_settled: bool,
 }
 
@@ -138,7 +138,7 @@ impl Member {
         }
     }
 
-    /// Whether amounts of a rate and of CPU time are left.
+    /// Returns whether amounts of a rate and of CPU time are left.
     fn fits(&self, left: &[u64], bps: u64, cpu: u64) -> bool {
         let has_rate = |place: usize| bps <= left[place];
         let has_interface = self.interface.is_none_or(has_rate);

@@ -13,6 +13,12 @@ pub struct BacklogMeter {
     max_packets: u32,
     bytes: u64,
     max_bytes: u64,
+    sums: BacklogSums,
+}
+
+/// Sums over the part of the window that has passed.
+#[derive(Clone, Copy, Debug, Default)]
+struct BacklogSums {
     packet_seconds: f64,
     packet_square_seconds: f64,
     byte_seconds: f64,
@@ -23,25 +29,24 @@ pub struct BacklogMeter {
 #[repr(C, packed(4))]
 pub(crate) struct SmallBacklogMeter {
     since: Instant,
-    packet_seconds: f64,
-    packet_square_seconds: f64,
-    byte_seconds: f64,
+    sums: BacklogSums,
     bytes: u32,
     max_bytes: u32,
     packets: u16,
     max_packets: u16,
 }
 
-const _: () = assert!(size_of::<SmallBacklogMeter>() == 44, "a small meter has 44 bytes");
+const _: () = assert!(
+    size_of::<SmallBacklogMeter>() == 20 + size_of::<BacklogSums>(),
+    "a small meter has 20 bytes beside its sums"
+);
 
 impl SmallBacklogMeter {
     /// Creates a meter for an empty queue.
-    pub(crate) const fn new(window: Window) -> Self {
+    pub(crate) fn new(window: Window) -> Self {
         Self {
             since: window.from,
-            packet_seconds: 0.0,
-            packet_square_seconds: 0.0,
-            byte_seconds: 0.0,
+            sums: BacklogSums::default(),
             bytes: 0,
             max_bytes: 0,
             packets: 0,
@@ -58,9 +63,7 @@ impl SmallBacklogMeter {
             max_packets: u32::from(self.max_packets),
             bytes: u64::from(self.bytes),
             max_bytes: u64::from(self.max_bytes),
-            packet_seconds: self.packet_seconds,
-            packet_square_seconds: self.packet_square_seconds,
-            byte_seconds: self.byte_seconds,
+            sums: self.sums,
         }
     }
 }
@@ -71,9 +74,7 @@ impl BacklogMeter {
     pub(crate) fn to_small(self) -> Option<SmallBacklogMeter> {
         Some(SmallBacklogMeter {
             since: self.since,
-            packet_seconds: self.packet_seconds,
-            packet_square_seconds: self.packet_square_seconds,
-            byte_seconds: self.byte_seconds,
+            sums: self.sums,
             bytes: u32::try_from(self.bytes).ok()?,
             max_bytes: u32::try_from(self.max_bytes).ok()?,
             packets: u16::try_from(self.packets).ok()?,
@@ -89,9 +90,7 @@ impl BacklogMeter {
             max_packets: 0,
             bytes: 0,
             max_bytes: 0,
-            packet_seconds: 0.0,
-            packet_square_seconds: 0.0,
-            byte_seconds: 0.0,
+            sums: BacklogSums::default(),
         }
     }
 
@@ -118,18 +117,19 @@ impl BacklogMeter {
 
     /// Returns the mean number of packets over the window; call [`BacklogMeter::set`] at the end first.
     pub fn mean_packets(&self, window: Window) -> f64 {
-        self.packet_seconds / window.length().as_secs_f64()
+        self.sums.packet_seconds / window.length().as_secs_f64()
     }
 
     /// Returns the mean number of bytes over the window.
     pub fn mean_bytes(&self, window: Window) -> f64 {
-        self.byte_seconds / window.length().as_secs_f64()
+        self.sums.byte_seconds / window.length().as_secs_f64()
     }
 
     /// Returns the standard deviation of the number of packets over the window.
     pub fn deviation_packets(&self, window: Window) -> f64 {
         let mean = self.mean_packets(window);
-        (self.packet_square_seconds / window.length().as_secs_f64() - mean * mean).max(0.0).sqrt()
+        let mean_square = self.sums.packet_square_seconds / window.length().as_secs_f64();
+        (mean_square - mean * mean).max(0.0).sqrt()
     }
 
     /// Returns the most packets that waited within the window.
@@ -150,9 +150,9 @@ impl BacklogMeter {
             // Signed: that is one instruction to convert, and no run takes 292 years.
             let seconds = (end - self.since).as_nanos().cast_signed() as f64 * 1e-9;
             let packets = f64::from(self.packets);
-            self.packet_seconds += packets * seconds;
-            self.packet_square_seconds += packets * packets * seconds;
-            self.byte_seconds += self.bytes.cast_signed() as f64 * seconds;
+            self.sums.packet_seconds += packets * seconds;
+            self.sums.packet_square_seconds += packets * packets * seconds;
+            self.sums.byte_seconds += self.bytes.cast_signed() as f64 * seconds;
             self.since = end;
         }
     }
