@@ -59,10 +59,10 @@ typedef __s64 cl_s64;
 #endif
 
 /* Version of these layouts. It is also the last part of the kernel names, so that objects of two versions can be loaded at a time. */
-#define CUTLINE_LAYOUT 2
+#define CUTLINE_LAYOUT 3
 /* Names for `tc qdisc add ... NAME`, at most 15 characters. */
-#define CUTLINE_TSQ_NAME "cutline_tsq2"
-#define CUTLINE_SIEVE_NAME "cutline_sieve2"
+#define CUTLINE_TSQ_NAME "cutline_tsq3"
+#define CUTLINE_SIEVE_NAME "cutline_sieve3"
 
 /* Code points (RFC 2474). */
 #define CUTLINE_CODE_POINTS 64

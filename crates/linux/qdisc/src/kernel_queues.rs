@@ -682,8 +682,8 @@ mod tests {
             let folder = PathBuf::from("/sys/fs/bpf/cutline");
             missing("eth0".to_owned(), kind.map(str::to_owned), folder).to_string()
         };
-        let hidden = message(Some("cutline_sieve2"));
-        assert!(hidden.contains("has the queue cutline_sieve2") && hidden.contains("--bpffs"), "{hidden}");
+        let hidden = message(Some("cutline_sieve3"));
+        assert!(hidden.contains("has the queue cutline_sieve3") && hidden.contains("--bpffs"), "{hidden}");
         assert!(!hidden.contains("no queue"), "{hidden}");
         let none = "`eth0` has no queue of Cutline's in the kernel";
         assert!(message(Some("htb")).starts_with(&format!("{none}; it has htb: ")));
@@ -703,11 +703,11 @@ mod tests {
             let below = below.iter().map(|kind| (*kind).to_owned()).collect();
             queue_at(&RootQdisc { kind: kind.to_owned(), handle: 1, below })
         };
-        assert_eq!(found("cutline_tsq2", &[]), Some(KernelQueue::Tsq));
-        assert_eq!(found("mq", &["cutline_sieve2"]), Some(KernelQueue::Sieve));
-        assert_eq!(found("mq", &["cutline_sieve2", "fq_codel"]), Some(KernelQueue::Sieve));
+        assert_eq!(found("cutline_tsq3", &[]), Some(KernelQueue::Tsq));
+        assert_eq!(found("mq", &["cutline_sieve3"]), Some(KernelQueue::Sieve));
+        assert_eq!(found("mq", &["cutline_sieve3", "fq_codel"]), Some(KernelQueue::Sieve));
         assert_eq!(
-            [found("mq", &["fq_codel"]), found("mq", &[]), found("htb", &["cutline_tsq2"])],
+            [found("mq", &["fq_codel"]), found("mq", &[]), found("htb", &["cutline_tsq3"])],
             [None; 3]
         );
     }

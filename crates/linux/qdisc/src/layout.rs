@@ -6,7 +6,7 @@
 use cutline_units::HintBits;
 
 /// Version of these layouts: `CUTLINE_LAYOUT`.
-pub const LAYOUT: u32 = 2;
+pub const LAYOUT: u32 = 3;
 /// Number of code points.
 pub const CODE_POINTS: usize = 64;
 /// Number of levels of hints.

@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn a_removal_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        let pins = folder.path().join("tsq2");
+        let pins = folder.path().join("tsq3");
         fs::create_dir(&pins).unwrap();
         for name in [LINK, "cutline_configs", "cutline_states"] {
             fs::write(pins.join(name), "").unwrap();

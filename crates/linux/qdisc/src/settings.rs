@@ -31,8 +31,8 @@ impl KernelQueue {
     /// Returns its name for `tc qdisc add ... NAME`.
     pub const fn kernel_name(self) -> &'static str {
         match self {
-            Self::Tsq => "cutline_tsq2",
-            Self::Sieve => "cutline_sieve2",
+            Self::Tsq => "cutline_tsq3",
+            Self::Sieve => "cutline_sieve3",
         }
     }
 
@@ -47,8 +47,8 @@ impl KernelQueue {
     /// Returns the folder of its pins.
     pub(crate) const fn folder(self) -> &'static str {
         match self {
-            Self::Tsq => "tsq2",
-            Self::Sieve => "sieve2",
+            Self::Tsq => "tsq3",
+            Self::Sieve => "sieve3",
         }
     }
 

@@ -306,11 +306,11 @@ mod tests {
 
     #[test]
     fn one_queue_for_several_transmit_queues_is_noted() {
-        let link = InterfaceProperties { qdisc: "cutline_sieve2".into(), tx_queues: 8, ..card() };
+        let link = InterfaceProperties { qdisc: "cutline_sieve3".into(), tx_queues: 8, ..card() };
         let found = findings(&link, false);
         let finding = of(&found, "transmit queues");
         assert_eq!(finding.state, State::Note);
-        assert!(finding.what.starts_with("8 with one queue for all of them (cutline_sieve2)"), "{finding:?}");
+        assert!(finding.what.starts_with("8 with one queue for all of them (cutline_sieve3)"), "{finding:?}");
         let next = finding.do_next.as_deref().unwrap();
         assert!(next.contains("cutline qdisc add dev eth0 --rate RATE --mq --replace"), "{next}");
         let has_one = |link: &InterfaceProperties| {
@@ -327,13 +327,13 @@ mod tests {
             let link = InterfaceProperties { qdisc: "mq".into(), tx_queues: 8, below_mq, ..card() };
             findings(&link, false).into_iter().find(|finding| finding.subject == "transmit queues")
         };
-        let all = finding(&["cutline_tsq2", "cutline_tsq2"]).unwrap();
+        let all = finding(&["cutline_tsq3", "cutline_tsq3"]).unwrap();
         assert_eq!((all.state, all.do_next), (State::Ok, None));
-        assert!(all.what.starts_with("2 with cutline_tsq2 each"), "{}", all.what);
-        let some = finding(&["cutline_tsq2", "fq_codel", "cutline_tsq2"]).unwrap();
+        assert!(all.what.starts_with("2 with cutline_tsq3 each"), "{}", all.what);
+        let some = finding(&["cutline_tsq3", "fq_codel", "cutline_tsq3"]).unwrap();
         assert_eq!(some.state, State::Warning);
         assert!(
-            some.what.starts_with("2 of 3 have a queue of Cutline's (cutline_tsq2, fq_codel)"),
+            some.what.starts_with("2 of 3 have a queue of Cutline's (cutline_tsq3, fq_codel)"),
             "{some:?}"
         );
         assert_eq!(some.do_next.as_deref(), Some("cutline qdisc add dev eth0 --rate RATE --mq --replace"));

@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn queues_that_cannot_be_read_are_a_problem_in_words() {
         let folder = tempfile::tempdir().unwrap();
-        let pins = folder.path().join("cutline/tsq2");
+        let pins = folder.path().join("cutline/tsq3");
         std::fs::create_dir_all(&pins).unwrap();
         std::fs::write(pins.join("link"), "").unwrap();
         std::fs::write(pins.join("cutline_interfaces"), "").unwrap();

@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(errors, Vec::<String>::new(), "{document:#}");
         assert_eq!(
             (document[1]["kind"].as_str(), document[2]["limit_bytes"].as_u64()),
-            (Some("cutline_tsq2"), Some(64_000))
+            (Some("cutline_tsq3"), Some(64_000))
         );
         assert_eq!(document[0]["hardware_queues"].as_u64(), Some(1));
         let read: QdiscDocument = serde_json::from_value(document[0].clone()).unwrap();

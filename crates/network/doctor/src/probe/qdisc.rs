@@ -145,7 +145,7 @@ mod tests {
             {"kind":"fq_codel","handle":"0:","dev":"eth0","parent":":1","options":{}},
             {"kind":"clsact","handle":"ffff:","dev":"eth0","parent":"ffff:fff1","options":{}},
             {"kind":"mq","handle":"8001:","dev":"eth1","root":true,"options":{}},
-            {"kind":"cutline_sieve2","handle":"8002:","dev":"eth1","parent":"8001:1","options":{}},
+            {"kind":"cutline_sieve3","handle":"8002:","dev":"eth1","parent":"8001:1","options":{}},
             {"kind":"htb","handle":"3:","dev":"eth1","parent":"8001:2","options":{}},
             {"kind":"pfifo","handle":"0:","dev":"eth1","parent":"3:1","options":{}},
             {"kind":"htb","handle":"1:","dev":"eth2","root":true,"options":{}},
@@ -153,7 +153,7 @@ mod tests {
         let documents: Vec<Value> = serde_json::from_str(text).unwrap();
         let found = |interface| below_mq(&documents, interface);
         assert_eq!(found("eth0"), ["fq_codel", "fq_codel"]);
-        assert_eq!(found("eth1"), ["cutline_sieve2", "htb"]);
+        assert_eq!(found("eth1"), ["cutline_sieve3", "htb"]);
         let none: [&str; 0] = [];
         assert_eq!([found("eth2"), found("lo"), found("eth3")], [none, none, none]);
     }
