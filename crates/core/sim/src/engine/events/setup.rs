@@ -90,7 +90,7 @@ impl EventLoop {
     /// Adds the two agents that adapt a flow's hint to the reports of its receiver. The reports take the links of the flow's
     /// acknowledgements.
     fn add_hint_agents(&mut self, network: &Network, spec: &FlowSpec, adaptive: &AdaptiveHint) {
-        let id = self.parts.background.len() - 1;
+        let id = self.parts.sending.len() - 1;
         let start = spec.start_with(self.parts.streams);
         let (first, last) = (spec.return_route[0], spec.return_route[spec.return_route.len() - 1]);
         let port = AdaptiveHint::port(id);
