@@ -18,6 +18,7 @@ pub struct BacklogMeter {
 
 /// Sums over the part of the window that has passed.
 #[derive(Clone, Copy, Debug, Default)]
+#[expect(clippy::struct_field_names, reason = "they end with their unit")]
 struct BacklogSums {
     packet_seconds: f64,
     packet_square_seconds: f64,
