@@ -50,7 +50,7 @@ blast() {
 list() { echo "LIST $1 $(command show dev ${2:-bottleneck} --json | tr -d '\n')"; } # STEP [INTERFACE]
 
 for queue in $(cat /queues); do
-    kind=cutline_${queue}2 folder=/sys/fs/bpf/cutline/${queue}2
+    kind=cutline_${queue}3 folder=/sys/fs/bpf/cutline/${queue}3
     options=; [ $queue = tsq ] && options="--aqm pi --tsq"
     echo "QDISC $queue"
     # An interface without traffic keeps the programs loaded.

@@ -406,7 +406,9 @@ mod tests {
     fn a_shape_with_number_and_sum_is_a_histogram() {
         let values = [3_000, 5_000_000, 7, 5_000_001];
         let mut shape = HistogramShape::default();
-        values.iter().for_each(|ns| shape.record(Duration::from_nanos(*ns)));
+        for ns in &values {
+            shape.record(Duration::from_nanos(*ns));
+        }
         assert!(size_of::<HistogramShape>() <= 48, "{} B", size_of::<HistogramShape>());
         let sum = Duration::from_nanos(values.iter().sum());
         assert_eq!(shape.count(), 4);
@@ -419,7 +421,9 @@ mod tests {
         let values: Vec<u64> = (0..300).map(|value| value * value * 1000).collect();
         let mut uncounted = UncountedHistogram::default();
         assert_eq!(uncounted.clone().into_histogram(0), Histogram::default());
-        values.iter().for_each(|ns| uncounted.record(Duration::from_nanos(*ns)));
+        for ns in &values {
+            uncounted.record(Duration::from_nanos(*ns));
+        }
         assert!(size_of::<UncountedHistogram>() <= 56, "{} B", size_of::<UncountedHistogram>());
         assert_eq!(uncounted.sum(), of(&values).sum());
         assert_eq!(uncounted.clone().into_histogram(299), of(&values));
