@@ -10,7 +10,7 @@ use std::f64::consts::TAU;
 use std::fmt::Write as _;
 
 /// A chart with spokes. The ring between the worst and the best values of all spokes is the acceptable region; bands show
-/// where something lies in it. A band that has no area, since it is a point or lies on one or two spokes alone, has marks at its ends.
+/// measured values in it. A band without an area (a point, or a part of one or two spokes) has marks at its ends.
 #[derive(Clone, Debug)]
 pub struct Radar {
     title: String,
