@@ -283,7 +283,8 @@ fn add(result: &mut RunResult, flow: &str, row: &BaselineRow) {
     };
     if let Some(ratio) = row.loss_ratio {
         for (quantity, count) in PLACES {
-            single(quantity, 100.0 * ratio * count(row) as f64 / lost.max(1) as f64);
+            // Divided first: a place with all losses has exactly `loss_percent`, and a claim about the rest has exactly 0.
+            single(quantity, 100.0 * ratio * (count(row) as f64 / lost.max(1) as f64));
         }
     }
     row.rtt_ms.into_iter().for_each(|rtt| single("rtt_ms", rtt));
@@ -333,5 +334,27 @@ mod tests {
             RowKey { requested_percent: None, ..of("udp-requested-110").key(&document).unwrap() }
         );
         assert!(of("tcp-100").key(&document).is_err());
+    }
+
+    #[test]
+    fn a_place_with_all_losses_has_the_loss_without_a_rounding() {
+        for lost in 1..=1000_u64 {
+            let loss_ratio = lost as f64 / 1000.0;
+            let row = BaselineRow {
+                blocks: 1000,
+                duration_s: 1.0,
+                loss_ratio: Some(loss_ratio),
+                lost_receive_buffer: lost,
+                ..BaselineRow::default()
+            };
+            let mut result = RunResult::default();
+            add(&mut result, "udp-free", &row);
+            let place = |quantity: &str| {
+                result.distributions.iter().find(|row| &*row.quantity == quantity).unwrap().low
+            };
+            // The measure `loss_percent` of a flow is computed in this way.
+            assert_eq!(place("lost_receive_buffer_percent"), 100.0 * loss_ratio, "{lost} of 1000");
+            assert_eq!(place("lost_path_percent"), 0.0, "{lost} of 1000");
+        }
     }
 }
