@@ -431,7 +431,7 @@ fn group() -> ValueKind<u32> {
 mod tests {
     use super::*;
     use cutline_baseline::{BaselineDocument, BaselineRow, HostFingerprint};
-    use cutline_manager::resources::{Capacities, CpuShare};
+    use cutline_manager::resources::{Capacities, CpuShare, LoweringOrder};
     use cutline_manager_service::ManagedInterface;
     use cutline_sys::clock::unix_time;
 
@@ -562,7 +562,8 @@ mod tests {
         assert!(default.access.is_open && default.capacities == Capacities::default());
         let all = "[manager]\ncombined = '900 Mbit/s'\ndatagrams = '600 Mbit/s'\ncpu = 150\ndatagrams-cpu = 20\n\
                    users = 'listed'\nhost = 3\nlisten = '10.0.0.3:9467'\nkeys = '/etc/cutline/path.keys'\n\
-                   [manager.resources]\nuser-share = 0.25\n[manager.feedback]\ninterval = '200 ms'\n\
+                   [manager.resources]\nuser-share = 0.25\norder = 'largest-slack'\n\
+                   [manager.feedback]\ninterval = '200 ms'\norder = 'newest'\n\
                    [[manager.interface]]\nname = 'eth0'\nrate = '1 Gbit/s'\nclasses = true\n\
                    [[manager.user]]\nname = 'root'\nweight = 4\n[[manager.group]]\nname = '44'\nshare = 0.5\n\
                    priority-limit = 7\n[[manager.path]]\nnumber = 1\ndestinations = ['10.2.0.0/16']\n\
@@ -570,6 +571,8 @@ mod tests {
         let spec = read(all).unwrap();
         assert_eq!(spec.capacities.combined, Some(Rate::from_mbps(900)));
         assert_eq!((spec.resources.user_share, spec.feedback.interval), (0.25, Duration::from_millis(200)));
+        let orders = [spec.resources.order, spec.feedback.order];
+        assert_eq!(orders, [LoweringOrder::LargestSlack, LoweringOrder::Newest]);
         let eth0 =
             ManagedInterface { name: "eth0".to_owned(), rate: Rate::from_mbps(1000), has_classes: true };
         assert_eq!(spec.interfaces, [eth0]);
@@ -590,6 +593,7 @@ mod tests {
             ("datagrams-cpu = 20\n", "", "tcp-cpu"),
             ("'listed'", "'some'", "\"all\", \"listed\""),
             ("user-share = 0.25", "user-share = 1.25", "0 to 1"),
+            ("'newest'", "'oldest'", "priority"),
             ("'root'", "'no such user'", "no such user"),
             ("weight = 4", "weight = 0", "1 to 1000"),
             ("10.2.0.0/16", "10.2.0.0/33", "a prefix"),

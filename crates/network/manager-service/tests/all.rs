@@ -6,5 +6,6 @@ mod hostile;
 mod hosts;
 mod kernel_classes;
 mod many_clients;
+mod pages;
 mod processes;
 mod restart;
