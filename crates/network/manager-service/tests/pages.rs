@@ -14,7 +14,7 @@ fn the_guide_and_the_manual_have_every_parameter() {
         let (allowed, default) = (parameter.allowed(), parameter.default_text());
         let row = format!("| `{name}` | {doc} | {allowed} | {default} | {source} |");
         assert!(guide.lines().any(|line| line == row), "docs/guide/manager.md lacks: {row}");
-        let is_named = manual.lines().any(|line| line.strip_prefix(".B ") == Some(name));
+        let is_named = manual.lines().any(|line| line.strip_prefix(".B ") == Some(*name));
         assert!(is_named && manual.contains(&default), "docs/man/cutlined.toml.5 lacks {name} ({default})");
     }
 }
