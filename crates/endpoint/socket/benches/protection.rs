@@ -4,14 +4,18 @@
 //! receiving; rows take turns, so that the rest of the machine disturbs them alike. `cargo bench -p cutline-socket --bench protection --
 //! [MBIT/S] [COMPETITORS] [TURNS]`, 65 Mbit/s, 4 competitors and 7 turns of 1 s by default. Requires two processors, and for the raised
 //! priorities `CAP_SYS_NICE`.
+//!
+//! A second table has the processor time of receiving a message that waits, by the number of messages that one call receives.
 
 use cutline_socket::{Peer, ProtectedThread, QosOptions, QosUdpListener, QosUdpSocket, RaisedPriority};
+use cutline_sys::datagrams::{Inbox, Wait};
 use cutline_sys::now;
 use cutline_sys::thread::{cpu_time, set_realtime};
 use cutline_units::{Duration, Instant};
 use rustix::net::sockopt;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::hint::{black_box, spin_loop};
+use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time;
@@ -21,6 +25,12 @@ const TURN: Duration = Duration::from_secs(1);
 const LARGE_BUFFER: usize = 4 << 20;
 /// Time after which a receiver without messages ends.
 const SILENCE: time::Duration = time::Duration::from_millis(200);
+
+/// The most messages that one call receives; 16 is that of the library.
+const BATCHES: [usize; 5] = [1, 4, 16, 64, 256];
+/// Number of messages that wait, and of times that they are received.
+const WAITING: usize = 256;
+const ROUNDS: usize = 200;
 
 /// A method of receiving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +79,45 @@ fn main() {
             (0..3).map(|at| cell(values.iter().map(|value| value[at]).collect())).collect();
         println!("| {name} | {} |", cells.join(" | "));
     }
+    println!();
+    println!(
+        "{WAITING} waiting messages of {SIZE} B, received {ROUNDS} times; {turns} turns; median (smallest to largest)"
+    );
+    println!("| most messages of a call | processor, us per message |");
+    println!("| --- | --- |");
+    let mut times: Vec<Vec<f64>> = vec![Vec::new(); BATCHES.len()];
+    for _ in 0..turns {
+        for (batch, times) in BATCHES.iter().zip(&mut times) {
+            times.push(time_of_batch(*batch));
+        }
+    }
+    for (batch, times) in BATCHES.iter().zip(times) {
+        println!("| {batch} | {} |", cell(times));
+    }
+}
+
+/// Returns the processor time of receiving a message that waits, us, with at most `batch` messages in a call.
+fn time_of_batch(batch: usize) -> f64 {
+    let [from, to] = ["127.0.0.1:0"; 2].map(|address| UdpSocket::bind(address).expect("the address is free"));
+    let peer = from.local_addr().expect("it is bound");
+    from.connect(to.local_addr().expect("it is bound")).expect("the address is known");
+    to.connect(peer).expect("the address is known");
+    sockopt::set_socket_recv_buffer_size_force(&to, LARGE_BUFFER).expect("the process may have it");
+    Inbox::prepare(&to).expect("the kernel stamps datagrams");
+    let mut inbox = Inbox::connected(SIZE, batch, peer);
+    let message = [0_u8; SIZE];
+    let (mut received, mut spent) = (0_usize, Duration::ZERO);
+    for _ in 0..ROUNDS {
+        for _ in 0..WAITING {
+            from.send(&message).expect("the receiver is there");
+        }
+        let began = cpu_time();
+        while let Ok(count) = inbox.fill(&to, Wait::No) {
+            received += count;
+        }
+        spent += cpu_time().saturating_sub(began);
+    }
+    spent.as_secs_f64() * 1e6 / received.max(1) as f64
 }
 
 fn cell(mut values: Vec<f64>) -> String {
