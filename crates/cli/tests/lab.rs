@@ -197,6 +197,21 @@ fn the_next_run_removes_the_namespaces_of_a_killed_one() {
     }
 }
 
+/// In another PID namespace, as in a container with the same `/run/netns`, no process has the number of the run's process.
+#[test]
+fn a_run_that_lives_in_another_pid_namespace_is_not_cleaned_up() {
+    let Some((folder, file)) = laboratory(SCENARIO) else { return };
+    let child = start(folder.path(), &file);
+    let mut elsewhere = Command::new("unshare");
+    elsewhere.args(["--pid", "--fork", "--mount-proc", env!("CARGO_BIN_EXE_cutline"), "lab", "clean"]);
+    let cleaned = elsewhere.current_dir(folder.path()).stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8_lossy(&cleaned.stderr);
+    assert!(cleaned.status.success(), "{said}");
+    assert_eq!(namespaces_of(child.id()).len(), 3, "{said}");
+    let run = child.wait_with_output().unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+}
+
 /// A measurement whose network another program has removed is no result.
 #[test]
 fn a_run_whose_namespace_was_removed_fails() {
