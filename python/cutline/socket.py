@@ -395,6 +395,11 @@ class Server(_Base):
 class Connection(_Base):
     """A connected socket."""
 
+    _files = 0
+    """Number of open files of `makefile`."""
+    _is_closing = False
+    """True once the application has closed the socket, which its files still use."""
+
     def _set_timeout(self, value):
         self._native.set_nonblocking(value == 0)
         self._native.set_timeout(value or None)
@@ -439,7 +444,7 @@ class Connection(_Base):
 
     def makefile(self, mode="r", buffering=None, *, encoding=None, errors=None, newline=None):
         """A file of the stream, as `socket.makefile` makes one: modes "r", "w" and "rw", with "b" for bytes. Closing it leaves the
-        connection open."""
+        connection open, and a connection that is closed stays open until its files are closed."""
         if not set(mode) <= {"r", "w", "b"}:
             raise ValueError(f"invalid mode {mode!r} (only r, w, b allowed)")
         writes = "w" in mode
@@ -518,10 +523,18 @@ class Connection(_Base):
         self._native.on_event(handler and (lambda *found: handler(Event._from(found))))
 
     def close(self):
-        """Closes the socket, when calls of other threads have returned. A handler is no longer called."""
+        """Closes the socket, when calls of other threads have returned and the files of `makefile` are closed. A handler is no longer
+        called."""
         if self._socket is not None:
             self._socket.on_event(None)
-        super().close()
+        self._is_closing = True
+        if self._files == 0:
+            super().close()
+
+    def _file_closed(self):
+        self._files -= 1
+        if self._is_closing and self._files == 0:
+            super().close()
 
     def renegotiate(self, spec, options=None):
         """Requests another specification from the peer. The outcome is an event."""
@@ -532,6 +545,13 @@ class Connection(_Base):
 class _Raw(io.RawIOBase):
     def __init__(self, connection, reads, writes):
         self._connection, self._reads, self._writes = connection, reads, writes
+        connection._files += 1
+
+    def close(self):
+        """Closes the file; the last one also closes a connection that the application has closed."""
+        if not self.closed:
+            super().close()
+            self._connection._file_closed()
 
     def readable(self):
         return self._reads

@@ -182,6 +182,33 @@ class Table(unittest.TestCase):
             other.sendall(memoryview(bytearray(b"ab")))
             self.assertEqual((one.recv_into(buffer, 2), buffer), (2, b"ab.."))
 
+    def test_a_closed_connection_is_open_until_its_files_are_closed(self):
+        for pair in (theirs, ours):
+            with self.subTest(pair=pair.__name__):
+                one, other = pair()
+                with other:
+                    writes, reads = one.makefile("wb"), one.makefile("rb")
+                    writes.write(b"written before the end")
+                    one.close()
+                    self.assertGreaterEqual(one.fileno(), 0)
+                    other.sendall(b"answer")
+                    self.assertEqual(reads.read(6), b"answer")
+                    writes.close()
+                    self.assertGreaterEqual(one.fileno(), 0)
+                    reads.close()
+                    reads.close()
+                    self.assertEqual(one.fileno(), -1)
+                    with other.makefile("rb") as received:
+                        self.assertEqual(received.read(), b"written before the end")
+                # A file that is collected is closed.
+                one, other = pair()
+                with other:
+                    file = one.makefile("rwb")
+                    one.close()
+                    del file
+                    gc.collect()
+                    self.assertEqual((one.fileno(), other.recv(1)), (-1, b""))
+
     def test_a_specification_is_any_mapping(self):
         sizes = collections.ChainMap({"size": "900 B", "coerce": True})
         for spec in (types.MappingProxyType({"send": sizes}), collections.UserDict(send=dict(sizes)), {"send": sizes}):
