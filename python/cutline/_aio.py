@@ -57,6 +57,21 @@ async def _in_thread(function):
     return await future
 
 
+def _fill(protocol, data):
+    """Copies received bytes into the buffers of an asyncio.BufferedProtocol."""
+    rest = memoryview(data)
+    while rest:
+        buffer = memoryview(protocol.get_buffer(len(rest)))
+        size = min(len(buffer), len(rest))
+        if size == 0:
+            raise RuntimeError("get_buffer() returned an empty buffer")
+        buffer[:size] = rest[:size]
+        # The protocol may change the size of its buffer.
+        buffer.release()
+        protocol.buffer_updated(size)
+        rest = rest[size:]
+
+
 class Transport(asyncio.Transport):
     """A connection in an event loop. The connection itself is `get_extra_info("connection")`: its MIB, its events."""
 
@@ -103,6 +118,8 @@ class Transport(asyncio.Transport):
                 return self._end(error)
             if not self._is_stream:
                 self._protocol.datagram_received(data, self._connection.getpeername())
+            elif data and isinstance(self._protocol, asyncio.BufferedProtocol):
+                _fill(self._protocol, data)
             elif data:
                 self._protocol.data_received(data)
             else:
@@ -127,6 +144,9 @@ class Transport(asyncio.Transport):
         if len(self._waiting) == 1:
             self._loop.add_writer(self._descriptor, self._write)
             self._write(is_call=True)
+        self._pause_if_full()
+
+    def _pause_if_full(self):
         if self._size > self._high and not self._has_paused:
             self._has_paused = True
             self._protocol.pause_writing()
@@ -163,6 +183,9 @@ class Transport(asyncio.Transport):
                     return self._end(error)
                 # The interface's queue has no room for this datagram, or it is too long. It is lost, as it would be with a plain socket.
                 self._protocol.error_received(error)
+            if self._descriptor < 0:
+                # The protocol has closed the transport.
+                return
             self._size -= sent if self._is_stream else len(data)
             if self._is_stream and sent < len(data):
                 self._waiting.appendleft(data[sent:])
@@ -193,7 +216,8 @@ class Transport(asyncio.Transport):
             self._connection.shutdown(1)
 
     def set_write_buffer_limits(self, high=None, low=None):
-        """Sets the number of waiting bytes above which the protocol is paused, and the number at which it is resumed."""
+        """Sets the number of waiting bytes above which the protocol is paused, and the number at which it is resumed. Bytes that wait already
+        count."""
         if high is None:
             high = HIGH_WATER if low is None else 4 * low
         if low is None:
@@ -201,6 +225,7 @@ class Transport(asyncio.Transport):
         if not high >= low >= 0:
             raise ValueError(f"high = {high}, low = {low}: high must be at least low, and low at least 0")
         self._high, self._low = high, low
+        self._pause_if_full()
 
     def get_write_buffer_limits(self):
         """The limits of waiting bytes: low, high."""
@@ -275,6 +300,7 @@ class Transport(asyncio.Transport):
     def _end(self, error):
         self._is_closing = True
         self._waiting.clear()
+        self._size = 0
         if self._descriptor >= 0:
             self._loop.remove_reader(self._descriptor)
             self._loop.remove_writer(self._descriptor)

@@ -92,6 +92,21 @@ CALLS = [
     ("close", (), {}),
 ]
 
+# Each call on the transport of a new connection in an event loop.
+TRANSPORT_CALLS = [
+    ("write", (b"ab",), {}), ("write", (bytearray(b"ab"),), {}), ("write", (memoryview(b"abcd")[1:3],), {}), ("write", (b"",), {}),
+    ("write", (), {"data": b"ab"}), ("write", ("text",), {}), ("write", (5,), {}), ("write", (None,), {}), ("write", (), {}),
+    ("writelines", ([b"a", bytearray(b"b")],), {}), ("writelines", ([],), {}), ("writelines", (["text"],), {}),
+    ("writelines", (5,), {}), ("write_eof", (), {}), ("can_write_eof", (), {}), ("get_write_buffer_size", (), {}),
+    ("get_write_buffer_limits", (), {}), ("set_write_buffer_limits", (), {}), ("set_write_buffer_limits", (1000,), {}),
+    ("set_write_buffer_limits", (1000, 10), {}), ("set_write_buffer_limits", (), {"low": 100}),
+    ("set_write_buffer_limits", (), {"high": 0}), ("set_write_buffer_limits", (10, 1000), {}),
+    ("set_write_buffer_limits", (), {"high": 100, "low": -1}), ("set_write_buffer_limits", ("1000",), {}),
+    ("pause_reading", (), {}), ("resume_reading", (), {}), ("is_reading", (), {}), ("is_closing", (), {}),
+    ("get_extra_info", ("nothing",), {}), ("get_extra_info", ("nothing", 5), {}), ("get_extra_info", ("nothing",), {"default": 5}),
+    ("get_extra_info", (), {}), ("set_protocol", (), {}), ("close", (), {}), ("abort", (), {}),
+]
+
 
 class Table(unittest.TestCase):
     def test_each_call_does_what_it_does_with_a_plain_socket(self):
@@ -331,6 +346,80 @@ class Servers(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(public(asyncio.Transport) - public(socket.Transport), set())
         # Of those of datagrams one end is the only one.
         self.assertEqual(public(asyncio.DatagramTransport) - public(socket.Transport), set())
+
+    async def transports(self, protocol=asyncio.Protocol):
+        """The transport of asyncio and that of QoS sockets, each to a listener that reads nothing."""
+        made = []
+        for is_plain in (True, False):
+            listener = plain.create_server(LOOPBACK)
+            self.addCleanup(listener.close)
+            address = listener.getsockname()
+            if is_plain:
+                transport, _ = await asyncio.get_running_loop().create_connection(protocol, *address)
+            else:
+                transport, _ = await socket.create_endpoint(protocol, address, options={"peer": "plain"})
+            made.append(transport)
+        return made
+
+    async def test_each_call_of_a_transport_does_what_it_does_with_asyncio(self):
+        for name, words, options in TRANSPORT_CALLS:
+            with self.subTest(call=name, words=words, options=options):
+                found = []
+                for transport in await self.transports():
+                    found.append((
+                        outcome(getattr(transport, name), *words, **options), transport.get_write_buffer_size(),
+                        transport.get_write_buffer_limits(), transport.is_closing(), transport.is_reading()))
+                    transport.abort()
+                self.assertEqual(*found)
+        for transport in await self.transports():
+            for name in ("peername", "sockname", "socket"):
+                self.assertIsNotNone(transport.get_extra_info(name), name)
+            transport.abort()
+
+    async def test_a_protocol_may_have_buffers_of_its_own(self):
+        ended, content = asyncio.get_running_loop().create_future(), bytes(range(100))
+
+        class Buffered(asyncio.BufferedProtocol):
+            buffer, got = bytearray(7), b""
+
+            def get_buffer(self, sizehint):
+                return self.buffer
+
+            def buffer_updated(self, nbytes):
+                self.got += self.buffer[:nbytes]
+
+            def eof_received(self):
+                ended.set_result(None)
+
+        async def serve(reader, writer):
+            writer.write(content)
+            writer.close()
+
+        async with await socket.start_server(serve, LOOPBACK, options=QUICK) as server:
+            _, protocol = await socket.create_endpoint(Buffered, server.getsockname(), options=QUICK)
+            await asyncio.wait_for(ended, 60)
+            self.assertEqual(protocol.got, content)
+            server.close()
+
+    async def test_limits_of_a_buffer_hold_for_bytes_that_wait_already(self):
+        class Counting(asyncio.Protocol):
+            pauses = 0
+
+            def pause_writing(self):
+                self.pauses += 1
+
+        for transport in await self.transports(Counting):
+            with self.subTest(transport=type(transport).__name__):
+                transport.set_write_buffer_limits(high=1 << 30)
+                # More than the kernel takes.
+                while transport.get_write_buffer_size() == 0:
+                    transport.write(bytes(1 << 20))
+                self.assertEqual(transport.get_protocol().pauses, 0)
+                # As before `drain`, which is to wait until all is sent.
+                transport.set_write_buffer_limits(high=0)
+                self.assertEqual(transport.get_protocol().pauses, 1)
+                transport.abort()
+                self.assertEqual(transport.get_write_buffer_size(), 0)
 
     async def test_a_server_is_what_asyncio_has(self):
         async def serve(reader, writer):
