@@ -69,6 +69,22 @@ fn a_reservation_goes_where_rules_send_its_packets() {
     }
 }
 
+/// A packet filter may mark packets before they are routed. The mark is in the file.
+#[test]
+fn a_reservation_goes_where_a_rule_sends_packets_with_the_mark_in_the_file() {
+    let Some(mut net) = Net::new("pom", COMMAND) else { return };
+    net.root = "route-mark = 7";
+    net.rsvp = "refresh = '500 ms'\nlocal-repair = '100 ms'";
+    net.start_all();
+    net.node("r1").ip_batch("route add 10.9.9.9 via 10.1.3.2 table 88\nrule add fwmark 7 lookup 88").unwrap();
+    let at = |net: &Net, interface: usize| net.status("r1").interfaces[interface].reserved_bps.unwrap();
+    let clients = set_up(&net, 5000);
+    eventually("the rule counts", || (at(&net, EAST), at(&net, SOUTH)) == (0, ON_WIRE));
+    net.node("r1").ip_batch("rule del fwmark 7 lookup 88").unwrap();
+    eventually("it comes back", || (at(&net, EAST), at(&net, SOUTH)) == (ON_WIRE, 0));
+    drop(clients);
+}
+
 /// Of two links of equal cost, each flow has its reservation on the one that the kernel chooses for its ports.
 #[test]
 fn a_reservation_goes_by_the_link_that_is_chosen_by_its_ports() {

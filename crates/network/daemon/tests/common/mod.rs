@@ -57,6 +57,8 @@ pub struct Net {
     pub namespaces: Vec<Namespace>,
     pub folder: TempDir,
     pub agents: Vec<Option<Child>>,
+    /// Content of the files before their tables.
+    pub root: &'static str,
     /// Content of the files beside the interfaces.
     pub rsvp: &'static str,
     /// Content about each interface.
@@ -80,6 +82,7 @@ impl Net {
             namespaces,
             folder: tempfile::tempdir().unwrap(),
             agents: NODES.iter().map(|_| None).collect(),
+            root: "",
             rsvp: "refresh = '500 ms'",
             interface: String::new(),
             rate: "10 Mbit/s",
@@ -125,7 +128,8 @@ impl Net {
 
     /// Writes the file of a node's agent.
     pub fn describe(&self, node: &str) -> PathBuf {
-        let mut text = format!("socket = '{}'\n[rsvp]\n{}\n", self.socket(node).display(), self.rsvp);
+        let (socket, root, rsvp) = (self.socket(node), self.root, self.rsvp);
+        let mut text = format!("socket = '{}'\n{root}\n[rsvp]\n{rsvp}\n", socket.display());
         let control = if self.controlled.contains(&node) { "tc" } else { "none" };
         for (one, other) in LINKS {
             for (_, name, _) in [one, other].into_iter().filter(|(its, _, _)| *its == node) {
