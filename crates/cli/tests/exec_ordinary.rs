@@ -225,6 +225,9 @@ fn a_connection_is_counted_however_it_is_closed() {
         "exit_group",
         "execve",
         "execvp",
+        "execl",
+        "execlp",
+        "execle",
         "return",
     ] {
         let Some(document) = run(&["--hint", "6"], &["connection", how]) else { return };

@@ -38,6 +38,7 @@
 //! descriptors     functions that make, copy and close descriptors, and set options
 //! sending         functions that send
 //! process         functions that end a process, replace its program, or restrict its system calls
+//! variadic        functions of both kinds with any number of arguments
 //! socket          settings of a socket, pacing, counting
 //! sandbox         which system calls of ours the program's seccomp filters allow
 //! state           the settings, the table of counters, and the kind of each descriptor
@@ -52,6 +53,8 @@ mod sandbox;
 mod sending;
 mod socket;
 mod state;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod variadic;
 
 use libc::c_void;
 use std::slice::from_raw_parts;

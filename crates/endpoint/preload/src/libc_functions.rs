@@ -106,6 +106,9 @@ mod library {
                 find(&super::SYSCALL, "syscall\0");
                 find(&DPRINTF, "dprintf\0");
                 find(&DPRINTF_CHECKED, "__dprintf_chk\0");
+                find(&EXECL, "execl\0");
+                find(&EXECLE, "execle\0");
+                find(&EXECLP, "execlp\0");
             }
 
             $(
@@ -146,6 +149,9 @@ mod library {
 
     static DPRINTF: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
     static DPRINTF_CHECKED: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+    static EXECL: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+    static EXECLE: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+    static EXECLP: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
     extern "C" fn failure() -> c_int {
         -1
@@ -164,6 +170,21 @@ mod library {
     /// The address of dprintf(3) of programs that are built with `_FORTIFY_SOURCE`.
     pub(crate) fn dprintf_checked() -> *mut c_void {
         found_or_failure(&DPRINTF_CHECKED)
+    }
+
+    /// The address of execl(3), which has any number of arguments.
+    pub(crate) fn execl() -> *mut c_void {
+        found_or_failure(&EXECL)
+    }
+
+    /// The address of execle(3).
+    pub(crate) fn execle() -> *mut c_void {
+        found_or_failure(&EXECLE)
+    }
+
+    /// The address of execlp(3).
+    pub(crate) fn execlp() -> *mut c_void {
+        found_or_failure(&EXECLP)
     }
 }
 pub(crate) use library::*;
