@@ -92,7 +92,7 @@ impl Map {
         for link in &graph.links {
             let refuse = |what, instead| refuse(format!("link {}", link.name), what, instead);
             if !link.rate_changes.is_empty() {
-                return refuse("a rate that changes", "leave rate-changes out");
+                return refuse("a rate that changes", "leave rate-changes and rate-trace out");
             } else if link.impairment.is_some() {
                 return refuse(
                     "an impairment",
