@@ -118,6 +118,7 @@ pub use cutline_signal::renegotiation::{Alternatives, RenegotiationParams};
 pub use cutline_signal::session::trace::SessionTrace;
 pub use cutline_signal::session::{Cause, Direction, SessionEvent};
 pub use cutline_signal::violation::{Violation, ViolationOrigin};
+pub use cutline_sys::address;
 pub use cutline_sys::thread::RaisedPriority;
 pub use cutline_translate::{AckPath, Path};
 pub use cutline_units::{Bytes, Dscp, Duration, Hint, HintBits, Instant, IpVersion, Rate};

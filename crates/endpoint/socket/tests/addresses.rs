@@ -1,8 +1,10 @@
 //! Servers on all addresses of a host answer from the one in the question, and their ports are not shared.
 
 use cutline_signal::presence::{is_answer, question};
+use cutline_socket::address::{lookup, lookup_listen_address};
 use cutline_socket::{Marking, Peer, QosOptions, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket};
-use cutline_testbed::take_again;
+use cutline_sys::namespace::Namespace;
+use cutline_testbed::{may_make_namespaces, take_again, wait_for_own_addresses};
 use rustix::net::sockopt::{ip_tos, ipv6_tclass, set_socket_reuseaddr, set_socket_reuseport};
 use rustix::net::{AddressFamily, SocketType, bind, socket};
 use std::io::{self, ErrorKind};
@@ -65,6 +67,29 @@ fn the_question_of_a_stream_is_answered_from_the_address_that_was_asked() {
         assert!(theirs.has_qos_peer().unwrap(), "{listen} at {ip}");
         assert!(connecting.join().unwrap().has_qos_peer().unwrap());
     }
+}
+
+/// The standard library reads no name of a zone.
+#[test]
+fn a_text_names_the_interface_of_a_link_local_address() {
+    if !may_make_namespaces("sudo -E cargo test -p cutline-socket addresses::") {
+        return;
+    }
+    let host = Namespace::create("zoned").unwrap();
+    host.ip(&["address", "add", "fe80::1/64", "dev", "lo", "nodad"]).unwrap();
+    wait_for_own_addresses(&host, &["fe80::1%1"]);
+    let exchange = || {
+        let here = lookup_listen_address("[fe80::1%lo]:0").unwrap();
+        let listener = QosTcpListener::bind(&here[..], &patient()).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let to = lookup(&format!("[fe80::1%lo]:{port}"), None).unwrap();
+        let connecting = thread::spawn(move || QosTcpStream::connect(&to[..], &patient()).unwrap());
+        let (theirs, _) = listener.accept().unwrap();
+        assert!(theirs.has_qos_peer().unwrap() && connecting.join().unwrap().has_qos_peer().unwrap());
+    };
+    host.within(exchange).unwrap();
+    let why = lookup("[fe80::1]:80", None).unwrap_err().to_string();
+    assert!(why.contains("write fe80::1%INTERFACE"), "{why}");
 }
 
 #[test]

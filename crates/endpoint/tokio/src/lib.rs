@@ -96,7 +96,7 @@ pub use cutline_socket::{
     MonitorParams, NegotiationParams, OperationParams, Pacing, Path, Peer, Preset, ProtectedThread, QosError,
     QosOptions, RaisedPriority, Rate, RateControl, RenegotiationParams, ReservationEvent, Sample,
     SchedulingClass, SchedulingStats, SentInterval, SessionEvent, SessionTrace, Specification, TfrcParams,
-    UnknownService, Violation, ViolationOrigin,
+    UnknownService, Violation, ViolationOrigin, address,
 };
 pub use datagrams::{QosUdpListener, QosUdpSocket};
 pub use direct::{QosDirectListener, QosDirectSocket};
