@@ -247,6 +247,10 @@ static void one_connection(const char *way, char *self) {
     if (IS("exit_group")) syscall(SYS_exit_group, 0);
     if (IS("execve")) CHECK(execve(self, end, environ) == 0);
     if (IS("execvp")) CHECK(execvp(self, end) == 0);
+    if (IS("execv")) CHECK(execv(self, end) == 0);
+    if (IS("execvpe")) CHECK(execvpe(self, end, environ) == 0);
+    if (IS("fexecve")) CHECK(fexecve(open(self, O_RDONLY | O_CLOEXEC), end, environ) == 0);
+    if (IS("execveat")) CHECK(execveat(AT_FDCWD, self, end, environ, 0) == 0);
     if (IS("execl")) CHECK(execl(self, self, "nothing", (char *)0) == 0);
     if (IS("execlp")) CHECK(execlp(self, self, "nothing", (char *)0) == 0);
     if (IS("execle")) CHECK(execle(self, self, "nothing", (char *)0, environ) == 0);

@@ -145,6 +145,7 @@ mod library {
         execvp(file: *const c_char, argv: Strings) -> c_int, or -1;
         execvpe(file: *const c_char, argv: Strings, envp: Strings) -> c_int, or -1;
         fexecve(fd: c_int, argv: Strings, envp: Strings) -> c_int, or -1;
+        execveat(fd: c_int, path: *const c_char, argv: Strings, envp: Strings, flags: c_int) -> c_int, or -1;
     }
 
     static DPRINTF: AtomicPtr<c_void> = AtomicPtr::new(null_mut());

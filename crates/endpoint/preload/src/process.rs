@@ -63,6 +63,20 @@ pub unsafe extern "C-unwind" fn fexecve(fd: c_int, argv: Strings, envp: Strings)
     unsafe { real::fexecve(fd, argv, envp) }
 }
 
+/// execveat(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn execveat(
+    fd: c_int,
+    path: *const c_char,
+    argv: Strings,
+    envp: Strings,
+    flags: c_int,
+) -> c_int {
+    state::sample_all(true);
+    // SAFETY: libc's function with the caller's arguments.
+    unsafe { real::execveat(fd, path, argv, envp, flags) }
+}
+
 /// prctl(2). Its arguments are numbers and pointers, and are passed on as they are.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn prctl(
