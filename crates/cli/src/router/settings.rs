@@ -6,7 +6,7 @@ use crate::queue_args::{aqm_spec, code_point, hint_table, limit, link_rate, pair
 use cutline_aqm::{Discipline as _, Limit, QueueSpec, Sieve};
 use cutline_config::quantity;
 use cutline_params::ParameterValue;
-use cutline_router_service::{AutorateSpec, ProcessSpec, default_limit};
+use cutline_router_service::{AutorateSpec, ProcessSpec};
 use cutline_sys::address::ZonedIp;
 use cutline_units::{Bytes, Duration, HintTable, Rate, RemarkTable};
 use std::ops::RangeInclusive;
@@ -146,7 +146,7 @@ impl QueueArgs {
         }
         let rtt = self.rtt.map(|rtt| ("rtt", ParameterValue::Duration(rtt)));
         let aqm = aqm_spec(self.aqm(), &self.set, rtt)?;
-        let limit = self.limit.unwrap_or_else(|| default_limit(&aqm, rate));
+        let limit = self.limit.unwrap_or_else(|| Limit::Packets(aqm.usual_limit(rate)));
         let spec = QueueSpec {
             limit,
             ecn: !self.no_ecn,

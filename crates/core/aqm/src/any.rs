@@ -67,6 +67,13 @@ const FRAMES: [&str; 3] = ["quantum", "mtu", "mean-packet"];
 const FULL: [u64; 2] = [1514, 1500];
 
 impl AqmSpec {
+    /// Returns the usual limit of a queue, packets: 1000, and for Sieve four times the backlog that is free of charge, if that is more.
+    pub fn usual_limit(&self, rate: Rate) -> u32 {
+        const USUAL: u32 = 1000;
+        let Self::Sieve(sieve) = self else { return USUAL };
+        sieve.usual_limit(rate).max(USUAL)
+    }
+
     fn at_interface(&self, frame: u64) -> Self {
         match self {
             Self::Bands(BandsSpec { priority, below }) => {
@@ -154,6 +161,12 @@ mod tests {
             "protected-dual-pi2 mean-packet",
         ];
         assert_eq!(adapted, expected);
+    }
+
+    #[test]
+    fn the_usual_limit_follows_the_rate_with_sieve_alone() {
+        let limit = |name: &str, mbps| spec(name, &[]).aqm.usual_limit(Rate::from_mbps(mbps));
+        assert_eq!([limit("sieve", 10), limit("sieve", 1000), limit("pie", 1000)], [1000, 11_111, 1000]);
     }
 
     #[test]

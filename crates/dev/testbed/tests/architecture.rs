@@ -49,7 +49,8 @@ fn folders_use_each_other_as_the_picture_shows() {
     assert_ne!(reduced(&found), pictured);
 }
 
-/// Paths lead from the repository, from `crates` (`core/aqm/src/pi.rs`), or begin with a crate (`aqm/src/pi.rs`).
+/// Paths lead from the repository, from `crates` (`core/aqm/src/pi.rs`), or begin with a crate (`aqm/src/pi.rs`). After such a path, the name of
+/// a file beside it is enough (`codel.rs`).
 #[test]
 fn named_files_are_there() {
     let text = read(&root().join("ARCHITECTURE.md"));
@@ -65,6 +66,13 @@ fn named_files_are_there() {
             || in_crate.is_some_and(|(name, rest)| has_crate(name) && folder(name).join(rest).exists())
     };
     let missing: Vec<&&str> = paths.iter().filter(|path| !is_there(path)).collect();
+    assert!(missing.is_empty(), "ARCHITECTURE.md names files that do not exist: {missing:?}");
+    let short = |word: &&str| word.ends_with(".rs") && !word.contains("/src/") && !word.contains("NAME");
+    let short: Vec<&str> = text.split('`').skip(1).step_by(2).filter(short).collect();
+    assert!(short.len() > 50, "{}", short.len());
+    let sources = rust_files(&crates);
+    let is_a_file = |name: &str| sources.iter().any(|(path, _)| path.ends_with(name));
+    let missing: Vec<&str> = short.into_iter().filter(|name| !is_a_file(name)).collect();
     assert!(missing.is_empty(), "ARCHITECTURE.md names files that do not exist: {missing:?}");
 }
 

@@ -430,11 +430,9 @@ fn levels(hints: &HintTable) -> [u8; CODE_POINTS] {
     levels
 }
 
-/// Returns the usual limit of a queue: 1000 packets, and for Sieve four times the backlog that is free of charge, if that is more.
+/// Returns the usual limit of a queue ([`AqmSpec::usual_limit`]), at most that of a queue in the kernel.
 pub fn default_limit(aqm: &AqmSpec, rate: Rate) -> Limit {
-    const USUAL: u32 = 1000;
-    let AqmSpec::Sieve(sieve) = aqm else { return Limit::Packets(USUAL) };
-    Limit::Packets(sieve.usual_limit(rate).clamp(USUAL, MOST_PACKETS))
+    Limit::Packets(aqm.usual_limit(rate).min(MOST_PACKETS))
 }
 
 /// Returns the usual memory of Sieve's flows, B: up to 100 Mbit/s, where a machine may have an interface for each of many subscribers, that of 672 flows, with

@@ -80,7 +80,7 @@ pub use reservation_request::{
 };
 pub use router::{Router, Schedule, StatisticsSource};
 pub use service::{Listener, TRUNCATED, UNFILLED};
-pub use spec::{AutorateSpec, DirectionSpec, ProcessSpec, RouterSpec, default_limit};
+pub use spec::{AutorateSpec, DirectionSpec, ProcessSpec, RouterSpec};
 pub use statistics::{
     AutorateStatistics, DepartureError, DirectionStatistics, FilterDocument, FlowStatistics, HintStatistics,
     HostStatistics, Interface, PacketCount, ReloadStatus, ReservationStatistics, ReservedStatistics,

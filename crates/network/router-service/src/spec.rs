@@ -1,6 +1,6 @@
 //! The specification of a router as plain, checked values, from its file or the command line.
 
-use cutline_aqm::{AqmSpec, Limit, QueueSpec};
+use cutline_aqm::QueueSpec;
 use cutline_router::{Overhead, ShaperParams};
 use cutline_sys::address::ZonedIp;
 use cutline_units::{Bytes, Duration, HintTable, Rate, RemarkTable};
@@ -153,11 +153,4 @@ impl RouterSpec {
         ];
         differ.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
     }
-}
-
-/// Returns the usual limit of a queue: 1000 packets, and for Sieve four times the backlog that is free of charge, if that is more.
-pub fn default_limit(aqm: &AqmSpec, rate: Rate) -> Limit {
-    const USUAL: u32 = 1000;
-    let AqmSpec::Sieve(sieve) = aqm else { return Limit::Packets(USUAL) };
-    Limit::Packets(sieve.usual_limit(rate).max(USUAL))
 }

@@ -2,10 +2,9 @@
 
 use crate::SetupPlace;
 use crate::error::SetupError;
-use cutline_aqm::{AqmSpec, Discipline as _, Limit, Sieve};
+use cutline_aqm::{AqmSpec, Discipline as _, Sieve};
 use cutline_params::ParameterValue;
 use cutline_router::Overhead;
-use cutline_router_service::default_limit;
 use cutline_units::{Duration, Rate};
 use std::fmt::Write as _;
 
@@ -70,11 +69,7 @@ impl RouterFile {
         let set = self.rtt.map(|rtt| ("rtt", ParameterValue::Duration(rtt)));
         let aqm = AqmSpec::from_values(name, set)
             .map_err(|error| SetupError::Invalid(format!("--rtt: {error}")))?;
-        let limit = match default_limit(&aqm, rate) {
-            Limit::Packets(packets) => format!("{packets} packets"),
-            Limit::Bytes(bytes) => format!("{bytes} B"),
-        };
-        let mut text = format!("aqm = \"{name}\", limit = \"{limit}\"");
+        let mut text = format!("aqm = \"{name}\", limit = \"{} packets\"", aqm.usual_limit(rate));
         if let Some(rtt) = self.rtt {
             let _ = write!(text, ", rtt = \"{rtt}\"");
         }
