@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs a Debian package over a copy of this system's files, looks whether its parts work, removes it, and compares what is left.
-# Nothing of this system changes: what is written goes to a folder in memory that ends with the script, and the monitor that is tried
+# Installs a Debian package over a copy of this system's files, checks that its parts work, removes it, and compares the remaining files.
+# Nothing of this system changes: all output goes to a folder in memory that ends with the script, and the monitor that is tried
 # runs in a network namespace without interfaces. Run it as root.
 #
 #   tools/check-deb.sh target/deb/cutline_0.1.0_amd64.deb

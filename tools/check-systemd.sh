@@ -1,7 +1,7 @@
 #!/bin/bash
 # Runs the units under a real systemd: a copy of this system's files, with the programs of `make service` installed, is started in
-# namespaces of its own, as a gateway between two hosts. Nothing of this system changes: what is written goes to a folder in memory, and
-# namespaces, that end with the script. Run it as root; `make check-systemd` builds the programs first.
+# namespaces of its own, as a gateway between two hosts. Nothing of this system changes: all output goes to a folder in memory, and
+# to namespaces, which end with the script. Run it as root; `make check-systemd` builds the programs first.
 #
 # It checks `cutline router up --persist` as an operator uses it (start, a second `up`, kill -9, a router that hangs, reload, two starts of
 # the machine, `down`), then the unit of a queue in the kernel, cutlined and the monitor.

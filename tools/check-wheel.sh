@@ -3,7 +3,7 @@
 #
 #   tools/check-wheel.sh target/wheels/cutline-*.whl [PYTHON]
 #
-# SKIP_SOURCE=1 leaves `pip install .` out, which builds everything once more.
+# SKIP_SOURCE=1 leaves `pip install .` out, which builds everything again.
 set -eu
 
 wheel="$(realpath "$1")"

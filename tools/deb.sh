@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the Debian package from what is built: the command, cutlined, the library of cutline exec, the kernel's queues, manuals, completions, documents, units.
+# Makes the Debian package from the built files: the command, cutlined, the library of cutline exec, the kernel's queues, manuals, completions, documents, units.
 #
 #   tools/deb.sh target/release/cutline target/release/cutline-qdisc target/release/cutlined target/preload/libcutline_preload.so target/bpf 0.1.0 target/deb
 set -eu

@@ -42,7 +42,7 @@ rate = "19 Mbit/s"
 
 
 def run(*command: str | Path) -> None:
-    """Runs a command; its failure is an error with what it has printed."""
+    """Runs a command; its failure is an error with its output."""
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"{' '.join(map(str, command))} failed with {done.returncode}:\n{done.stdout}{done.stderr}")

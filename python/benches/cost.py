@@ -39,7 +39,7 @@ file-size = "1 MB"
 transport = { protocol = "tcp" }
 app = { kind = "bulk" }
 """
-# Next to nothing is simulated, so that the rest is what is measured.
+# Next to nothing is simulated, so that only the rest of the cost is measured.
 POINT = """
 name = "point"
 duration = "20 ms"
@@ -81,7 +81,7 @@ app = { kind = "cbr", rate = "16 kbit/s", size = "200 B" }
 
 
 def process(command, folder):
-    """Runs a command in a folder. Returns its CPU time, its time, and what it says."""
+    """Runs a command in a folder. Returns its CPU time, its elapsed time, and its output."""
     began = time.perf_counter()
     with tempfile.TemporaryFile("w+") as output:
         child = subprocess.Popen(command, stdout=output, cwd=folder)
@@ -162,7 +162,7 @@ def resident():
 
 
 def rows():
-    """Measures what it takes to give a table of a million rows to polars."""
+    """Measures the cost of passing a table of a million rows to polars."""
     import cutline
     import polars
     import pyarrow

@@ -45,7 +45,7 @@ def _build(profile):
     """Builds the command, and chooses the module's profile."""
     module = "library" if profile == "release" else profile
     if module not in ("library", "dev"):
-        # Both, so that they share what they have in common.
+        # Both, so that they share their common parts.
         os.environ[f"CARGO_PROFILE_{module.upper().replace('-', '_')}_PANIC"] = "unwind"
     _command(profile)
     os.environ.setdefault("MATURIN_PEP517_ARGS", f"--locked --profile {module}")

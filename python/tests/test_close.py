@@ -1,4 +1,4 @@
-"""A stream that is closed, in whatever way, delivers what it has accepted to a slow reader that reports often."""
+"""A stream that is closed, in whatever way, delivers all accepted data to a slow reader that reports often."""
 
 import subprocess
 import sys

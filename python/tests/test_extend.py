@@ -156,7 +156,7 @@ class Conformance(unittest.TestCase):
     def test_a_law_that_is_wrong_fails_a_check_by_name(self):
         @register
         class Shared(Law):
-            """Its objects share what they remember."""
+            """Its objects share their state."""
 
             name = "py-shared"
             title = "Shared"

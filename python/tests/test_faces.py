@@ -705,7 +705,7 @@ class Servers(unittest.IsolatedAsyncioTestCase):
 
 
 class Silent:
-    """A listener that accepts nobody: those that connect wait."""
+    """A listener that accepts no connection: programs that connect to it wait."""
 
     def __enter__(self):
         self._listener = plain.socket()
@@ -833,7 +833,7 @@ class Waiting(unittest.TestCase):
             with self.assertRaises(TimeoutError):
                 socket.create_connection(address, timeout=1, **more)
             self.assertLess(0.9, time.monotonic() - began)
-            # The kernel itself, and a negotiation that is told to, would take two minutes.
+            # The kernel itself, and a negotiation with such a limit, would take two minutes.
             self.assertLess(time.monotonic() - began, 60)
 
         with Silent() as silent:

@@ -1,4 +1,4 @@
-"""The laboratory from Python: what it refuses, and a run with real packets."""
+"""The laboratory from Python: refused scenarios, and a run with real packets."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Figures: what is drawn is what the command draws, in each style and format."""
+"""Figures: the same pictures as those of the command, in each style and format."""
 
 import json
 import math

@@ -183,7 +183,7 @@ class OnThisMachine(InFolder):
             cutline.open_sweep("results/sweeps/none")
 
     def test_grids_that_cannot_be(self):
-        """Each is refused before anything is written, with the key and what is allowed."""
+        """Each is refused before anything is written, with the key and the allowed values."""
         for value in (float("nan"), float("inf"), float("-inf"), 2**63, None, b"x", 1j, {1: 2}):
             with self.subTest(value=value), self.assertRaisesRegex(cutline.ArgumentError, "dumbbell.rate.*expected"):
                 cutline.sweep("small.toml", {"dumbbell.rate": ["4 Mbit/s", value]}, progress=False)

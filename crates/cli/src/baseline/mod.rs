@@ -171,7 +171,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     print(args, document)
 }
 
-/// Takes the lock on the table of a run, whose file may be written.
+/// Locks the table that this run writes, after a check that its file may be written.
 fn lock(path: &Path) -> Result<FileLock, Failure> {
     let lock = cutline_baseline::check_path(path).and_then(|()| cutline_baseline::lock(path));
     lock.map_err(|error| {

@@ -83,6 +83,37 @@ fn pages_are_plain_english() {
     assert!(wrong.is_empty(), "{} lines:\n{}", wrong.len(), wrong.join("\n"));
 }
 
+/// Comments in C and JavaScript keep the rule for words.
+#[test]
+fn comments_in_other_languages_are_plain_english() {
+    let is_source = |path: &PathBuf| ["c", "h", "js"].iter().any(|extension| has_extension(path, extension));
+    let sources: Vec<_> = ["crates", "examples"]
+        .iter()
+        .flat_map(|folder| files(&root().join(folder)))
+        .filter(is_source)
+        .collect();
+    assert!(sources.len() > 10, "{sources:?}");
+    let mut wrong = Vec::new();
+    for path in sources {
+        let text = fs::read_to_string(&path).expect("a source file is text");
+        wrong.extend(
+            words_in_comments(&text).map(|(line, fault)| format!("{}:{line}: {fault}", path.display())),
+        );
+    }
+    assert!(wrong.is_empty(), "{} comments:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Returns the lines of a source file in C or JavaScript whose comment has a refused word.
+fn words_in_comments(text: &str) -> impl Iterator<Item = (usize, String)> {
+    text.lines().enumerate().flat_map(|(number, line)| {
+        let comment = line.split_once("//").or_else(|| line.split_once("/*")).map(|(_, comment)| comment);
+        let comment = comment.or_else(|| line.trim_start().strip_prefix("* ")).unwrap_or_default();
+        let lower = without_code(comment).to_lowercase();
+        let found = REFUSED_WORDS.iter().filter(|(word, _)| has_word(&lower, word));
+        found.map(|(word, term)| (number + 1, format!("`{word}` is {term}: {line}"))).collect::<Vec<_>>()
+    })
+}
+
 fn has_extension(path: &Path, extension: &str) -> bool {
     path.extension().is_some_and(|its| its == extension)
 }
@@ -231,4 +262,6 @@ fn faults_are_found_with_their_lines() {
     let page = "It is anew.\n```sh\nanew\n```\n{ id = \"anew\", text = \"none\" }\n| `anew` |\nid = \"a\", paper = \"anew\"\n";
     assert_eq!(household_words(page).map(|(line, _)| line).collect::<Vec<_>>(), [1, 7]);
     assert_eq!(faults("/// A fair share is another thing.\n//// It\n").count(), 0);
+    let source = "int told; /* It is told. */\n/* A page\n * that nobody reads. `anew` */\nvar anew; // Anew.\nint what_is;\n";
+    assert_eq!(words_in_comments(source).map(|(line, _)| line).collect::<Vec<_>>(), [1, 3, 4]);
 }

@@ -119,7 +119,7 @@ static void *accept_one(void *listener)
     return accepted(listener);
 }
 
-/* A child closes what it has inherited. The frames of its parent's connections come to their sockets alone, as before. */
+/* A child closes the sockets that it has inherited. The frames of its parent's connections still arrive at the parent's sockets alone. */
 static void forked(void)
 {
     cutline_socket *listener = cutline_listen_at(SOCK_DGRAM, "direct:lo:0", options);

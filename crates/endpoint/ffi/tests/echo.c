@@ -143,7 +143,7 @@ static int talk(int type, cutline_options *options)
 
 static atomic_int is_over;
 
-/* Answers who comes, and finds that nobody agrees. */
+/* Accepts connections, all of which fail because their peers do not agree. */
 static void *refuse(void *listener)
 {
     while (!is_over) {

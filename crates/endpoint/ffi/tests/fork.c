@@ -113,7 +113,7 @@ int main(int count, char **words)
         return 2;
     places = words + 1;
     cutline_socket *sockets[2] = {connected(0), connected(1)};
-    /* One thread has both ends of what is accepted, so they do not negotiate. */
+    /* One thread has both ends of each accepted connection, so they do not negotiate. */
     plain = cutline_options_new(NULL);
     CHECK(cutline_options_set(plain, "peer", "plain") == 0);
     listeners[0] = cutline_listen_at(SOCK_STREAM, "127.0.0.1:0", plain);

@@ -8,7 +8,7 @@ static cutline_socket *at_the_end;
 
 __attribute__((destructor)) static void closes_at_the_end(void)
 {
-    /* Also what is sent here is delivered. */
+    /* Data that is sent here is delivered, too. */
     if (at_the_end && cutline_send(at_the_end, "end", 3, 0) == 3)
         cutline_close(at_the_end);
 }

@@ -67,7 +67,7 @@ static int granted(cutline_options *options)
     return cutline_close(socket);
 }
 
-/* The connection is an error, which says this; or it goes on, and says this reason of what it receives. */
+/* With `fail`, connecting is an error with this text. Otherwise the connection continues, and its receiving direction has this reason. */
 static int refused(cutline_options *options, const char *text, int reason, int64_t available_bps)
 {
     CHECK(cutline_options_set(options, "if-refused", "fail") == 0);

@@ -117,7 +117,7 @@ int main(void)
     signals(0);
     cutline_close(ours);
     cutline_options_free(again);
-    /* Nobody answers. */
+    /* The peer does not answer. */
     int silent = socket_of_nobody();
     struct sockaddr_in address;
     socklen_t length = sizeof address;

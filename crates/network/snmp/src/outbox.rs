@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 
-/// Notifications that wait for a receiver, the oldest first, [`MOST`] at most. If there are more, the oldest one is dropped of the user with
-/// most of them: a receiver that was away for long needs the present state most, and no user takes the places of others.
+/// Notifications that wait for a receiver, the oldest first, [`MOST`] at most. If there are more, the oldest one of the
+/// user with most of them is dropped: a receiver that was away for long needs the present state most, and no user takes the places of others.
 #[derive(Debug)]
 pub struct Outbox {
     /// The receiver, as messages name it.
@@ -56,7 +56,7 @@ impl Outbox {
         }
     }
 
-    /// Returns the number of notifications that were dropped since the last call of this.
+    /// Returns the number of notifications that were dropped since the last call of this function.
     pub fn take_dropped(&self) -> u64 {
         std::mem::take(&mut lock(&self.waiting).dropped)
     }

@@ -232,7 +232,7 @@ impl SessionState {
         }
     }
 
-    /// A reservation reveals the next RSVP node.
+    /// Stores the next RSVP node, which a reservation has revealed.
     pub fn learn_next_hop(&mut self, interface: InterfaceId, next_hop: IpAddr) {
         if self.session.is_multicast() {
             return;
@@ -251,7 +251,7 @@ impl SessionState {
         self.paths.is_empty() && self.reservations.is_empty() && self.request.is_none() && !self.is_watched
     }
 
-    /// The senders whose packets leave by an interface, or reach an application here, with their state.
+    /// Returns the senders whose packets leave by an interface, or for `None` reach an application here, with their state.
     pub fn routed_to(&self, interface: Option<InterfaceId>) -> impl Iterator<Item = (&Sender, &Psb)> {
         self.paths
             .iter()
@@ -259,7 +259,7 @@ impl SessionState {
             .map(|((sender, _), psb)| (sender, &**psb))
     }
 
-    /// The neighbours towards the senders that a reservation selects.
+    /// Returns the neighbours towards the senders that a reservation selects.
     pub fn previous_hops(&self, selects: impl Fn(&Sender) -> bool) -> BTreeSet<UpKey> {
         let selected = self.paths.iter().filter(|((sender, _), _)| selects(sender));
         selected.filter_map(|(_, psb)| psb.from.map(|(interface, hop)| (interface, hop.address))).collect()
@@ -284,7 +284,7 @@ impl Psb {
 }
 
 impl Rsb {
-    /// Starts the lifetime of all of it again.
+    /// Restarts the lifetime of all parts of the reservation.
     pub fn prolong(&mut self, now: Instant) {
         let until = now.saturating_add(self.lifetime);
         self.filters.values_mut().for_each(|expires| *expires = until);

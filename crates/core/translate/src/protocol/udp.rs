@@ -4,8 +4,8 @@
 //! (RFC 8085 section 3.1). The kernel accepts `SO_MAX_PACING_RATE` on UDP sockets, and ignores it unless the interface has
 //! the queue `fq`, so the sender paces itself.
 //!
-//! Worked, for video (peak 200 datagrams/s of 1200 B, 400 ms) over a round-trip time of 50 ms: in a share of 46.875 ms leave
-//! 11,250 B, nine datagrams. The kernel counts 2304 B for each, so the send buffer is 20,736 B, of which half is requested.
+//! Worked, for video (peak 200 datagrams/s of 1200 B, 400 ms) over a round-trip time of 50 ms: in a share of 46.875 ms, 11,250 B
+//! leave, nine datagrams. The kernel counts 2304 B for each, so the send buffer is 20,736 B, of which half is requested.
 
 use super::datagrams::{receive_buffer, send_buffer};
 use super::{Ends, Protocol, ProtocolTranslator, pacing};
@@ -50,7 +50,7 @@ impl ProtocolTranslator for Udp {
         Some(Protocol::RUdp)
     }
 
-    /// None: nothing is repeated.
+    /// No margin: nothing is repeated.
     fn pace_margin(&self) -> f64 {
         1.0
     }

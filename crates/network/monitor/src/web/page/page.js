@@ -1,6 +1,6 @@
 "use strict";
-// The page of the monitor. It gets a document each second (server-sent events), and keeps the history of what it draws. Texts of others
-// only ever become text nodes.
+// The page of the monitor. It gets a document each second (server-sent events), and keeps the history of its charts. Texts of other
+// programs only ever become text nodes.
 
 const SECONDS = 900;
 const view = { minutes: 3, paused: false, cursor: null, document: null, selected: null, socketSeries: null };
@@ -26,8 +26,8 @@ function draw(tag, attributes = {}, text = null) {
   return node;
 }
 
-// Makes the content of an element equal to these nodes. What is alike stays, and with it the focus, a selected text, and the place where a
-// screen reader reads.
+// Makes the content of an element equal to these nodes. Equal nodes stay, and with them the focus, a selected text, and the place of a
+// screen reader.
 function update(element, ...nodes) {
   const fresh = nodes.filter((node) => node !== null && node !== undefined);
   const isAlike = (old, node) => old.nodeName === node.nodeName && old.dataset?.socket === node.dataset?.socket;
@@ -567,7 +567,7 @@ function radar(direction) {
   // An odd number of axes leaves room below.
   const bottom = Math.max(...limits.map((_, number) => at(number, 1.2)[1])) + 12;
   const svg = draw("svg", { class: "radar", viewBox: `${-1.25 * size} ${-size * 0.8} ${2.5 * size} ${size * 0.8 + bottom}`, role: "img" });
-  // A third of the way out is the limit; the best value is at the end; what is worse lies within the third.
+  // A third of the way out is the limit; the best value is at the end; values worse than the limit are within the third.
   const place = (limit, value) => {
     if (!known(value)) return 1;
     const length = limit.best - limit.worst;
@@ -710,7 +710,7 @@ document.getElementById("sockets").addEventListener("click", (event) => {
 });
 // A window that is resized, a phone that is turned, a page that is zoomed.
 function resize() {
-  // A chart has the width of a narrow window without what is beside it: the padding of the page and of a card.
+  // A chart has the width of a narrow window without the space beside it: the padding of the page and of a card.
   WIDTH = narrow.matches ? Math.min(340, innerWidth - 58) : 480;
   renderCharts();
   focusScrolled();
