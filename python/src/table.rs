@@ -136,7 +136,7 @@ impl Batches {
                     bytes.extend(array.as_boolean().iter().flat_map(real));
                 }
                 other => {
-                    return Err(PyRuntimeError::new_err(format!("a column of {other} is none of numbers")));
+                    return Err(PyRuntimeError::new_err(format!("a column of {other} has no numbers")));
                 }
             }
         }

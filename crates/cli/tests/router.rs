@@ -130,5 +130,5 @@ fn what_is_wrong_is_told_before_anything_is_touched() {
     refused(&["--out", "lo"], "both `lo`");
     refused(&["--out", "nosuch0", "--aqm", "fq-codl"], "did you mean fq-codel?");
     refused(&["--out", "nosuch0", "--overhead", "atm"], "pppoe-atm");
-    refused(&["--out", "nosuch0", "--hint", "EF=17"], "a delay hint lies in 1..16");
+    refused(&["--out", "nosuch0", "--hint", "EF=17"], "a delay hint is from 1 to 16");
 }

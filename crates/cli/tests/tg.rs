@@ -305,7 +305,7 @@ fn invalid_options_are_refused_before_anything_is_sent() {
         "direction = reverse: forward: the receiver sends no frames",
     );
     refused(&["--transport", "direct", "--rate", "1Mbit", "--ecn"], "frames have no ECN");
-    refused(&["--hint", "17"], "a delay hint lies in 1..16");
+    refused(&["--hint", "17"], "a delay hint is from 1 to 16");
     refused(&["--dscp", "EFF"], "EFF");
     refused(&["--app", "bulk", "--rate", "8kbit"], "--rate has no effect on tcp-bulk");
     refused(&["--transport", "tfrc", "--pacing", "8kbit"], "--pacing is only allowed with TCP");

@@ -144,8 +144,8 @@ struct ShowArgs {
 
 /// Remove the queue of an interface
 ///
-/// Packets that wait are dropped, and the interface gets the kernel's default queueing discipline. The programs are unloaded with the last queue. Where the
-/// interface has gone, the memory of its queue is freed.
+/// Packets that wait are dropped, and the interface gets the kernel's default queueing discipline. The programs are unloaded with the last queue. If the
+/// interface has been removed, the memory of its queue is freed.
 #[derive(clap::Args)]
 #[command(after_help = DEL_EXAMPLES)]
 struct DelArgs {
@@ -332,7 +332,7 @@ impl DelArgs {
             Removal::Removed => "the queue was removed",
             Removal::Freed => "the queue was removed before; its memory was freed",
             Removal::NoInterface => {
-                "there is no such interface; of interfaces that have gone, the queue's memory was freed"
+                "there is no such interface; the memory of queues of removed interfaces was freed"
             }
         };
         output::print(&format!("{}: {done}\n", Printable(name)))

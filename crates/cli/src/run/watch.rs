@@ -33,7 +33,7 @@ pub fn speed(text: &str) -> Result<Speed, String> {
 
 /// Checks that there is a terminal to draw on.
 pub fn terminal() -> Result<(), Failure> {
-    let why = "--watch draws on a terminal, and the standard error output is none; cutline plot draws stored results";
+    let why = "--watch draws on a terminal, and the standard error output is not a terminal; cutline plot draws stored results";
     if ProgressDrawTarget::stderr().is_hidden() { Err(Failure::Usage(why.to_owned())) } else { Ok(()) }
 }
 

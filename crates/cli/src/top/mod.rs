@@ -65,7 +65,8 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     #[expect(clippy::disallowed_methods, reason = "nothing is written")]
     let is_terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
     if !is_terminal {
-        let why = "cutline top draws on a terminal, and standard output or input is none: use --once";
+        let why =
+            "cutline top draws on a terminal, and standard output or input is not a terminal: use --once";
         return Err(Failure::Usage(why.to_owned()));
     }
     let first = client.host()?;

@@ -110,7 +110,7 @@ impl fmt::Display for Quality {
 
 impl fmt::Display for QualityError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a quality lies in 0..1, and {} does not", self.0)
+        write!(f, "a quality is from 0 to 1, not {}", self.0)
     }
 }
 
@@ -141,7 +141,7 @@ mod tests {
         for bad in [-0.01, 1.01, f64::NAN, f64::INFINITY] {
             assert!(Quality::new(bad).is_err(), "{bad}");
         }
-        assert_eq!(Quality::new(2.0).unwrap_err().to_string(), "a quality lies in 0..1, and 2 does not");
+        assert_eq!(Quality::new(2.0).unwrap_err().to_string(), "a quality is from 0 to 1, not 2");
     }
 
     #[test]

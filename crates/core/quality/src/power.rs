@@ -57,7 +57,7 @@ impl Power {
 
 impl fmt::Display for PowerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "alpha of the power metric lies in 0..1, and {} does not", self.0)
+        write!(f, "alpha of the power metric is from 0 to 1, not {}", self.0)
     }
 }
 
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(Power::new(0.7).map(|p| p.alpha() + p.beta()), Ok(1.0));
         assert_eq!(
             Power::new(1.5).unwrap_err().to_string(),
-            "alpha of the power metric lies in 0..1, and 1.5 does not"
+            "alpha of the power metric is from 0 to 1, not 1.5"
         );
     }
 }

@@ -208,7 +208,7 @@ impl fmt::Display for DscpError {
         let names: Vec<_> = STANDARD.iter().map(|(name, ..)| *name).collect();
         write!(
             f,
-            "a code point is a number from 0 to 63, hint-1 to hint-16, or one of {}; {:?} is none",
+            "a code point is a number from 0 to 63, hint-1 to hint-16, or one of {}, not {:?}",
             names.join(", "),
             self.0
         )

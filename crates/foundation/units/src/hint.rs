@@ -73,7 +73,7 @@ impl Hint {
     /// The hint of a level that is known to be in 1..=256.
     #[inline]
     pub const fn from_level(level: u16) -> Self {
-        assert!(level >= 1 && level <= 256, "a hint's level lies in 1..256");
+        assert!(level >= 1 && level <= 256, "a hint's level is from 1 to 256");
         Self { index: (level - 1) as u8 }
     }
 
@@ -99,9 +99,9 @@ impl fmt::Display for Hint {
 impl fmt::Display for HintError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Bits(n) => write!(f, "a delay hint has 1..8 bits, not {n}"),
+            Self::Bits(n) => write!(f, "a delay hint has 1 to 8 bits, not {n}"),
             Self::Level(level, largest) => {
-                write!(f, "a delay hint lies in 1..{largest}, and {level} does not")
+                write!(f, "a delay hint is from 1 to {largest}, not {level}")
             }
         }
     }
@@ -160,10 +160,7 @@ mod tests {
         assert_eq!(HintBits::new(0), Err(HintError::Bits(0)));
         assert_eq!(HintBits::new(9), Err(HintError::Bits(9)));
         assert_eq!(HintBits::PAPER.hint(0), Err(HintError::Level(0, 16)));
-        assert_eq!(
-            HintBits::PAPER.hint(17).unwrap_err().to_string(),
-            "a delay hint lies in 1..16, and 17 does not"
-        );
+        assert_eq!(HintBits::PAPER.hint(17).unwrap_err().to_string(), "a delay hint is from 1 to 16, not 17");
         assert_eq!(HintBits::new(8).unwrap().largest().level(), 256);
     }
 }

@@ -51,7 +51,7 @@ impl fmt::Display for Probability {
 
 impl fmt::Display for ProbabilityError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a probability lies in 0..1, and {} does not", self.0)
+        write!(f, "a probability is from 0 to 1, not {}", self.0)
     }
 }
 

@@ -72,7 +72,7 @@ pub struct QueueLoad {
     pub dropped: u64,
     /// Not taken by the interface, frames.
     pub unsent: u64,
-    /// Waiting for the interface at the end of the interval though their time has come, frames.
+    /// Waiting for the interface at the end of the interval although they are due, frames.
     pub stuck: u64,
     /// Slip of the router's schedule, because the router was not scheduled in time, milliseconds.
     #[schemars(with = "f64")]

@@ -54,8 +54,9 @@ impl ManagedHost {
     /// Reports the interfaces that are missing since the last time, and those that were missing and are there.
     fn report_missing(&mut self, missing: BTreeSet<String>) {
         for name in missing.difference(&self.missing) {
-            self.notices
-                .push(format!("interface `{name}` is not there: its rate limits nothing until it comes"));
+            self.notices.push(format!(
+                "interface `{name}` is not there: its rate limits nothing until the interface exists"
+            ));
         }
         for name in self.interfaces.values().filter(|name| self.missing.contains(*name)) {
             self.notices.push(format!("interface `{name}` is there now: its rate is a limit"));

@@ -79,7 +79,7 @@ impl Figure {
 
     /// All remarks under the charts.
     pub(crate) fn all_notes(&self) -> Vec<&str> {
-        const CUT: &str = "What lies beyond the vertical axis is cut off. A triangle at the upper edge marks such values, and the number beside it is the largest of them.";
+        const CUT: &str = "Values beyond the vertical axis are cut off. A triangle at the upper edge marks such values, and the number beside it is the largest of them.";
         let is_cut = self.panels.iter().any(|chart| chart.y.cap.is_some());
         self.notes.iter().map(String::as_str).chain(is_cut.then_some(CUT)).collect()
     }
