@@ -620,6 +620,7 @@ class Servers(unittest.IsolatedAsyncioTestCase):
             until = time.monotonic() + 60
             while len(slow._datagrams) < 256 and time.monotonic() < until:
                 await asyncio.sleep(0.01)
+            # No event shows that no further datagram is stored.
             await asyncio.sleep(0.2)
             self.assertEqual(len(slow._datagrams), 256)
             self.assertEqual([await slow.read() for _ in range(300)], [b"%d" % number for number in range(300)])
@@ -635,6 +636,7 @@ class Servers(unittest.IsolatedAsyncioTestCase):
             calls, send = [], transport._connection.send
             transport._connection.send = lambda data: calls.append(1) or send(data)
             writer.write(b"220 hello")
+            # The time in which calls are counted.
             await asyncio.sleep(0.5)
             greeted.put_nowait(len(calls))
             writer.transport.abort()
@@ -657,6 +659,7 @@ class Servers(unittest.IsolatedAsyncioTestCase):
         server._server.accept = lambda: calls.append(1) or accept()
         client = plain.create_connection(server.getsockname())
         with without_descriptors():
+            # The time in which calls are counted.
             await asyncio.sleep(0.5)
             self.assertLess(len(calls), 5)
             self.assertEqual(reports[0]["exception"].errno, errno.EMFILE)
@@ -683,8 +686,8 @@ class Servers(unittest.IsolatedAsyncioTestCase):
                 client.connect(server.getsockname())
                 with without_descriptors():
                     client.send(b"x")
+                    # The time in which calls are counted: without news, one every 50 ms.
                     await asyncio.sleep(0.5)
-                    # Without news it is called every 50 ms.
                     self.assertLess(len(calls), 5)
                     self.assertEqual(reports[0]["exception"].errno, errno.EMFILE)
                 # The connection has waited.
@@ -718,6 +721,7 @@ class Silent:
             filler.setblocking(False)
             filler.connect_ex(self.address)
             self._fillers.append(filler)
+        # The kernel does not show when the queue of the listener is full.
         time.sleep(0.2)
         return self
 
@@ -768,6 +772,7 @@ class Waiting(unittest.TestCase):
                                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
                 self.addCleanup(process.kill)
                 self.assertEqual(process.stdout.readline(), "waits\n")
+                # No event shows that the call waits.
                 time.sleep(0.3)
                 process.send_signal(signal.SIGINT)
                 out, errors = process.communicate(timeout=60)
@@ -794,6 +799,7 @@ class Waiting(unittest.TestCase):
 
                 def reads():
                     with server.accept()[0] as accepted:
+                        # The reader begins late on purpose.
                         time.sleep(0.3)
                         while part := accepted.recv(1_000_000):
                             read.append(len(part))

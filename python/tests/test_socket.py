@@ -80,6 +80,7 @@ class Blocking(unittest.TestCase):
                 self.assertLess(time.monotonic(), until)
                 ours.send(bytes(1000))
                 theirs.recv(1000)
+                # The pace of the sender.
                 time.sleep(0.1)
             mib = theirs.mib
             rate, delay, jitter = (mib.receive.operation[measure] for measure in ("rate", "delay", "jitter"))
@@ -233,6 +234,7 @@ class Blocking(unittest.TestCase):
                 with socket.create_connection(address, spec, options=options, timeout=60) as connection:
                     connection.sendall(b"unread")
                     first = accepted.get(timeout=60)
+                    # No event shows that the message is in the kernel's buffer.
                     time.sleep(0.1)
                     # Without a linger time the kernel resets the connection.
                     with plain.socket(fileno=os.dup(first.fileno())) as same:

@@ -276,7 +276,7 @@ class OnACluster(InFolder):
         self.addCleanup(scheduler.kill)
         deadline = time.monotonic() + 60
         while not Path("scheduler.json").exists() and time.monotonic() < deadline:
-            time.sleep(0.1)
+            time.sleep(0.05)
         worker = subprocess.Popen(
             [sys.executable, "-m", "distributed.cli.dask_worker", "--scheduler-file", "scheduler.json", "--nthreads", "1", "--no-dashboard",
              "--no-nanny", "--death-timeout", "5"], env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

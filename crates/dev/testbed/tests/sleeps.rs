@@ -2,6 +2,7 @@
 
 use cutline_testbed::repository::{crates, root, rust_files};
 use regex_lite::Regex;
+use std::fs;
 use std::path::Path;
 
 /// The longest sleep without a reason: shorter ones poll, or are the pace of a sender.
@@ -21,6 +22,39 @@ fn a_test_that_sleeps_says_why() {
         silent.len(),
         silent.join("\n")
     );
+}
+
+/// The tests of the Python package keep the rule, too.
+#[test]
+fn a_test_in_python_that_sleeps_says_why() {
+    let entries = fs::read_dir(root().join("python/tests")).unwrap().map(|entry| entry.unwrap().path());
+    let tests: Vec<_> =
+        entries.filter(|path| path.extension().is_some_and(|extension| extension == "py")).collect();
+    assert!(tests.len() > 10, "{tests:?}");
+    let mut silent = Vec::new();
+    for path in tests {
+        let text = fs::read_to_string(&path).unwrap();
+        silent.extend(sleeps_in_python(&text).into_iter().map(|line| format!("{}:{line}", path.display())));
+    }
+    assert!(
+        silent.is_empty(),
+        "{} tests sleep for a fixed time: wait for the event, or say in a comment above why not:\n{}",
+        silent.len(),
+        silent.join("\n")
+    );
+}
+
+/// Returns the numbers of the lines in Python that sleep for long without a comment on the line or on the one above.
+fn sleeps_in_python(text: &str) -> Vec<usize> {
+    let call = Regex::new(r"\bsleep\(([0-9.]+)\)").unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let is_silent = |at: usize| {
+        let found = call.captures(lines[at]).filter(|_| !lines[at].contains('#'));
+        let seconds = found.map_or(0.0, |found| found[1].parse::<f64>().unwrap());
+        let above = at.checked_sub(1).map_or("", |above| lines[above].trim_start());
+        seconds * 1000.0 > SHORT as f64 && !above.starts_with('#')
+    };
+    (0..lines.len()).filter(|at| is_silent(*at)).map(|at| at + 1).collect()
 }
 
 fn is_of_tests(path: &Path) -> bool {
@@ -52,4 +86,6 @@ fn sleeps_without_a_reason_are_found() {
     let text = "fn a() {\n    sleep(Duration::from_millis(20));\n    thread::sleep(std::time::Duration::from_secs(1));\n    \
                 // It starts.\n    sleep(ms(200));\n    sleep(ms(100)).await; // It ends.\n    sleep(ms(100)).await;\n}\n";
     assert_eq!(sleeps(text), [3, 7]);
+    let text = "time.sleep(0.05)\ntime.sleep(0.1)\n# It ends.\nawait asyncio.sleep(1)\ntime.sleep(2) # It ends.\n    time.sleep(pause)\n";
+    assert_eq!(sleeps_in_python(text), [2]);
 }
