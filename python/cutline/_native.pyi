@@ -3,8 +3,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, final
 
 __all__ = [
-    "APPLICATIONS", "Acked", "Acknowledgement", "Backlog", "Batches", "CLASSES", "Execution", "FolderLock", "KINDS", "Laboratory",
-    "MEASURES", "ORIGINS", "PARAMETERS", "Packet", "Queue", "REASONS", "RESERVATION_KINDS", "Results", "SIDES", "STANDINGS", "ScenarioFile",
+    "APPLICATIONS", "Acked", "Acknowledgement", "Backlog", "Batches", "CLASSES", "Execution", "FolderLock", "GRANT_STATES", "KINDS", "Laboratory",
+    "MEASURES", "ORIGINS", "PARAMETERS", "Packet", "Queue", "REASONS", "RESERVATION_KINDS", "Results", "SIDES", "ScenarioFile",
     "Socket", "SweepPlan", "TfrcReceiver", "TfrcSender", "ThreadProtection", "Window", "__version__", "aqms", "build", "check_extension", "clean_laboratory",
     "laboratory_refusal", "picture", "power", "quality",
     "register_extension", "studies", "study_figure", "tfrc_loss_event_rate", "tfrc_parameters", "tfrc_throughput", "translate",
@@ -18,7 +18,7 @@ SIDES: list[str | None]
 ORIGINS: list[str | None]
 MEASURES: list[str]
 PARAMETERS: list[str]
-STANDINGS: list[str]
+GRANT_STATES: list[str]
 REASONS: list[str]
 RESERVATION_KINDS: list[str | None]
 CLASSES: list[str]

@@ -27,7 +27,7 @@ from ._aio import (
     start_server,
 )
 from ._native import (
-    KINDS, MEASURES, ORIGINS, PARAMETERS, REASONS, RESERVATION_KINDS, SIDES, STANDINGS, Socket, ThreadProtection,
+    GRANT_STATES, KINDS, MEASURES, ORIGINS, PARAMETERS, REASONS, RESERVATION_KINDS, SIDES, Socket, ThreadProtection,
 )
 from .errors import Lost, NoPeer, OptionError, Refused
 
@@ -138,7 +138,7 @@ def _reservation(found):
         return None
     for side in ("send", "receive"):
         of = found[side]
-        found[side] = {"standing": STANDINGS[of["standing"]], "asked": _bucket(of["asked"]),
+        found[side] = {"state": GRANT_STATES[of["state"]], "requested": _bucket(of["requested"]),
                        "reserved": _bucket(of["reserved"]), "refusal": _refusal(of["refusal"])}
     return found
 
@@ -495,8 +495,8 @@ class Connection(_Base):
     def mib(self):
         """The state of the connection. Times are in seconds; unknown values are None.
 
-        `reservation` is None without the option `service`. Otherwise it has the service and, for `send` and `receive`: standing
-        (not-asked, pending, reserved or failed), the token buckets asked and reserved, and refusal with reason, node,
+        `reservation` is None without the option `service`. Otherwise it has the service and, for `send` and `receive`: state
+        (not-requested, pending, reserved or failed), the token buckets requested and reserved, and refusal with reason, node,
         available_bps (the rate that would be granted) and text.
 
         `scheduling` is None for a stream and without the option `allocation`. Otherwise it has the messages sent, how many of them

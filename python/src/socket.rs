@@ -390,7 +390,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
         ("ORIGINS", EventOrigin::names()),
         ("MEASURES", measure_names()),
         ("PARAMETERS", parameter_names()),
-        ("STANDINGS", GrantState::names()),
+        ("GRANT_STATES", GrantState::names()),
         ("REASONS", RefusalReason::names()),
         ("RESERVATION_KINDS", ReservationEventKind::names()),
     ] {

@@ -354,11 +354,11 @@ class Reservations(unittest.TestCase):
         with Agent(answer) as agent:
             ours = self.connect(agent, if_refused="fail")
             found = ours.mib.reservation
-            self.assertEqual((found.service, found.send.standing, found.receive.standing),
+            self.assertEqual((found.service, found.send.state, found.receive.state),
                              ("rsvp", "reserved", "reserved"))
             self.assertEqual(vars(found.send.reserved), self.BUCKET)
-            self.assertGreater(found.send.asked.rate_bps, 500_000)
-            self.assertEqual(found.receive.reserved, found.receive.asked)
+            self.assertGreater(found.send.requested.rate_bps, 500_000)
+            self.assertEqual(found.receive.reserved, found.receive.requested)
             self.assertIsNone(found.send.refusal)
             events = list(ours.reservation_events())
             self.assertEqual([(event.kind, event.side) for event in events],
@@ -377,7 +377,7 @@ class Reservations(unittest.TestCase):
                 self.connect(agent, if_refused="fail")
             ours = self.connect(agent, if_refused="best-effort")
             found = ours.mib.reservation.receive
-            self.assertEqual((found.standing, found.reserved), ("failed", None))
+            self.assertEqual((found.state, found.reserved), ("failed", None))
             self.assertEqual(vars(found.refusal), self.REFUSAL | {"text": self.TEXT})
             lost = [event for event in ours.reservation_events() if event.side == "receive"]
             self.assertEqual([(event.kind, event.reserved, event.refusal) for event in lost],

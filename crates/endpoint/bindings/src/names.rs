@@ -55,7 +55,12 @@ named!(TrafficDirection { Send: "send", Receive: "receive" });
 
 named!(EventOrigin { SendingHost: "sending-host", Network: "network", ReceivingHost: "receiving-host" });
 
-named!(GrantState { NotAsked: "not-asked", Pending: "pending", Reserved: "reserved", Failed: "failed" });
+named!(GrantState {
+    NotRequested: "not-requested",
+    Pending: "pending",
+    Reserved: "reserved",
+    Failed: "failed"
+});
 
 named!(RefusalReason {
     None: "none",

@@ -11,7 +11,7 @@ use serde::{Serialize, Serializer};
 #[repr(i32)]
 pub enum GrantState {
     /// Nothing was requested.
-    NotAsked = 0,
+    NotRequested = 0,
     /// The network has not answered yet.
     Pending = 1,
     /// The reservation is in place.
@@ -100,10 +100,10 @@ pub struct Refusal {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
 pub struct DirectionReservation {
-    /// One of `CUTLINE_STANDING_*`.
-    pub standing: i64,
+    /// One of `CUTLINE_GRANT_STATE_*`.
+    pub state: i64,
     /// The requested token bucket.
-    pub asked: TokenBucket,
+    pub requested: TokenBucket,
     /// The reserved token bucket.
     pub reserved: TokenBucket,
     /// Reason for a missing reservation.
@@ -195,18 +195,18 @@ impl From<Option<&provision::Refusal>> for Refusal {
 }
 
 impl DirectionReservation {
-    fn new(asked: Option<cutline_translate::TrafficSpec>, it: &provision::GrantState) -> Self {
+    fn new(requested: Option<cutline_translate::TrafficSpec>, it: &provision::GrantState) -> Self {
         use cutline_provision::GrantState as S;
-        let (standing, reserved, refusal) = match it {
-            S::NotAsked => (GrantState::NotAsked, None, None),
+        let (state, reserved, refusal) = match it {
+            S::NotRequested => (GrantState::NotRequested, None, None),
             S::Pending => (GrantState::Pending, None, None),
             S::Reserved(bucket) => (GrantState::Reserved, Some(*bucket), None),
             S::Failed(refusal) => (GrantState::Failed, None, Some(refusal)),
         };
         Self {
-            standing: standing as i64,
+            state: state as i64,
             // A service without requests has requested nothing.
-            asked: asked.filter(|_| standing != GrantState::NotAsked).into(),
+            requested: requested.filter(|_| state != GrantState::NotRequested).into(),
             reserved: reserved.into(),
             refusal: refusal.into(),
         }
@@ -215,7 +215,7 @@ impl DirectionReservation {
 
 impl From<Option<&socket::ConnectionReservation>> for ConnectionReservation {
     fn from(it: Option<&socket::ConnectionReservation>) -> Self {
-        let none = provision::GrantState::NotAsked;
+        let none = provision::GrantState::NotRequested;
         let demand = it.and_then(|it| it.demand);
         Self {
             service: text(it.map_or("", |it| it.service)),
@@ -318,14 +318,14 @@ mod tests {
     fn a_reservation_has_each_direction_with_what_is_reserved_or_why_not() {
         let ConnectionReservation { service, send, receive } = Some(&status()).into();
         assert_eq!(words(&service), "rsvp");
-        assert_eq!((send.standing, send.asked.rate_bps, send.reserved.rate_bps), (2, 100_000, 90_000));
+        assert_eq!((send.state, send.requested.rate_bps, send.reserved.rate_bps), (2, 100_000, 90_000));
         let TokenBucket { bucket_bytes, peak_bps, min_policed_bytes, max_packet_bytes, .. } = send.reserved;
         assert_eq!(
             (bucket_bytes, peak_bps, min_policed_bytes, max_packet_bytes),
             (2000, 1_000_000, 64, 1500)
         );
         assert_eq!((send.refusal.reason, words(&send.refusal.text)), (0, ""));
-        assert_eq!((receive.standing, receive.asked.rate_bps, receive.reserved.rate_bps), (3, 8000, -1));
+        assert_eq!((receive.state, receive.requested.rate_bps, receive.reserved.rate_bps), (3, 8000, -1));
         assert_eq!((receive.refusal.reason, receive.refusal.available_bps), (1, 400_000));
         assert_eq!(words(&receive.refusal.node), "10.0.0.1");
         let why = "the bandwidth is not available at 10.0.0.1; 400 kbit/s would be granted";
@@ -335,12 +335,12 @@ mod tests {
     #[test]
     fn without_a_service_nothing_is_asked_for() {
         let none = ConnectionReservation::from(None);
-        assert_eq!((words(&none.service), none.send.standing, none.receive.standing), ("", 0, 0));
-        assert_eq!((none.send.asked.rate_bps, none.send.refusal.available_bps), (-1, -1));
+        assert_eq!((words(&none.service), none.send.state, none.receive.state), ("", 0, 0));
+        assert_eq!((none.send.requested.rate_bps, none.send.refusal.available_bps), (-1, -1));
         let mut status = status();
-        status.send = provision::GrantState::NotAsked;
+        status.send = provision::GrantState::NotRequested;
         let ConnectionReservation { send, .. } = Some(&status).into();
-        assert_eq!((send.standing, send.asked.rate_bps), (0, -1), "a service may ask for nothing");
+        assert_eq!((send.state, send.requested.rate_bps), (0, -1), "a service may request nothing");
     }
 
     #[test]

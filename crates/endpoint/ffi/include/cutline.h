@@ -48,10 +48,10 @@ typedef struct cutline_options cutline_options;
 #define CUTLINE_EVENT_ORIGIN_RECEIVING_HOST 3 /* The receiving host: its application did not read, or its receive buffer was full. */
 
 /* State of a direction's reservation. */
-#define CUTLINE_STANDING_NOT_ASKED 0 /* Nothing was requested. */
-#define CUTLINE_STANDING_PENDING 1 /* The network has not answered yet. */
-#define CUTLINE_STANDING_RESERVED 2 /* The reservation is in place. */
-#define CUTLINE_STANDING_FAILED 3 /* The reservation was refused, is lost, or was not answered in time. It is restored when the network can grant it. */
+#define CUTLINE_GRANT_STATE_NOT_REQUESTED 0 /* Nothing was requested. */
+#define CUTLINE_GRANT_STATE_PENDING 1 /* The network has not answered yet. */
+#define CUTLINE_GRANT_STATE_RESERVED 2 /* The reservation is in place. */
+#define CUTLINE_GRANT_STATE_FAILED 3 /* The reservation was refused, is lost, or was not answered in time. It is restored when the network can grant it. */
 
 /* Reason for a missing reservation. */
 #define CUTLINE_REASON_NONE 0 /* Nothing was refused. */
@@ -169,10 +169,10 @@ typedef struct cutline_refusal {
 
 /* State of a direction's reservation. */
 typedef struct cutline_direction_reservation {
-    /* One of CUTLINE_STANDING_*. */
-    int64_t standing;
+    /* One of CUTLINE_GRANT_STATE_*. */
+    int64_t state;
     /* The requested token bucket. */
-    cutline_token_bucket asked;
+    cutline_token_bucket requested;
     /* The reserved token bucket. */
     cutline_token_bucket reserved;
     /* Reason for a missing reservation. */

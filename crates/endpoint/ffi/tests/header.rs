@@ -26,10 +26,9 @@ const ENUMS: [&str; 4] = [
 ];
 
 /// Types with another name in C than in Rust, where a name without its subject would be that of several things.
-const C_NAMES: [(&str, &str); 7] = [
+const C_NAMES: [(&str, &str); 6] = [
     ("ConnectionReservation", "reservation"),
     ("DirectionMib", "direction"),
-    ("GrantState", "standing"),
     ("HistogramSummary", "distribution"),
     ("RefusalReason", "reason"),
     ("SessionEvent", "event"),
@@ -290,7 +289,7 @@ fn c_lays_structs_out_as_rust_does_and_finds_every_function() {
         "negotiation" Negotiation: sent unauthenticated;
         "token_bucket" TokenBucket: rate_bps max_packet_bytes;
         "refusal" Refusal: reason available_bps node text;
-        "direction_reservation" DirectionReservation: standing asked reserved refusal;
+        "direction_reservation" DirectionReservation: state requested reserved refusal;
         "reservation" ConnectionReservation: service send receive;
         "reservation_event" ReservationEvent: size kind side reserved refusal node text;
     }

@@ -44,12 +44,12 @@ static int granted(cutline_options *options)
     CHECK(cutline_get_mib(socket, &mib) == 0 && mib.size == sizeof mib);
     CHECK(strcmp(mib.reservation.service, "rsvp") == 0);
     const cutline_direction_reservation *send = &mib.reservation.send, *receive = &mib.reservation.receive;
-    CHECK(send->standing == CUTLINE_STANDING_RESERVED && receive->standing == CUTLINE_STANDING_RESERVED);
+    CHECK(send->state == CUTLINE_GRANT_STATE_RESERVED && receive->state == CUTLINE_GRANT_STATE_RESERVED);
     /* The agent gives less than is asked for, and confirms the other direction without a number. */
-    CHECK(send->reserved.rate_bps == 500000 && send->asked.rate_bps > 500000);
+    CHECK(send->reserved.rate_bps == 500000 && send->requested.rate_bps > 500000);
     CHECK(send->reserved.bucket_bytes == 3000 && send->reserved.max_packet_bytes == 1500);
-    CHECK(receive->asked.rate_bps > 0 && receive->reserved.rate_bps == receive->asked.rate_bps);
-    CHECK(receive->reserved.bucket_bytes == receive->asked.bucket_bytes);
+    CHECK(receive->requested.rate_bps > 0 && receive->reserved.rate_bps == receive->requested.rate_bps);
+    CHECK(receive->reserved.bucket_bytes == receive->requested.bucket_bytes);
     CHECK(send->refusal.reason == CUTLINE_REASON_NONE && send->refusal.text[0] == 0);
 
     cutline_reservation_event event = {.size = sizeof event};
@@ -81,7 +81,7 @@ static int refused(cutline_options *options, const char *text, int reason, int64
     cutline_mib mib = {.size = sizeof mib};
     CHECK(cutline_get_mib(socket, &mib) == 0);
     const cutline_direction_reservation *receive = &mib.reservation.receive;
-    CHECK(receive->standing == CUTLINE_STANDING_FAILED && receive->asked.rate_bps > 0);
+    CHECK(receive->state == CUTLINE_GRANT_STATE_FAILED && receive->requested.rate_bps > 0);
     CHECK(receive->reserved.rate_bps == -1 && receive->refusal.reason == reason);
     CHECK(receive->refusal.available_bps == available_bps && strstr(receive->refusal.text, text));
     cutline_reservation_event event = {.size = sizeof event};
@@ -110,8 +110,8 @@ static int without(void)
     CHECK(socket);
     cutline_mib mib = {.size = sizeof mib};
     CHECK(cutline_get_mib(socket, &mib) == 0);
-    CHECK(mib.reservation.service[0] == 0 && mib.reservation.send.standing == CUTLINE_STANDING_NOT_ASKED);
-    CHECK(mib.reservation.send.asked.rate_bps == -1 && mib.reservation.send.refusal.reason == CUTLINE_REASON_NONE);
+    CHECK(mib.reservation.service[0] == 0 && mib.reservation.send.state == CUTLINE_GRANT_STATE_NOT_REQUESTED);
+    CHECK(mib.reservation.send.requested.rate_bps == -1 && mib.reservation.send.refusal.reason == CUTLINE_REASON_NONE);
     cutline_reservation_event event = {.size = sizeof event};
     CHECK(cutline_next_reservation_event(socket, &event) == 0);
     return cutline_close(socket);

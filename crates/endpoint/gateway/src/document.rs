@@ -295,6 +295,6 @@ mod tests {
         // A missing answer is no event.
         let unanswered = GrantState::Failed(Refusal::new(RefusalReason::Unanswered));
         let why = "there was no answer in time".to_owned();
-        assert_eq!(found([GrantState::NotAsked, unanswered], vec![]), [(None, None), (None, Some(why))]);
+        assert_eq!(found([GrantState::NotRequested, unanswered], vec![]), [(None, None), (None, Some(why))]);
     }
 }

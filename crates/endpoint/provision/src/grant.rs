@@ -16,7 +16,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 pub enum GrantState {
     /// Nothing was requested.
     #[default]
-    NotAsked,
+    NotRequested,
     /// Not decided yet.
     Pending,
     /// Reserved with this token bucket. A confirmation does not say how much: then this is the requested
@@ -80,7 +80,7 @@ impl Grant {
         client: DaemonClient,
         asked: [Option<TrafficSpec>; 2],
     ) -> Self {
-        let states = asked.map(|asked| asked.map_or(GrantState::NotAsked, |_| GrantState::Pending));
+        let states = asked.map(|asked| asked.map_or(GrantState::NotRequested, |_| GrantState::Pending));
         Self { service, client: Some(client), asked, states, held: [false; 2], events: VecDeque::new() }
     }
 
@@ -102,7 +102,7 @@ impl Grant {
 
     /// Returns whether everything that was requested is reserved.
     pub fn is_complete(&self) -> bool {
-        self.states.iter().all(|state| matches!(state, GrantState::Reserved(_) | GrantState::NotAsked))
+        self.states.iter().all(|state| matches!(state, GrantState::Reserved(_) | GrantState::NotRequested))
     }
 
     /// Reads the agent's messages, without waiting. Events stay.
@@ -174,7 +174,7 @@ impl Grant {
         let refusal = Refusal::new(RefusalReason::NoAgent(error.to_string()));
         for direction in [Direction::Send, Direction::Receive] {
             let state = &mut self.states[direction as usize];
-            if *state != GrantState::NotAsked {
+            if *state != GrantState::NotRequested {
                 *state = GrantState::Failed(refusal.clone());
                 self.events.push_back(GrantEvent::Lost(direction, refusal.clone()));
             }

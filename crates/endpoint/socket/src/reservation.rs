@@ -198,7 +198,7 @@ impl Reserver {
             (None, Some(refusal)) if state.demand.is_some_and(|it| asked(&it).any(|it| it == direction)) => {
                 GrantState::Failed(refusal.clone())
             }
-            (None, _) => GrantState::NotAsked,
+            (None, _) => GrantState::NotRequested,
         };
         ConnectionReservation {
             service: self.options.provisioner.name(),

@@ -74,7 +74,7 @@ fn r_tcp_reserves_its_data_and_its_acknowledgements_if_they_are_to_be() {
         let status = stream.reservation().unwrap();
         assert!(status.service == "rsvp" && is_reserved(&status.send), "{status:?}");
         assert!(net.reserved("r1", "east") > 800_000, "the data");
-        let expected = if acknowledgements { is_reserved } else { |it: &_| *it == GrantState::NotAsked };
+        let expected = if acknowledgements { is_reserved } else { |it: &_| *it == GrantState::NotRequested };
         assert!(expected(&status.receive), "{status:?}");
         assert_eq!(net.reserved("r1", "west") > 0, acknowledgements, "{ack_path:?}");
         eventually("the other end knows", || is_reserved(&other.reservation().unwrap().receive));
@@ -150,13 +150,16 @@ fn other_languages_read_what_is_reserved_in_each_direction() {
     let (stream, _other) = streams(&net, &at_a, &at_b);
     let stream = stream.unwrap();
     let found = Mib::from(&stream.mib()).reservation;
-    assert_eq!((words(&found.service), found.send.standing, found.receive.standing), ("rsvp", 2, 2));
+    assert_eq!((words(&found.service), found.send.state, found.receive.state), ("rsvp", 2, 2));
     // RSVP carries floating-point numbers of 32 bits.
-    let (asked, reserved) = (found.send.asked, found.send.reserved);
-    assert!(asked.rate_bps > 800_000 && asked.rate_bps.abs_diff(reserved.rate_bps) < 100, "{found:?}");
-    assert_eq!(asked.bucket_bytes, reserved.bucket_bytes);
+    let (requested, reserved) = (found.send.requested, found.send.reserved);
+    assert!(
+        requested.rate_bps > 800_000 && requested.rate_bps.abs_diff(reserved.rate_bps) < 100,
+        "{found:?}"
+    );
+    assert_eq!(requested.bucket_bytes, reserved.bucket_bytes);
     // The acknowledgements take less than the data.
-    assert!((1..asked.rate_bps / 2).contains(&found.receive.reserved.rate_bps), "{found:?}");
+    assert!((1..requested.rate_bps / 2).contains(&found.receive.reserved.rate_bps), "{found:?}");
     let events: Vec<_> = std::iter::from_fn(|| stream.reservation_event()).collect();
     let granted = events.iter().map(ReservationEvent::from).find(|event| (event.kind, event.side) == (1, 1));
     assert_eq!(granted.expect("it is granted").reserved, reserved);
@@ -178,8 +181,8 @@ fn a_refusal_has_its_reason_and_what_would_be_granted_also_for_other_languages()
     let (stream, _other) = streams(&net, &wants("best-effort"), &at_b);
     let stream = stream.unwrap();
     let found = Mib::from(&stream.mib()).reservation.receive;
-    assert_eq!((found.standing, found.reserved.rate_bps), (3, -1));
-    assert!(found.asked.rate_bps > 500_000, "{found:?}");
+    assert_eq!((found.state, found.reserved.rate_bps), (3, -1));
+    assert!(found.requested.rate_bps > 500_000, "{found:?}");
     assert_eq!((found.refusal.reason, found.refusal.available_bps), (1, 500_000));
     assert_eq!((words(&found.refusal.node), words(&found.refusal.text)), ("10.1.1.2", why));
     let events: Vec<_> = std::iter::from_fn(|| stream.reservation_event()).collect();
@@ -198,7 +201,7 @@ fn that_nobody_answers_is_the_reason_until_somebody_does() {
     let (stream, other) = streams(&net, &at_a, &at_b);
     let stream = stream.unwrap();
     let found = Mib::from(&stream.mib()).reservation;
-    assert_eq!((found.send.standing, found.send.refusal.reason), (3, 8), "{found:?}");
+    assert_eq!((found.send.state, found.send.refusal.reason), (3, 8), "{found:?}");
     assert_eq!(words(&found.send.refusal.text), "there was no answer in time");
     assert!(stream.reservation_event().is_none());
 

@@ -222,13 +222,13 @@ mod tests {
                 service: "rsvp",
                 demand: None,
                 send,
-                receive: GrantState::NotAsked,
+                receive: GrantState::NotRequested,
                 is_lost,
             };
             let (state, rate, refusal) = reserved(Some(&status));
             (state, rate, refusal.is_some())
         };
-        assert_eq!(state(GrantState::NotAsked, false), ("none", None, false));
+        assert_eq!(state(GrantState::NotRequested, false), ("none", None, false));
         assert_eq!(state(GrantState::Pending, false), ("waiting", None, false));
         assert_eq!(state(failed(RefusalReason::Bandwidth), false), ("refused", None, true));
         assert_eq!(state(failed(RefusalReason::Ended), true), ("ended", None, true));
