@@ -60,12 +60,15 @@ fn comments_are_plain_english() {
     assert!(wrong.is_empty(), "{} comments:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// The documentation, the manuals, and the texts of the studies keep the rule for words.
+/// The documentation, the manuals, the introductions of the crates, and the texts of the studies keep the rule for words.
 #[test]
 fn pages_are_plain_english() {
-    let mut pages = vec![root().join("README.md"), root().join("CHANGELOG.md")];
+    let mut pages = ["README.md", "CHANGELOG.md", "ARCHITECTURE.md", "bpf/README.md"]
+        .map(|page| root().join(page))
+        .to_vec();
     for (folder, is_page) in [
         ("docs", (|path| has_extension(path, "md")) as fn(&Path) -> bool),
+        ("crates", |path| path.ends_with("README.md")),
         ("docs/man", |path| !has_extension(path, "md")),
         ("experiments", |path| path.ends_with("figures.toml")),
     ] {
