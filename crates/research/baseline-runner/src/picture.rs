@@ -76,6 +76,7 @@ fn unlimited(y: fn(&BaselineRow) -> Option<f64>) -> impl Fn(&BaselineRow) -> Opt
     move |row| row.load_bps.is_none().then(|| Some((protocol(row), row.block as f64, y(row)?)))?
 }
 
+/// Returns the function from a row that was measured at a load to its curve, the load in Mbit/s, and the value.
 fn at_load(y: fn(&BaselineRow) -> Option<f64>) -> impl Fn(&BaselineRow) -> Option<Named> {
     move |row| {
         let load = row.load_bps.filter(|_| row.requested_percent.is_none())?;
@@ -83,6 +84,7 @@ fn at_load(y: fn(&BaselineRow) -> Option<f64>) -> impl Fn(&BaselineRow) -> Optio
     }
 }
 
+/// Returns the function from a row that was measured with a requested bandwidth to its curve, that bandwidth in % of the load, and the value.
 fn at_margin(y: fn(&BaselineRow) -> Option<f64>) -> impl Fn(&BaselineRow) -> Option<Named> {
     move |row| {
         let (percent, load) = row.requested_percent.zip(row.load_bps)?;

@@ -75,7 +75,7 @@ fn values() -> ValueKind<Vec<String>> {
     })
 }
 
-/// The name of one of these.
+/// A name of this list; `what` describes the list in messages.
 pub(crate) fn name_in(what: &str, names: &[String]) -> ValueKind<String> {
     kind::choice(what, names.iter().map(|name| (name.clone(), name.clone())).collect())
 }
