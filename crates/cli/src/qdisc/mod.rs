@@ -332,7 +332,7 @@ impl DelArgs {
             Removal::Removed => "the queue was removed",
             Removal::Freed => "the queue was removed before; its memory was freed",
             Removal::NoInterface => {
-                "there is no such interface; the memory of queues of removed interfaces was freed"
+                "there is no such interface; if a removed interface had a queue, its memory was freed"
             }
         };
         output::print(&format!("{}: {done}\n", Printable(name)))
