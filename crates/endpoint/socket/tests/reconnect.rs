@@ -7,6 +7,7 @@ use cutline_quality::spec::Specification;
 use cutline_signal::monitor::MonitorParams;
 use cutline_socket::{Cause, Peer, QosOptions, QosTcpListener, QosTcpStream, SessionEvent};
 use cutline_sys::namespace::Namespace;
+use cutline_sys::tcp::tcp_info;
 use cutline_testbed::may_make_namespaces;
 use cutline_units::Duration;
 use std::io::{ErrorKind, Read, Write};
@@ -29,6 +30,30 @@ fn next(stream: &QosTcpStream) -> SessionEvent {
             return event;
         }
     }
+}
+
+/// Returns a listener in a namespace, and both ends of a connection to it whose ends have negotiated.
+fn connected(namespace: &Namespace, options: &QosOptions) -> (QosTcpListener, QosTcpStream, QosTcpStream) {
+    let bind = || QosTcpListener::bind("127.0.0.1:0", &often(QosOptions::default())).unwrap();
+    let listener = namespace.within(bind).unwrap();
+    let to = listener.local_addr().unwrap();
+    let (ours, theirs) = thread::scope(|scope| {
+        let accepts = scope.spawn(|| {
+            let (stream, _) = listener.accept().unwrap();
+            stream.has_qos_peer().unwrap();
+            stream
+        });
+        let ours = namespace.within(|| QosTcpStream::connect(to, options).unwrap()).unwrap();
+        (ours, accepts.join().unwrap())
+    });
+    (listener, ours, theirs)
+}
+
+/// Drops everything on its way.
+fn cut(namespace: &Namespace) {
+    let drops = ["route", "add", "blackhole", "127.0.0.1/32", "table", "local"];
+    namespace.ip(&["route", "del", "local", "127.0.0.1/32", "table", "local"]).unwrap();
+    namespace.ip(&drops).unwrap();
 }
 
 /// Accepts the connection that takes the place of a lost one, and waits until it is taken up. On a busy machine an attempt may have no turn for
@@ -61,28 +86,13 @@ fn a_stream_over_a_network_that_is_cut_is_lost_in_bounded_time_and_made_again() 
     let asks = often(QosOptions::both(recovers));
     for reconnects in [true, false] {
         let asks = asks.clone().reconnect(reconnects);
-        let listener = namespace
-            .within(|| QosTcpListener::bind("127.0.0.1:0", &often(QosOptions::default())).unwrap())
-            .unwrap();
-        let to = listener.local_addr().unwrap();
-        let (ours, mut theirs) = thread::scope(|scope| {
-            let accepts = scope.spawn(|| {
-                let (stream, _) = listener.accept().unwrap();
-                stream.has_qos_peer().unwrap();
-                stream
-            });
-            let ours = namespace.within(|| QosTcpStream::connect(to, &asks).unwrap()).unwrap();
-            (ours, accepts.join().unwrap())
-        });
+        let (listener, ours, mut theirs) = connected(&namespace, &asks);
         (&ours).write_all(b"one").unwrap();
         theirs.read_exact(&mut [0; 3]).unwrap();
         while ours.mib().send.received.messages < 1 {
             thread::sleep(time::Duration::from_millis(5));
         }
-        // Everything is dropped on its way.
-        let drops = ["route", "add", "blackhole", "127.0.0.1/32", "table", "local"];
-        namespace.ip(&["route", "del", "local", "127.0.0.1/32", "table", "local"]).unwrap();
-        namespace.ip(&drops).unwrap();
+        cut(&namespace);
         let begin = time::Instant::now();
         let SessionEvent::Lost { cause, sent, reported } = next(&ours) else { panic!("lost") };
         assert!(begin.elapsed() < time::Duration::from_secs(60), "{:?}", begin.elapsed());
@@ -105,4 +115,28 @@ fn a_stream_over_a_network_that_is_cut_is_lost_in_bounded_time_and_made_again() 
         (&ours).write_all(b"two").unwrap();
         again.read_exact(&mut [0; 3]).unwrap();
     }
+}
+
+/// A segment that no route leads to is not in flight: the kernel keeps it, and nothing waits for an acknowledgement.
+#[test]
+fn a_stream_whose_route_goes_while_nothing_is_in_flight_is_lost() {
+    if !may_make_namespaces("sudo -E cargo test -p cutline-socket reconnect::") {
+        return;
+    }
+    let namespace = Namespace::create("unr").unwrap();
+    // Long enough for the cut between two reports.
+    let monitor = MonitorParams { interval: Duration::from_millis(300), ..MonitorParams::default() };
+    let (_listener, ours, _theirs) =
+        connected(&namespace, &QosOptions::default().monitor(monitor).peer(Peer::Speaks));
+    let is_in_flight = || tcp_info(&ours).unwrap().unacknowledged > 0;
+    let begin = time::Instant::now();
+    for awaited in [true, false] {
+        while is_in_flight() != awaited {
+            assert!(begin.elapsed() < time::Duration::from_secs(60), "reports are sent and acknowledged");
+            thread::sleep(time::Duration::from_millis(1));
+        }
+    }
+    cut(&namespace);
+    let SessionEvent::Lost { cause, .. } = next(&ours) else { panic!("lost") };
+    assert!(matches!(cause, Cause::Silence(_)), "{cause}");
 }

@@ -27,6 +27,9 @@ pub struct TcpInfo {
     pub is_closed: bool,
     /// Segments sent and not acknowledged.
     pub unacknowledged: u32,
+    /// Probes that were not answered: for room at the other end, or of a path without a route. A segment that no route leads to is not
+    /// in [`TcpInfo::unacknowledged`].
+    pub unanswered_probes: u8,
     /// The time since the last acknowledgement.
     pub since_acknowledgement: Duration,
     /// Data segments sent, including retransmissions.
@@ -108,6 +111,7 @@ fn parse(bytes: &[u8]) -> TcpInfo {
         rto: time(8),
         max_segment: word(16),
         is_closed: bytes.first() == Some(&CLOSE),
+        unanswered_probes: bytes.get(3).copied().unwrap_or_default(),
         unacknowledged: word(24),
         since_acknowledgement: Duration::from_millis(u64::from(word(56))),
         rtt: time(68),

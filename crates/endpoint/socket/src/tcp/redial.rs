@@ -1,7 +1,7 @@
 //! Noticing that a stream is broken, and connecting its socket again.
 //!
 //! The same socket connects again: it keeps its number, its marks and its other settings, and callers that wait for its descriptor
-//! waits for the new connection, which has another local port.
+//! wait for the new connection, which has another local port.
 
 use super::dial::is_connected;
 use super::probe::Question;
@@ -25,6 +25,9 @@ use rustix::net::{SendFlags, connect, connect_unspec};
 use std::io;
 use std::net::Shutdown;
 use std::sync::atomic::Ordering;
+
+/// Number of unanswered probes from which on the path is silent. A probe on its way is one.
+const UNANSWERED: u8 = 2;
 
 /// An attempt to connect again.
 pub enum Redial {
@@ -116,7 +119,9 @@ impl Inner {
     pub(super) fn listen(&self, now: Instant) {
         let Ok(info) = tcp_info(&self.socket) else { return };
         let mut unheard = lock(&self.unheard);
-        if info.unacknowledged == 0 {
+        // Without a route nothing is in flight, and data wait. A peer without room for them answers each probe.
+        let is_unrouted = info.not_sent > 0 && info.unanswered_probes >= UNANSWERED;
+        if info.unacknowledged == 0 && !is_unrouted {
             *unheard = None;
         } else {
             let since = *unheard.get_or_insert(now);
