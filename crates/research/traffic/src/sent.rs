@@ -65,6 +65,7 @@ tcp_info_message! {
     times: rtt, rtt_deviation, min_rtt, rto, since_acknowledgement;
     rates: pacing_rate, delivery_rate;
     plain: congestion_window: u32, slow_start_threshold: u32, max_segment: u32, is_closed: bool, unacknowledged: u32,
+    unanswered_probes: u8,
     data_segments: u32, retransmissions: u32, timeouts: Option<u32>, delivered: u32, delivered_ce: u32, bytes_sent: u64,
     bytes_retransmitted: u64, bytes_acked: u64, not_sent: u32, ecn: bool, sack: bool,
 }

@@ -267,7 +267,7 @@ fn course(cut: bool) -> Figure {
 fn a_spike_does_not_flatten_a_course_and_is_marked() {
     let heights = |figure: &Figure| {
         let texts = check(&figure.svg("spike", Theme::Paper));
-        (has(&texts, "800"), texts.iter().any(|text| text.text.contains("is cut off")), has(&texts, "30"))
+        (has(&texts, "800"), texts.iter().any(|text| text.text.contains("are cut off")), has(&texts, "30"))
     };
     assert_eq!(heights(&course(false)), (false, false, false), "the axis reaches 2,000");
     let (peak, note, tick) = heights(&course(true));
