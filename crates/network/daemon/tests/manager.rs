@@ -320,7 +320,7 @@ fn an_interface_counts_while_no_descriptor_is_left() {
     let mut others = Vec::new();
     let lowest = loop {
         let open = open_descriptors(agent.id());
-        let lowest = (0..).find(|number| !open.contains(number)).unwrap();
+        let lowest = (0..1024).find(|number| !open.contains(number)).unwrap();
         if open.len() as u64 <= lowest + 3 {
             break Some(lowest);
         }
