@@ -102,11 +102,11 @@ impl From<(f64, f64)> for ChartPoint {
 }
 
 impl PointSeries {
-    /// Points joined by straight lines.
+    /// Points joined by straight lines. A single point, which has no line, has a marker.
     pub fn new<P: Into<ChartPoint>>(name: impl Into<String>, points: impl IntoIterator<Item = P>) -> Self {
-        let points = points.into_iter().map(Into::into).collect();
+        let points: Vec<ChartPoint> = points.into_iter().map(Into::into).collect();
         let (join, spread, kind) = (Join::Straight, Spread::Whiskers, SeriesKind::Measured);
-        Self { name: name.into(), points, join, markers: false, spread, kind }
+        Self { name: name.into(), markers: points.len() == 1, points, join, spread, kind }
     }
 
     /// Points joined by steps, as in a cumulative distribution: each y is valid from its x to the next x.

@@ -277,6 +277,21 @@ fn a_spike_does_not_flatten_a_course_and_is_marked() {
 }
 
 #[test]
+fn a_line_of_one_point_is_drawn_as_a_marker() {
+    let svg = |series: PointSeries| {
+        let chart = Chart::new("One block").x(Axis::linear("x")).y(Axis::linear("y"));
+        Figure::grid("One point", 1, [chart.plot(series)]).svg("one-point", Theme::Paper)
+    };
+    let [line, steps] = [PointSeries::new("a", [(1.0, 2.0)]), PointSeries::steps("a", [(1.0, 2.0)])].map(svg);
+    let marked = svg(PointSeries::new("a", [(1.0, 2.0)]).markers());
+    assert_eq!((&line, &steps), (&marked, &marked));
+    // A marker is more than the line, which has no length.
+    let of_two = |series: PointSeries| svg(series).matches("<path").count();
+    let points = [(1.0, 2.0), (2.0, 2.0)];
+    assert!(of_two(PointSeries::new("a", points).markers()) > of_two(PointSeries::new("a", points)));
+}
+
+#[test]
 fn a_course_without_a_spike_is_shown_whole() {
     let steady = (0..300).map(|i| (f64::from(i), 100.0 + f64::from(i % 90)));
     let chart = Chart::new("t").y(Axis::linear("ms")).plot(PointSeries::new("a", steady)).cut_spikes();
