@@ -3,25 +3,15 @@
 use cutline_testbed::repository::{crates, root, rust_files};
 use regex_lite::Regex;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The longest sleep without a reason: shorter ones poll, or are the pace of a sender.
 const SHORT: u64 = 99;
 
 #[test]
 fn a_test_that_sleeps_says_why() {
-    let mut silent = Vec::new();
-    for (path, text) in crates().into_iter().flat_map(|folder| rust_files(&root().join(folder))) {
-        if is_of_tests(&path) {
-            silent.extend(sleeps(&text).into_iter().map(|line| format!("{}:{line}", path.display())));
-        }
-    }
-    assert!(
-        silent.is_empty(),
-        "{} tests sleep for a fixed time: wait for the event, or say in a comment above why not:\n{}",
-        silent.len(),
-        silent.join("\n")
-    );
+    let sources = crates().into_iter().flat_map(|folder| rust_files(&root().join(folder)));
+    check(sources.filter(|(path, _)| is_of_tests(path)), sleeps);
 }
 
 /// The tests of the Python package keep the rule, too.
@@ -31,16 +21,25 @@ fn a_test_in_python_that_sleeps_says_why() {
     let tests: Vec<_> =
         entries.filter(|path| path.extension().is_some_and(|extension| extension == "py")).collect();
     assert!(tests.len() > 10, "{tests:?}");
-    let mut silent = Vec::new();
-    for path in tests {
+    let read = |path: PathBuf| {
         let text = fs::read_to_string(&path).unwrap();
-        silent.extend(sleeps_in_python(&text).into_iter().map(|line| format!("{}:{line}", path.display())));
-    }
+        (path, text)
+    };
+    check(tests.into_iter().map(read), sleeps_in_python);
+}
+
+/// Fails if one of the files has a line that `silent` finds.
+fn check(files: impl Iterator<Item = (PathBuf, String)>, silent: fn(&str) -> Vec<usize>) {
+    let found: Vec<String> = files
+        .flat_map(|(path, text)| {
+            silent(&text).into_iter().map(move |line| format!("{}:{line}", path.display()))
+        })
+        .collect();
     assert!(
-        silent.is_empty(),
+        found.is_empty(),
         "{} tests sleep for a fixed time: wait for the event, or say in a comment above why not:\n{}",
-        silent.len(),
-        silent.join("\n")
+        found.len(),
+        found.join("\n")
     );
 }
 
