@@ -4,8 +4,8 @@
     sudo python3 validate/cases.py --cutlined target/release/cutlined
 
 A host, a router with a line of 20 Mbit/s and a queue of 100 ms, and a second host, each in a network namespace. The programs are those of
-examples/sockets/python/cases.py, with the package `cutline` of this interpreter. It needs root. The namespaces are removed at the end, and those
-of a run that was killed at the start of the next one.
+examples/sockets/python/cases.py, with the package `cutline` of this interpreter. Each case is run several times. The table at the end has means
+with 95 % confidence intervals. It needs root. The namespaces are removed at the end, and those of a killed run at the start of the next one.
 """
 
 import argparse
@@ -20,7 +20,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from stats import estimate
+
 EXAMPLE = Path(__file__).resolve().parent.parent / "examples/sockets/python/cases.py"
+CASES = ("file-server", "video-wall", "robot")
+COLUMNS = ("Mbit/s", "lost %", "p50 (ms)", "p99 (ms)")
 PREFIX = "cutline-cases-"
 RECEIVER, PORT = "192.0.2.129", 5010
 # The line carries 20 Mbit/s. The manager shares a little less, so that the queue of the line stays short.
@@ -89,22 +93,48 @@ def program(namespace: str, *command: str | Path) -> Iterator[subprocess.Popen[s
         process.wait()
 
 
-def case(name: str, manager: str, seconds: float, sender: str, receiver: str) -> list[str]:
-    """Runs a case. Returns the lines that the receiver prints of the programs."""
+# The rows of a case in a run: the name of a program, and its values in the order of `COLUMNS`. A stream has no delays.
+Rows = dict[str, list[float | None]]
+
+
+def case(name: str, manager: str, seconds: float, sender: str, receiver: str) -> Rows:
+    """Runs a case. Returns what the receiver has printed of the programs."""
     with program(receiver, sys.executable, EXAMPLE, "receive", "0.0.0.0", str(PORT)) as receives:
         assert receives.stdout is not None
-        header = [receives.stdout.readline(), receives.stdout.readline()]
+        for _ in ("port", "header"):
+            receives.stdout.readline()
         with program(sender, sys.executable, EXAMPLE, "send", name, RECEIVER, str(PORT), str(seconds), manager) as sends:
             if sends.wait() != 0:
                 sys.exit(f"the programs of {name} failed")
-        return [*header[1:], *sorted(receives.stdout)]
+        rows: Rows = {}
+        for line in sorted(receives.stdout):
+            program_name, *values = line.rsplit(maxsplit=len(COLUMNS))
+            rows[program_name] = [None if value == "-" else float(value) for value in values]
+        return rows
+
+
+def table(runs: list[Rows]) -> str:
+    """Means of the runs of a case, with 95 % confidence intervals where there are several runs."""
+    lines = [f"{'program':12}" + "".join(f"{column:>18}" for column in COLUMNS)]
+    for name in sorted({name for rows in runs for name in rows}):
+        cells = []
+        for column in range(len(COLUMNS)):
+            values = [value for rows in runs if name in rows and (value := rows[name][column]) is not None]
+            cells.append("-" if not values else f"{(e := estimate(values)).mean:.2f}" + (f" ± {e.half:.2f}" if e.n > 1 else ""))
+        present = sum(name in rows for rows in runs)
+        missing = "" if present == len(runs) else f"   in {present} of {len(runs)} runs"
+        lines.append(f"{name:12}" + "".join(f"{cell:>18}" for cell in cells) + missing)
+    return "\n".join(lines)
 
 
 def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--cutlined", type=Path, required=True, help="the cutlined to use")
     arguments.add_argument("--seconds", type=float, default=20, help="length of each run")
+    arguments.add_argument("--runs", type=int, default=5, help="runs of each case")
     options = arguments.parse_args()
+    if options.runs < 1:
+        arguments.error("--runs: at least 1")
     if os.geteuid() != 0:
         arguments.error("network namespaces need root")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -119,10 +149,14 @@ def main() -> int:
                 if time.monotonic() > end:
                     sys.exit("cutlined has no socket of a manager after a minute")
                 time.sleep(0.05)
-            for name in ("file-server", "video-wall", "robot"):
-                for title, manager in (("without shares", "unmanaged"), ("with shares", str(socket))):
-                    print(f"{name}, {title}")
-                    print("".join(case(name, manager, options.seconds, sender, receiver)), flush=True)
+            measured: dict[tuple[str, str], list[Rows]] = {}
+            for number in range(1, options.runs + 1):
+                for name in CASES:
+                    for title, manager in (("without shares", "unmanaged"), ("with shares", str(socket))):
+                        print(f"run {number} of {options.runs}: {name}, {title}", file=sys.stderr, flush=True)
+                        measured.setdefault((name, title), []).append(case(name, manager, options.seconds, sender, receiver))
+    for (name, title), runs in measured.items():
+        print(f"{name}, {title}\n{table(runs)}\n")
     return 0
 
 
