@@ -79,7 +79,7 @@ and waits longer.
 
 `ledbat` (RFC 6817) is for transfers that give way to others. It adds a queuing delay of `ledbat-target`, 100 ms by default, to the least round
 trip of the last ten minutes. Below it the window grows as NewReno's does, and above it the window falls. Beside flows that fill a
-buffer of buffer of more than the target, two segments are left. It yields slowly: at a delay of 2.4 targets, it gives up 1.4 segments in a round
+buffer of more than the target, two segments are left. It yields slowly: at a delay of 2.4 targets, it gives up 1.4 segments in a round
 trip. In `ledbat_yields_to_cubic_where_newreno_does_not`, a flow of `ledbat` that has a link of 10 Mbit/s with a buffer of 240 ms alone is down to
 0.7 % of it 65 seconds after CUBIC has started; NewReno keeps 13 %. It yields to a CUBIC without RACK in 80 seconds, and CUBIC
 then loses time to timeouts.
@@ -102,7 +102,6 @@ An AQM, or a queue for each flow, that keeps the delay below the target hides th
 - *Pacing of the other controls.* Linux can pace them; here they are not paced.
 - *Prague with windows below two segments*, which the draft has, and its fall-back at queues that mark all flows alike. Marks are counted
   in segments with 32 bits; the header of RFC 9768 has three bits, and an option counts bytes.
-
 - *The variation of a real encoder* (RFC 8593): each frame of `nada` has the size of the target rate.
 
 The laboratory requests the control of the same name from the kernel. Most kernels have `bbr` as a module (`modprobe tcp_bbr`). `bbr3` and `prague` need the kernels of their developers, and Linux has no `ledbat`.
