@@ -3,11 +3,12 @@
 use crate::common::{Plan, audio, bulk};
 use cutline_aqm::Verdict;
 use cutline_sim::{
-    InjectedPacket, LinkId, Network, Observation, PacketOutcome, PacketRole, QueueEvent, SeenHeader,
-    SeenPacket, Simulation, SimulationOutcome, SimulationSettings, Window,
+    Deliveries, InjectedPacket, LinkId, Network, Observation, PacketOutcome, PacketRole, QueueEvent,
+    SeenHeader, SeenPacket, Simulation, SimulationOutcome, SimulationSettings, Window,
 };
 use cutline_transport::endpoint::DataHeader;
 use cutline_units::{Duration, Ecn, Instant, Rate};
+use std::sync::Arc;
 
 const SECONDS: u64 = 20;
 
@@ -138,4 +139,29 @@ fn an_injected_packet_does_not_keep_the_rate_of_its_start() {
     // Access links of 50 Mbit/s take 240 us and 50 ms; the bottleneck sends 449.76 ms at 2400 bit/s, the other 10920.576 bits in 910 us.
     let expected = at(2_000 + 100) + Duration::from_nanos(910_048 + 240_000);
     assert_eq!(finished[0].at, expected);
+}
+
+/// A laboratory's link that follows a record of deliveries: each packet leaves at a recorded time.
+#[test]
+fn injected_packets_leave_at_the_recorded_deliveries() {
+    let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+    // Restarts each 900 ms: the deliveries after 1550 ms are at 1800, 1900, and two at 2200.
+    let deliveries = Some(Arc::new(Deliveries::new(vec![100, 400, 400, 900])));
+    let mut network = Plan { deliveries, ..Plan::paper(1) }.network();
+    network.use_external_endpoints();
+    let mut simulation = Simulation::new(&network, &settings()).unwrap();
+    let role = PacketRole::Datagram { len: 1472 };
+    let hint = network.flows()[0].hint;
+    for key in 0..4 {
+        let packet = InjectedPacket { flow: 0, role, size: 1500, hint, ecn: Ecn::NotEct, key };
+        simulation.inject(at(1_500), packet);
+    }
+    simulation.advance(at(1_799));
+    assert_eq!(simulation.take_finished().count(), 0);
+    simulation.advance(at(5_000));
+    let finished: Vec<_> = simulation.take_finished().map(|packet| (packet.key, packet.at)).collect();
+    // The bottleneck takes 50 ms, and the access link at its other end 240 us and 50 ms; two packets of one delivery time queue there.
+    let arrival = |ms, packets| at(ms + 100) + Duration::from_nanos(packets * 240_000);
+    let expected = [arrival(1_800, 1), arrival(1_900, 1), arrival(2_200, 1), arrival(2_200, 2)];
+    assert_eq!(finished, (0..).zip(expected).collect::<Vec<_>>());
 }

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use cutline_aqm::{AqmSpec, Limit, QueueSpec, TsqParams, pi};
-use cutline_sim::{AdaptiveHint, Distributions, Dumbbell, FlowSpec, Impairments, Network};
+use cutline_sim::{AdaptiveHint, Deliveries, Distributions, Dumbbell, FlowSpec, Impairments, Network};
 use cutline_transport::endpoint::TransportParams;
 use cutline_transport::{app, tcp, tfrc};
 use cutline_units::{Bytes, Duration, Hint, Instant, Rate};
@@ -21,6 +21,8 @@ pub struct Plan {
     pub aqm: Option<AqmSpec>,
     pub rate: Rate,
     pub rate_changes: Vec<(Instant, Rate)>,
+    /// The record of deliveries that the bottleneck follows in place of its rate.
+    pub deliveries: Option<Arc<Deliveries>>,
     pub impairments: Impairments,
     /// Time at which applications stop writing.
     pub stop: Instant,
@@ -54,6 +56,7 @@ impl Plan {
             aqm: None,
             rate: Rate::from_mbps(15),
             rate_changes: Vec::new(),
+            deliveries: None,
             impairments: Impairments::default(),
             stop: Instant::FAR_FUTURE,
             distributions: if flows > 1000 { Distributions::PerGroup } else { Distributions::PerFlow },
@@ -84,7 +87,7 @@ impl Plan {
             reverse_queue: drop_tail(limit, rate),
             access_queue: drop_tail(self.access_queue_packets, access_rate),
             rate_changes: self.rate_changes.clone(),
-            deliveries: None,
+            deliveries: self.deliveries.clone(),
             impairments: self.impairments.clone(),
         };
         let mut network = Network::new();
