@@ -16,6 +16,7 @@ pub fn text(status: &QdiscStatus, now: Instant) -> String {
         settings.push("not shaped".to_owned());
     }
     settings.extend(for_each_queue(status));
+    settings.push("drops where a router would mark (ECN)".to_owned());
     settings.push(format!("overhead {} B, at least {} B", config.overhead, config.least_bytes));
     settings.push(format!("{:.1} s since it was added", document.elapsed_s));
     let mut text = direction(&document.statistics, &format!("{}\n", settings.join(", ")));
@@ -81,7 +82,8 @@ mod tests {
         let shown = text(&status, NOW);
         assert!(shown.contains("eth0 at 10 Mbit/s through TSQ over pi2"), "{shown}");
         assert!(
-            shown.contains("limit 64000 B and 1000 packets") && !shown.contains("last change"),
+            shown.contains("limit 64000 B and 1000 packets, drops where a router would mark (ECN), ")
+                && !shown.contains("last change"),
             "{shown}"
         );
         status.config.generation = 4;

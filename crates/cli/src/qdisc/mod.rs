@@ -24,8 +24,8 @@ use std::path::PathBuf;
 
 /// Put TSQ or Sieve into the kernel, as the queueing discipline of an interface
 ///
-/// Requires Linux 6.16 or later with `CONFIG_NET_SCH_BPF` (see `cutline doctor`), and root or the capabilities `CAP_NET_ADMIN`, `CAP_BPF` and
-/// `CAP_SYS_ADMIN`. The queue sends at the given rate, drops instead of marking, and stays when the command has ended
+/// Requires Linux 6.16 or later with `CONFIG_NET_SCH_BPF` (see `cutline doctor`), and root or the capabilities `CAP_NET_ADMIN`, `CAP_BPF`,
+/// `CAP_PERFMON` and `CAP_SYS_ADMIN`. The queue sends at the given rate, drops instead of marking, and stays when the command has ended
 /// (docs/guide/qdisc.md). Other kernels have the same queues outside of the kernel: `cutline router up`.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -234,9 +234,8 @@ impl AddArgs {
         let tsq = self.queue.tsq()?;
         let default = if tsq.is_some() { Pi2::NAME } else { Sieve::<()>::NAME };
         let mut aqm = self.queue.aqm(self.aqm.as_deref().unwrap_or(default))?;
-        let is_memory = |set: &String| set.split_once('=').is_some_and(|(key, _)| key.trim() == "memory");
         if let AqmSpec::Sieve(params) = &mut aqm
-            && !self.queue.set.iter().any(is_memory)
+            && !self.queue.sets_memory()
         {
             params.memory = default_sieve_memory(self.rate);
         }
@@ -274,6 +273,9 @@ impl ChangeArgs {
         let changed = queues.show(name)?;
         output::print(&format!("{}: {}; {when}\n", Printable(name), in_a_line(&changed)))?;
         print_notes(&changed, self.rate, change.limit);
+        if self.queue.sets_memory() {
+            message::print("note: memory does not change: `cutline qdisc add` allocates that of the flows");
+        }
         Ok(())
     }
 
@@ -342,6 +344,11 @@ impl DelArgs {
 impl QueueOptions {
     fn tsq(&self) -> Result<Option<TsqParams>, Failure> {
         self.tsq.as_deref().map(tsq_params).transpose()
+    }
+
+    /// Returns whether the memory of Sieve's flows is among the options.
+    fn sets_memory(&self) -> bool {
+        self.set.iter().any(|set| set.split_once('=').is_some_and(|(key, _)| key.trim() == "memory"))
     }
 
     /// Returns an algorithm with the parameters of the options.

@@ -115,6 +115,16 @@ pub enum QdiscError {
         /// Its major number.
         handle: u16,
     },
+    /// The old queueing discipline of the interface has been removed, and the new one could not be set.
+    #[error(
+        "{error}; the queueing discipline that `{interface}` had is removed, and it has the kernel's default now: `cutline qdisc add` sets a queue again"
+    )]
+    NotReplaced {
+        /// The interface.
+        interface: String,
+        /// Reason why the new one could not be set.
+        error: Box<Self>,
+    },
     /// All instances are in use.
     #[error(
         "all {instances} instances of {kind} are in use, or fewer in a row are free than this interface uses transmit queues (--mq): the number is set \

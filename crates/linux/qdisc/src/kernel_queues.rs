@@ -110,7 +110,7 @@ impl KernelQueues {
     ///
     /// # Errors
     /// When the kernel has no such queues, the interface has a queueing discipline that is not to be replaced, a setting is not allowed, or the
-    /// process may not. Nothing is left behind then.
+    /// process may not. Nothing is left behind then. After [`QdiscError::NotReplaced`] the old queueing discipline has gone.
     pub fn add(
         &self,
         name: &str,
@@ -136,7 +136,7 @@ impl KernelQueues {
         replace: bool,
         loader: &dyn QdiscLoader,
     ) -> Result<QdiscStatus, QdiscError> {
-        let mut is_to_go = false;
+        let (mut was_set, mut is_to_go) = (false, false);
         if let Some(root) = RootQdisc::of(interface)? {
             let old = queue_at(&root);
             if !replace {
@@ -146,6 +146,7 @@ impl KernelQueues {
                     None => QdiscError::OtherQdisc { interface, kind: root.kind, handle: root.handle },
                 });
             }
+            was_set = true;
             is_to_go = old.is_some() || (queues > 1 && root.kind == MQ);
         }
         self.sweep(None)?;
@@ -165,30 +166,49 @@ impl KernelQueues {
             // fail before has been done.
             RootQdisc::remove(interface)?;
         }
+        let entry = Entry { key, instance, queues };
+        self.set(interface, settings, &pins, &entry, replace).map_err(|error| {
+            let has_gone = was_set && RootQdisc::of(interface).is_ok_and(|root| root.is_none());
+            if has_gone {
+                QdiscError::NotReplaced { interface: interface.name.clone(), error: Box::new(error) }
+            } else {
+                error
+            }
+        })?;
+        status(&pins, queue, interface, &entry)
+    }
+
+    /// Creates the instances of an interface and sets the queueing discipline. Neither is left behind on an error.
+    fn set(
+        &self,
+        interface: &Interface,
+        settings: &QdiscSettings,
+        pins: &Pins,
+        entry: &Entry,
+        replace: bool,
+    ) -> Result<(), QdiscError> {
         self.sweep(Some(interface.index))?;
         let salt = u64::from_ne_bytes(random().map_err(|error| SysError::new("no random numbers", error))?);
-        let generation = next(pins.config(instance)?.generation);
+        let generation = next(pins.config(entry.instance)?.generation);
         let config = settings.config(interface.header, salt, generation)?;
-        let entry = Entry { key, instance, queues };
-        let added = (|| {
-            let packets = packets_of_each(config.limit_packets, queues);
-            pins.create(&entry, packets, settings.account_sets())?;
-            configure(&pins, &entry, &config)?;
-            pins.assign(&entry)?;
-            let kind = queue.kernel_name();
-            let set = if queues > 1 {
-                RootQdisc::add_for_each_queue(interface, kind, queues, replace)
+        let kind = settings.kernel_queue()?.kernel_name();
+        let added = (|| -> Result<(), QdiscError> {
+            let packets = packets_of_each(config.limit_packets, entry.queues);
+            pins.create(entry, packets, settings.account_sets())?;
+            configure(pins, entry, &config)?;
+            pins.assign(entry)?;
+            let set = if entry.queues > 1 {
+                RootQdisc::add_for_each_queue(interface, kind, entry.queues, replace)
             } else {
                 RootQdisc::add(interface, kind, replace)
             };
             Ok(set?)
         })();
-        if let Err(error) = added {
+        if added.is_err() {
             // The first error is the one that matters.
-            let _forgotten = pins.forget(&entry);
-            return Err(error);
+            let _forgotten = pins.forget(entry);
         }
-        status(&pins, queue, interface, &entry)
+        added
     }
 
     /// Changes the queue of an interface while packets wait in it.
@@ -673,6 +693,16 @@ mod tests {
         let own = QdiscError::NoInstance { instances: 1, kind: KernelQueue::Tsq.kernel_name() };
         let error = queues.finish(Err::<(), _>(own)).unwrap_err();
         assert!(matches!(error, QdiscError::NoInstance { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_queue_that_was_removed_for_another_one_is_reported_with_the_reason() {
+        let error = Box::new(QdiscError::NoInstance { instances: 7, kind: KernelQueue::Tsq.kernel_name() });
+        let error = QdiscError::NotReplaced { interface: "eth0".to_owned(), error };
+        let message = error.to_string();
+        assert!(message.starts_with("all 7 instances") && message.contains("`eth0`"), "{message}");
+        assert!(message.contains("removed") && message.contains("cutline qdisc add"), "{message}");
+        assert!(!error.is_usage());
     }
 
     /// `ip netns exec` hides the pins of a queue that the interface has.

@@ -5,6 +5,8 @@ use std::path::Path;
 
 /// The kernel's own type information.
 const KERNEL: &str = "/sys/kernel/btf/vmlinux";
+/// The setting of the compiler of programs: 0 is off.
+const COMPILER: &str = "/proc/sys/net/core/bpf_jit_enable";
 /// The type that a loader needs for queueing disciplines in eBPF.
 const OPERATIONS: &[u8] = b"bpf_struct_ops_Qdisc_ops";
 
@@ -17,14 +19,28 @@ pub enum NoQueueingDisciplines {
     /// The kernel is older than Linux 6.16, or was built without them.
     #[error("the kernel has been built without CONFIG_NET_SCH_BPF (since Linux 6.16)")]
     NotBuilt,
+    /// The kernel interprets programs. Only compiled programs may call the functions of the kernel, and a queue calls some.
+    #[error(
+        "the kernel interprets eBPF programs instead of compiling them (CONFIG_BPF_JIT): `sysctl -w net.core.bpf_jit_enable=1`"
+    )]
+    NotCompiled,
 }
 
-/// Returns whether the kernel accepts queueing disciplines in eBPF (`CONFIG_NET_SCH_BPF`, since Linux 6.16).
+/// Returns whether the kernel accepts queueing disciplines in eBPF (`CONFIG_NET_SCH_BPF`, since Linux 6.16) and compiles programs.
 ///
 /// # Errors
 /// When it does not; the error is the reason.
 pub fn queueing_disciplines() -> Result<(), NoQueueingDisciplines> {
-    in_types(&std::fs::read(Path::new(KERNEL)))
+    in_types(&std::fs::read(Path::new(KERNEL)))?;
+    is_compiling(&std::fs::read_to_string(Path::new(COMPILER)))
+}
+
+/// A kernel without the setting, or one that hides it from this network namespace, may compile programs.
+fn is_compiling(setting: &io::Result<String>) -> Result<(), NoQueueingDisciplines> {
+    match setting {
+        Ok(setting) if setting.trim() == "0" => Err(NoQueueingDisciplines::NotCompiled),
+        _ => Ok(()),
+    }
 }
 
 fn in_types(types: &io::Result<Vec<u8>>) -> Result<(), NoQueueingDisciplines> {
@@ -51,5 +67,14 @@ mod tests {
         assert_eq!(in_types(&Ok(types)), Err(NoQueueingDisciplines::NotBuilt));
         assert_eq!(in_types(&Ok(b"\0bpf_struct_ops_Qdisc_ops\0".to_vec())), Ok(()));
         assert_eq!(in_types(&Err(io::Error::other("gone"))), Err(NoQueueingDisciplines::NoTypes));
+    }
+
+    #[test]
+    fn a_kernel_that_interprets_programs_is_refused_with_the_setting() {
+        let with = |setting: &str| is_compiling(&Ok(setting.to_owned()));
+        assert_eq!([with("1\n"), with("2\n")], [Ok(()), Ok(())]);
+        assert_eq!(is_compiling(&Err(io::Error::other("hidden"))), Ok(()));
+        let refused = with("0\n").unwrap_err().to_string();
+        assert!(refused.contains("net.core.bpf_jit_enable=1") && refused.contains("CONFIG_"), "{refused}");
     }
 }
