@@ -28,6 +28,9 @@ page. The simulator has the same flows, and the TCP of `defaults = "linux"`.
 
 Waits are those of the packets of UDP in the queue, as means over the flows: for the kernel from the
 sender's `send` to the arrival at the receiver, without the time on the wire.
+
+The instructions that a packet takes are not measured here. [The guide](../guide/qdisc.md#cost) has
+them, beside those of FQ-CoDel and CAKE.
 """
 
 RULES = """A finding holds if the whole interval is on the right side of its bound, fails if all of it is on
