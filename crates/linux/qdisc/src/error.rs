@@ -138,13 +138,16 @@ pub enum QdiscError {
     },
     /// The queue has memory for fewer packets than the new limit.
     #[error(
-        "limit = {limit} packets: the queue was added with memory for {slots}; remove it and add it with the larger limit"
+        "limit = {limit} packets: the queue was added with memory for {slots}{}; remove it and add it with the larger limit",
+        in_each(*queues)
     )]
     LargerLimit {
         /// The new limit, packets.
         limit: u32,
-        /// The packets for which there is memory.
+        /// The packets for which there is memory, in each transmit queue that has a queue.
         slots: u32,
+        /// Number of transmit queues that have a queue each.
+        queues: u32,
     },
     /// The kernel's program has refused a configuration that was in range here.
     #[error("the kernel's program refused the change, which has no effect: {kind} may be of another version")]
@@ -186,6 +189,11 @@ fn explanation(log: &str) -> String {
     let lines: Vec<_> = log.lines().filter(|line| !line.trim().is_empty()).collect();
     let from = lines.len().saturating_sub(MOST);
     if lines.is_empty() { String::new() } else { format!("\n{}", Printable(lines[from..].join("\n"))) }
+}
+
+/// Returns words for memory in several transmit queues.
+fn in_each(queues: u32) -> &'static str {
+    if queues > 1 { " in each transmit queue" } else { "" }
 }
 
 /// Returns a note on a queueing discipline with a queue for each transmit queue of an interface.

@@ -11,7 +11,7 @@ use cutline_sys::{SysError, random};
 use cutline_units::Instant;
 use rustix::fs::{FlockOperation, Mode, OFlags, fstat, open, stat, statfs};
 use rustix::process::geteuid;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
@@ -246,7 +246,8 @@ impl KernelQueues {
             config.limit_packets = config.limit_packets.min(slots.max(before.limit_packets));
         }
         if packets_of_each(config.limit_packets, entry.queues) > slots {
-            return Err(QdiscError::LargerLimit { limit: config.limit_packets, slots });
+            let (limit, queues) = (config.limit_packets, entry.queues);
+            return Err(QdiscError::LargerLimit { limit, slots, queues });
         }
         let taken = take_over(
             [&before, &config],
@@ -312,17 +313,16 @@ impl KernelQueues {
         if !self.exists()? {
             return Ok((found, others));
         }
-        let (namespace, interfaces, roots) = (namespace()?, interfaces()?, RootQdisc::all()?);
+        let (namespace, roots) = (namespace()?, RootQdisc::all()?);
+        let interfaces: BTreeMap<u32, Interface> =
+            interfaces()?.into_iter().map(|interface| (interface.index, interface)).collect();
         for (queue, pins) in self.pins()? {
             for entry in pins.entries()? {
                 if entry.key.namespace_inode != namespace {
                     others += 1;
                     continue;
                 }
-                let Some(interface) = interfaces.iter().find(|interface| interface.index == entry.key.index)
-                else {
-                    continue;
-                };
+                let Some(interface) = interfaces.get(&entry.key.index) else { continue };
                 if roots.get(&interface.index).and_then(queue_at) == Some(queue) {
                     found.push(status(&pins, queue, interface, &entry)?);
                 }
@@ -693,6 +693,13 @@ mod tests {
         let own = QdiscError::NoInstance { instances: 1, kind: KernelQueue::Tsq.kernel_name() };
         let error = queues.finish(Err::<(), _>(own)).unwrap_err();
         assert!(matches!(error, QdiscError::NoInstance { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_limit_without_memory_is_compared_with_the_memory_of_a_transmit_queue() {
+        let message = |queues| QdiscError::LargerLimit { limit: 12_000, slots: 2500, queues }.to_string();
+        assert!(message(1).contains("memory for 2500; remove it"), "{}", message(1));
+        assert!(message(16).contains("memory for 2500 in each transmit queue; remove it"), "{}", message(16));
     }
 
     #[test]
