@@ -37,8 +37,9 @@ CL_INLINE cl_u64 cl_mul_shift(cl_u64 a, cl_u64 b, cl_u32 shift)
     return high << (64 - shift) | (other << 32 | (low & 0xffffffff)) >> shift;
 }
 
-/* Terms of a sum are bounded by this: four probabilities of 1, of any sign. */
-#define CL_TERM (4 * CUTLINE_ONE - 1)
+/* Bound of a term, of any sign: a probability and two terms together have room in 64 bits. A term beyond 3 decides alone whether the sum is
+ * 0 or 1, unless another one beyond 3 has the opposite sign: then both count alike. */
+#define CL_TERM (3 * CUTLINE_ONE)
 
 /* Returns gain * (to - from) / 2^shift, rounded towards 0, within -CL_TERM to CL_TERM. */
 CL_INLINE cl_s64 cl_gain(cl_u64 gain, cl_u64 to, cl_u64 from, cl_u32 shift)

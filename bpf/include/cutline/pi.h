@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /* PI, a controller of the queue's length (Hollot, Misra, Towsley and Gong, INFOCOM 2001, section IV):
  *
- *     p(k) = a (q(k) - qref) - b (q(k-1) - qref) + p(k-1),   clamped to 0..1
+ *     p(k) = a (q(k) - qref) - b (q(k-1) - qref) + p(k-1)
+ *          = (a - b) (q(k) - qref) + b (q(k) - q(k-1)) + p(k-1),   clamped to 0..1
  *
+ * The second form has one term for the level of the queue and one for its change, so that a bounded term does not hide the other.
  * The queue does not change between two calls, so the samples after the first one that was missed all add (a - b) (q - qref): any number of
  * them is one multiplication.
  *
@@ -35,7 +37,7 @@ CL_INLINE cl_u64 cl_pi_length(const struct cutline_pi *config, cl_u64 packets, c
 /* Returns the change of p by a sample. */
 CL_INLINE cl_s64 cl_pi_step(const struct cutline_pi *config, cl_u64 q, cl_u64 q_old)
 {
-    return cl_gain(config->a, q, config->q_ref, CUTLINE_PACKET_BITS) - cl_gain(config->b, q_old, config->q_ref, CUTLINE_PACKET_BITS);
+    return cl_gain(config->a - config->b, q, config->q_ref, CUTLINE_PACKET_BITS) + cl_gain(config->b, q, q_old, CUTLINE_PACKET_BITS);
 }
 
 /* Takes the samples that are due at `now`; the queue has had this length since the last call. */

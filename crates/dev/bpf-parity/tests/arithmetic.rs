@@ -138,21 +138,31 @@ fn walk(seed: u64, steps: usize) -> Vec<(u64, Backlog)> {
         .collect()
 }
 
-/// The largest difference between p of a law and that of the same law in fixed point.
-fn largest_difference(name: &str, mut law: impl DropProbability, rate: Rate, settings: &str) -> f64 {
+/// Returns p of a law, and of the same law in fixed point, after each reading of the backlog.
+fn probabilities(
+    name: &str,
+    mut law: impl DropProbability,
+    rate: Rate,
+    settings: &str,
+    readings: &[(u64, Backlog)],
+) -> Vec<(f64, f64)> {
     let mut commands = format!("{settings}set shape_bps {}\ntsq 0\n", rate.as_bps());
     let mut expected = Vec::new();
-    for (now, backlog) in walk(3, 20_000) {
+    for (now, backlog) in readings {
         writeln!(commands, "law {now} {} {}", backlog.packets, backlog.bytes).unwrap();
-        law.advance(Instant::from_nanos(now), backlog);
+        law.advance(Instant::from_nanos(*now), *backlog);
         expected.push(law.probability().map_or(0.0, Probability::get));
     }
-    assert!(expected.iter().filter(|p| **p > 0.0 && **p < 1.0).count() > 5000, "{name} is at a bound");
     let answers = answers(&PARITY, name, &commands).concat();
     assert_eq!(answers.len(), expected.len());
-    let differences =
-        answers.into_iter().map(float).zip(expected).map(|(answer, expected)| (answer - expected).abs());
-    let largest = differences.fold(0.0, f64::max);
+    expected.into_iter().zip(answers.into_iter().map(float)).collect()
+}
+
+/// Returns the largest difference between p of a law and that of the same law in fixed point.
+fn largest_difference(name: &str, law: impl DropProbability, rate: Rate, settings: &str) -> f64 {
+    let pairs = probabilities(name, law, rate, settings, &walk(3, 20_000));
+    assert!(pairs.iter().filter(|(p, _)| *p > 0.0 && *p < 1.0).count() > 5000, "{name} is at a bound");
+    let largest = pairs.iter().map(|(expected, answer)| (answer - expected).abs()).fold(0.0, f64::max);
     println!("{name}: largest error of p {largest:.2e}");
     largest
 }
@@ -202,4 +212,29 @@ fn pi2_in_fixed_point_is_pi2() {
     let law = Pi2::build(&params, Rate::from_mbps(15)).unwrap();
     let largest = largest_difference("pi2", law, Rate::from_mbps(15), &settings);
     assert!(largest < 1e-7, "{largest}");
+}
+
+/// Gains whose terms are far above 1 in one update: a queue that fills, stays and empties. Neither of two large terms hides the other.
+#[test]
+fn terms_above_one_do_not_hide_each_other() {
+    let bytes = [1000, 400_000, 400_000, 380_000, 0, 0];
+    let readings: Vec<(u64, Backlog)> = (1..)
+        .map(|step| step * 40_000_000)
+        .zip(bytes.map(|bytes| Backlog { packets: (bytes / 1000) as u32, bytes }))
+        .collect();
+    let slow = Rate::from_kbps(100);
+    let control = Pi2Params::default().control;
+    let params = Pi2Params { control, estimate: DelayEstimate::LinkRate, ..Pi2Params::default() };
+    let pi2 = Pi2::build(&params, slow).unwrap();
+    let strong = PiParams { a: 0.02, b: 0.0199, q_ref: 50.0, ..PiParams::default() };
+    let pi = Pi::build(&strong, slow).unwrap();
+    for (name, pairs) in [
+        ("pi2-slow", probabilities("pi2-slow", pi2, slow, &pi2_settings(&control), &readings)),
+        ("pi-strong", probabilities("pi-strong", pi, slow, &pi_settings(&strong), &readings)),
+    ] {
+        assert!(pairs.iter().any(|(p, _)| *p > 0.9), "{name} never rises: {pairs:?}");
+        for (expected, answer) in &pairs {
+            assert!((expected - answer).abs() < 1e-6, "{name}: {pairs:?}");
+        }
+    }
 }
