@@ -35,6 +35,9 @@ const MOST_FLOWS: u64 = 10_000_000;
 /// The largest number of intervals of all series of a run together. Each takes some 100 bytes of memory.
 const MOST_INTERVALS: u64 = 4_000_000;
 
+/// The largest sum of a run's duration and the delays of all links: 292 years, half of the clock.
+const MOST_NANOS: u64 = u64::MAX / 2;
+
 /// Reads the scenario that a document describes.
 pub(crate) fn scenario(document: &Document) -> Result<Scenario, Errors> {
     cutline_config::read(document, read)
@@ -70,6 +73,7 @@ fn read(root: &TableReader<'_>) -> Option<Scenario> {
     let Times { duration, warm_up, measure_until, interval } = times?;
     if let Some(topology) = &topology {
         check_intervals(root, (duration, interval), topology, &flows);
+        check_clock(root, duration, topology);
     }
     let (topology, mut canonical) = (topology?, root.document().canonical(&NOT_SIMULATED));
     if canonical.contains(rate_trace::KEY) {
@@ -155,6 +159,19 @@ fn check_intervals(
             "{series} series of {each} intervals each are more than {MOST_INTERVALS} intervals; it must be at least {least}{keeps}"
         ),
     );
+}
+
+/// Refuses a duration that leaves no time on the clock for packets on their way and for timers. The clock has 64 bits of nanoseconds,
+/// which are 584 years.
+fn check_clock(root: &TableReader<'_>, duration: Duration, topology: &Topology) {
+    let delays = match topology {
+        Topology::Dumbbell(dumbbell) => vec![dumbbell.delay, dumbbell.access_delay, dumbbell.access_delay],
+        Topology::Graph(graph) => graph.links.iter().map(|link| link.delay).collect(),
+    };
+    let sum = delays.iter().fold(duration.as_nanos(), |sum, delay| sum.saturating_add(delay.as_nanos()));
+    if sum > MOST_NANOS {
+        root.refuse("duration", "with the delays of all links it must be below 292 years, half of the clock");
+    }
 }
 
 fn topology(root: &TableReader<'_>, duration: Option<Duration>) -> Option<Topology> {
