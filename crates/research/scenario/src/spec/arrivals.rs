@@ -107,9 +107,9 @@ impl SizeTable {
                 share: parse("share", share, 100.0)?,
             };
             if let Some(last) = points.last() {
-                if point.share <= last.share {
+                if point.share < last.share {
                     return Err(wrong(format!(
-                        "the share {} does not rise from {}, that of the line before",
+                        "the share {} is below {}, that of the line before",
                         point.share, last.share
                     )));
                 }
@@ -363,6 +363,10 @@ mod tests {
         assert_eq!(SizeTable::parse("10 50\n20 100").unwrap(), table);
         let jump = SizeTable::parse("6 0\n6 0.15\n13 1").unwrap();
         assert_eq!([0.1, 0.15].map(|share| jump.quantile(share)), [6.0, 6.0]);
+        // No transfer has a size between these two.
+        let two = SizeTable::parse("10 0.5\n20 0.5\n20 1").unwrap();
+        assert_eq!([0.0, 0.5, 0.6, 1.0].map(|share| two.quantile(share)), [10.0, 10.0, 20.0, 20.0]);
+        assert!((two.mean() - 15.0).abs() < 1e-12);
     }
 
     #[test]
@@ -384,7 +388,7 @@ mod tests {
             ("10 x", "line 1: \"x\" is no share from 0 to 100"),
             ("-1 0.5", "line 1: \"-1\" is no size"),
             ("10 nan", "is no share"),
-            ("10 0.5\n20 0.5", "line 2: the share 0.5 does not rise from 0.5"),
+            ("10 0.5\n20 0.4", "line 2: the share 0.4 is below 0.5"),
             ("10 0.5\n\n9 1", "line 3: the size 9 B is below 10 B"),
             ("10 0.5\n20 0.9", "the last share is 0.9; it must be 1"),
             ("0 1", "below 1 B"),
