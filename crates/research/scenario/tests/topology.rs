@@ -131,6 +131,18 @@ fn a_file_is_a_topology() {
     assert!(
         load("").unwrap_err().to_string().contains("no length of the edge from \"B\" to \"C\": set delay")
     );
+    // Links without a length have the default, and the others keep the delay of their length.
+    fs::write(folder.path().join("demands.csv"), "\u{feff}A-h1,C-h1,3\nC-h1,B-h1,1\n").unwrap();
+    let with_default = load("default-delay = '3 ms'").unwrap();
+    let delays: BTreeMap<String, String> =
+        with_default.graph().links.into_iter().map(|link| (link.name, link.delay.to_string())).collect();
+    assert_eq!((&*delays["A->B"], &*delays["B->C"], &*delays["B-h1->B"]), ("500 us", "3 ms", "0 ns"));
+    assert!(
+        load("delay = '1 ms'\ndefault-delay = '3 ms'").unwrap_err().to_string().contains("use one of them")
+    );
+    fs::write(folder.path().join("graph.json"), graph.replace("\"B\"", "\"A-h1\"")).unwrap();
+    let error = load("").unwrap_err().to_string();
+    assert!(error.contains("a host would have the name \"A-h1\", which a node of the file has"), "{error}");
     fs::write(folder.path().join("graph.json"), "{}").unwrap();
     assert!(load("").unwrap_err().to_string().contains("graph.json: it is neither GraphML nor"));
 }

@@ -108,6 +108,12 @@ fn names(nodes: &[FileNode]) -> Vec<String> {
     wanted.iter().enumerate().map(&mut unique).collect()
 }
 
+/// Returns a longitude and a latitude as a position; `None` if they are no degrees, as in a drawing.
+fn globe_position([longitude, latitude]: [f64; 2]) -> Option<[f64; 2]> {
+    let on_globe = longitude.abs() <= 360.0 && latitude.abs() <= 90.0;
+    on_globe.then_some([longitude, latitude])
+}
+
 /// Returns the distance between two positions along a great circle (haversine formula), km.
 fn globe_km([lon, lat]: [f64; 2], [other_lon, other_lat]: [f64; 2]) -> f64 {
     let half_square = |from: f64, to: f64| ((to - from).to_radians() / 2.0).sin().powi(2);
@@ -141,16 +147,18 @@ fn json(text: &str) -> Result<(Vec<FileNode>, Vec<FileEdge>), String> {
     let node = |(number, node): (usize, &BTreeMap<String, Value>)| {
         let position = node.get("pos").and_then(|pos| {
             let two = pos.as_array().filter(|two| two.len() == 2)?;
-            Some([two[0].as_f64()?, two[1].as_f64()?])
+            globe_position([two[0].as_f64()?, two[1].as_f64()?])
         });
         Ok(FileNode {
-            id: word(node.get("id")).ok_or_else(|| format!("node {number} has no id"))?,
+            id: word(node.get("id")).ok_or_else(|| format!("node {number} has no id, a text or a number"))?,
             name: NAMES.iter().find_map(|key| word(node.get(*key))),
             position,
         })
     };
     let edge = |(number, edge): (usize, &BTreeMap<String, Value>)| {
-        let end = |key| word(edge.get(key)).ok_or_else(|| format!("edge {number} has no {key}"));
+        let end = |key| {
+            word(edge.get(key)).ok_or_else(|| format!("edge {number} has no {key}, a text or a number"))
+        };
         Ok(FileEdge { ends: [end("source")?, end("target")?], km: edge.get("dist").and_then(Value::as_f64) })
     };
     let nodes = (1..).zip(&graph.nodes).map(node).collect::<Result<_, String>>()?;
@@ -202,14 +210,20 @@ fn graphml(text: &str) -> Result<(Vec<FileNode>, Vec<FileEdge>), String> {
         match element.tag_name().name() {
             "node" => {
                 let data = data(element);
-                let position = number(&data, "Longitude").zip(number(&data, "Latitude"));
+                let degrees = number(&data, "Longitude").zip(number(&data, "Latitude"));
                 nodes.push(FileNode {
                     id: needs("id")?,
                     name: NAMES.iter().find_map(|key| data.get(*key).cloned()),
-                    position: position.map(|(longitude, latitude)| [longitude, latitude]),
+                    position: degrees.and_then(|(longitude, latitude)| globe_position([longitude, latitude])),
                 });
             }
             "edge" => {
+                if matches!(element.attribute("directed"), Some("true" | "1")) {
+                    return Err(format!(
+                        "{}: the <edge> is directed; only undirected graphs are allowed",
+                        place(element)
+                    ));
+                }
                 let km = number(&data(element), "dist");
                 edges.push(FileEdge { ends: [needs("source")?, needs("target")?], km });
             }
@@ -256,6 +270,20 @@ mod tests {
     }
 
     #[test]
+    fn positions_of_a_drawing_give_no_length() {
+        let drawn = JSON.replace("[2.3, 48.9]", "[2.3, 489.0]");
+        assert_eq!(
+            parse(&drawn).unwrap().joints.iter().map(|joint| joint.km).collect::<Vec<_>>(),
+            [None, Some(78.7)]
+        );
+        let drawn = GRAPHML.replace("48.9", "489.0");
+        assert_eq!(
+            parse(&drawn).unwrap().joints.iter().map(|joint| joint.km).collect::<Vec<_>>(),
+            [None, Some(78.7)]
+        );
+    }
+
+    #[test]
     fn equal_names_get_the_identifier() {
         let text = r#"{ "nodes": [{ "id": 0, "name": "a" }, { "id": 1, "name": "a" }, { "id": 2, "name": "a-0" }],
             "edges": [{ "source": 0, "target": 1 }, { "source": 1, "target": 2 }] }"#;
@@ -274,6 +302,11 @@ mod tests {
             ("<graphml/>".to_owned(), "no <graph>"),
             ("<graphml><graph edgedefault='directed'/></graphml>".to_owned(), "directed"),
             ("<graphml><graph>\n<node/></graph></graphml>".to_owned(), "line 2: the <node> has no id"),
+            (
+                "<graphml><graph>\n<edge source='a' target='b' directed='true'/></graph></graphml>"
+                    .to_owned(),
+                "line 2: the <edge> is directed",
+            ),
             (JSON.replace("\"directed\": false", "\"directed\": true"), "directed"),
             (r#"{ "nodes": [], "edges": [] }"#.to_owned(), "it has 0 nodes; allowed are 2 to 4096"),
             (r#"{ "nodes": [{ "id": 0 }, {}], "edges": [] }"#.to_owned(), "node 2 has no id"),
@@ -283,6 +316,7 @@ mod tests {
             ),
             (edges(r#"{ "source": 0, "target": 7 }"#), "edge 1: there is no node with the id \"7\""),
             (edges(r#"{ "source": 0 }"#), "edge 1 has no target"),
+            (edges(r#"{ "source": 0, "target": [1] }"#), "edge 1 has no target, a text or a number"),
             (edges(r#"{ "source": 0, "target": 0 }"#), "edge 1 joins the node \"0\" with itself"),
             (edges(r#"{ "source": 0, "target": 1, "dist": -3 }"#), "edge 1: a length of -3 km"),
             (edges(r#"{ "source": 0, "target": 1 }"#), "no path leads from the node \"0\" to \"2\""),

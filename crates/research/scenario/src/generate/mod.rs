@@ -67,6 +67,12 @@ impl Skeleton {
         }
     }
 
+    /// Returns a name that two nodes have; `None` if all names differ.
+    pub fn repeated_name(&self) -> Option<&str> {
+        let mut taken = BTreeSet::new();
+        self.nodes.iter().map(String::as_str).find(|name| !taken.insert(*name))
+    }
+
     /// Returns two nodes between which no path leads; `None` if there are none.
     pub fn disconnected(&self) -> Option<[&str; 2]> {
         let mut neighbours = vec![Vec::new(); self.nodes.len()];

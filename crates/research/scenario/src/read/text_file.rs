@@ -20,12 +20,17 @@ pub(super) fn optional<T>(
     read.map_err(|why| reader.refuse(key, &format!("{}: {why}", path.display()))).ok()
 }
 
-/// Returns the text of a regular file.
+/// Returns the text of a regular file, without a byte order mark.
 pub(super) fn load(path: &Path) -> Result<String, String> {
     // A pipe or a device may never end.
     let about = std::fs::metadata(path).map_err(|error| error.to_string())?;
     if !about.is_file() || about.len() > LARGEST {
         return Err(format!("it must be a regular file of at most {} MiB", LARGEST >> 20));
     }
-    std::fs::read_to_string(path).map_err(|error| error.to_string())
+    let mut text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    // Spreadsheets and editors for Windows write it.
+    if text.starts_with('\u{feff}') {
+        text.replace_range(..'\u{feff}'.len_utf8(), "");
+    }
+    Ok(text)
 }

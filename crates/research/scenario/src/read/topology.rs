@@ -37,7 +37,7 @@ const OWN: [(&str, &[&str]); 5] = [
     ("parking-lot", &["hops"]),
     ("fat-tree", &["k"]),
     ("leaf-spine", &["leaves", "spines", "hosts"]),
-    ("file", &["file", "hosts"]),
+    ("file", &["file", "hosts", "default-delay"]),
 ];
 
 pub(super) fn read(reader: &TableReader<'_>, named: &Named) -> Option<GraphSpec> {
@@ -53,6 +53,11 @@ pub(super) fn read(reader: &TableReader<'_>, named: &Named) -> Option<GraphSpec>
     } else {
         reader.required("delay", &kind::duration())
     };
+    let default_delay =
+        (kind == Kind::File).then(|| reader.optional("default-delay", &kind::duration())).flatten();
+    if default_delay.is_some() && delay.is_some() {
+        reader.refuse("default-delay", "delay sets the delay of all links, too: use one of them");
+    }
     let switch_queue = queue::optional(reader, "queue", named).unwrap_or_else(queue::default_queue);
     let host_rate = reader.optional("host-rate", &kind::rate());
     let host_delay = reader.optional("host-delay", &kind::duration());
@@ -69,10 +74,16 @@ pub(super) fn read(reader: &TableReader<'_>, named: &Named) -> Option<GraphSpec>
     for Joint { ends: [from, to], is_access, km } in &skeleton.joints {
         let [from, to] = [from, to].map(|end| skeleton.nodes[*end].as_str());
         let of_length = km.map(|km| Duration::from_nanos((km * NANOS_PER_KM).round() as u64));
-        let delay =
-            if *is_access { host_delay.or(delay).or(Some(Duration::ZERO)) } else { delay.or(of_length) };
+        let delay = if *is_access {
+            host_delay.or(delay).or(Some(Duration::ZERO))
+        } else {
+            delay.or(of_length).or(default_delay)
+        };
         let Some(delay) = delay else {
-            let why = format!("the file has no length of the edge from {from:?} to {to:?}: set delay");
+            let why = format!(
+                "the file has no length of the edge from {from:?} to {to:?}: set delay, or default-delay for \
+                 the links without a length"
+            );
             reader.refuse("file", &why);
             return None;
         };
@@ -156,6 +167,15 @@ fn file(reader: &TableReader<'_>) -> Option<(Skeleton, String)> {
         return None;
     }
     skeleton.add_hosts_everywhere(hosts);
+    if let Some(name) = skeleton.repeated_name() {
+        reader.refuse(
+            "hosts",
+            &format!(
+                "a host would have the name {name:?}, which a node of the file has: rename the node, or set hosts = 0"
+            ),
+        );
+        return None;
+    }
     let name = reader.node("file").and_then(|node| node.as_text()).unwrap_or_default();
     Some((skeleton, format!("the graph in {name}")))
 }
