@@ -93,30 +93,33 @@ impl<'n> EqualCostPaths<'n> {
         Ok(route)
     }
 
-    /// Counts the shortest paths from a node to another; `None` without any.
-    pub fn count(&mut self, from: NodeId, to: NodeId) -> Option<PathCount> {
-        let (anchor, last) = self.anchor(from, to);
+    /// Counts the shortest paths from every node to a destination, in the order of the nodes; `None` for the destination and for nodes
+    /// that do not reach it.
+    pub fn counts_to(&mut self, to: NodeId) -> Vec<Option<PathCount>> {
         let network = self.network;
+        let (anchor, last) = match self.incoming[to.0 as usize][..] {
+            [link] => (network.link(link).from, 1),
+            _ => (to, 0),
+        };
         let distances = distances(network, &self.incoming, &mut self.distances, anchor);
-        let length = distances[from.0 as usize];
-        if length == UNREACHED {
-            return None;
+        let mut near_first: Vec<usize> =
+            (0..distances.len()).filter(|node| distances[*node] != UNREACHED).collect();
+        near_first.sort_by_key(|node| distances[*node]);
+        let mut counts: Vec<Option<PathCount>> = vec![None; distances.len()];
+        for node in near_first {
+            let paths = if node == anchor.0 as usize {
+                1
+            } else {
+                let ends = self.outgoing[node].iter().map(|link| network.link(*link).to.0 as usize);
+                let nearer = ends.filter(|end| distances[*end] == distances[node] - 1);
+                nearer
+                    .filter_map(|end| counts[end])
+                    .fold(0, |sum: u64, count| sum.saturating_add(count.paths))
+            };
+            counts[node] = Some(PathCount { paths, links: distances[node] + last });
         }
-        // The paths that lead from `from` to each node of a layer.
-        let mut layer = BTreeMap::from([(from, 1_u64)]);
-        for left in (0..length).rev() {
-            let mut next = BTreeMap::new();
-            for (node, paths) in layer {
-                let ends = self.outgoing[node.0 as usize].iter().map(|link| network.link(*link).to);
-                for end in ends.filter(|end| distances[end.0 as usize] == left) {
-                    let all: &mut u64 = next.entry(end).or_default();
-                    *all = all.saturating_add(paths);
-                }
-            }
-            layer = next;
-        }
-        let links = length + u16::from(last.is_some());
-        Some(PathCount { paths: layer.get(&anchor).copied().unwrap_or(1), links })
+        counts[to.0 as usize] = None;
+        counts
     }
 
     /// Returns the node whose distances lead to a destination, and the link from there to the destination if these are two nodes.
@@ -184,9 +187,10 @@ mod tests {
     fn paths_of_equal_cost_are_drawn_equally_often() {
         let network = network(5, &DIAMOND);
         let mut paths = EqualCostPaths::new(&network);
-        assert_eq!(paths.count(NodeId(0), NodeId(4)), Some(PathCount { paths: 2, links: 3 }));
-        assert_eq!(paths.count(NodeId(0), NodeId(3)), Some(PathCount { paths: 2, links: 2 }));
-        assert_eq!(paths.count(NodeId(4), NodeId(0)), None);
+        let count = |paths, links| Some(PathCount { paths, links });
+        assert_eq!(paths.counts_to(NodeId(4)), [count(2, 3), count(1, 2), count(1, 2), count(1, 1), None]);
+        assert_eq!(paths.counts_to(NodeId(3)), [count(2, 2), count(1, 1), count(1, 1), None, None]);
+        assert!(paths.counts_to(NodeId(0)).iter().all(Option::is_none));
         let over_the_first = (0..1000).filter(|flow| {
             let route = paths.draw(NodeId(0), NodeId(4), &mut stream(&format!("flow.{flow}"))).unwrap();
             route == [LinkId(0), LinkId(2), LinkId(4)]
@@ -221,7 +225,7 @@ mod tests {
                 Err(error) => prop_assert_eq!(error, shortest.unwrap_err()),
                 Ok(route) => {
                     prop_assert_eq!(route.len(), shortest.unwrap().len());
-                    prop_assert_eq!(paths.count(from, to).unwrap().links as usize, route.len());
+                    prop_assert_eq!(paths.counts_to(to)[from.0 as usize].unwrap().links as usize, route.len());
                     prop_assert_eq!(network.link(route[0]).from, from);
                     prop_assert_eq!(network.link(route[route.len() - 1]).to, to);
                     prop_assert!(route.windows(2).all(|two| network.link(two[0]).to == network.link(two[1]).from));

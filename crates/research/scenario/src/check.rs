@@ -369,11 +369,10 @@ fn host_paths(graph: &GraphSpec, network: &Network) -> Option<HostPaths> {
     }
     let hosts: Vec<NodeId> = of_node.into_values().flatten().collect();
     let mut paths = EqualCostPaths::new(network);
-    let pairs = hosts
-        .iter()
-        .flat_map(|from| hosts.iter().map(move |to| (*from, *to)))
-        .filter(|(from, to)| from != to);
-    let counts = pairs.filter_map(|(from, to)| paths.count(from, to));
+    let counts = hosts.iter().flat_map(|to| {
+        let counts = paths.counts_to(*to);
+        hosts.iter().filter_map(move |from| counts[from.0 as usize])
+    });
     let all = counts.map(|PathCount { paths, links }| HostPaths {
         least_links: links,
         most_links: links,
