@@ -39,7 +39,8 @@ pub struct Args {
     jobs: Option<NonZeroUsize>,
     /// Number of threads of each run [default: one, or with 10,000 flows and more the cores that --jobs leaves]
     ///
-    /// The results are the same with any number. A run has at most one thread for each stage (`cutline check` shows their number).
+    /// The results are the same with any number. A run has at most one thread for each stage, and a single one if its network is
+    /// simulated event by event (`cutline check` shows the engine).
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
     /// Folder of all results
