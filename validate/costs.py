@@ -5,6 +5,8 @@
     python3 validate/costs.py measure target/trial/deps/scenarios-... after.json
     python3 validate/costs.py compare before.json after.json
 
+`measure --event-loop` simulates all networks event by event, so that two runs of one build compare the engines.
+
 `measure` simulates the first point of each file in `examples` and `experiments` for SECONDS seconds under callgrind (Debian's
 package `valgrind`), one after the other. A file that the simulator refuses, or that cannot be shortened, is left out with
 its reason. `compare` writes a Markdown table of the files that both builds simulated with the same number of packets.
@@ -29,11 +31,11 @@ def scenarios() -> list[Path]:
     return [path for path in files if path.name not in OTHERS and path.parent.name not in ("programs", "specifications")]
 
 
-def measure(bench: str, path: Path, seconds: int) -> dict[str, object]:
+def measure(bench: str, path: Path, seconds: int, words: list[str]) -> dict[str, object]:
     """Simulates a file. Returns what the benchmark printed, with the instructions of its process."""
     name = str(path.relative_to(ROOT))
     settings = [*SETTINGS, f"duration={seconds} s", f"measure-until={seconds} s"]
-    command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", bench, name, *settings]
+    command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", bench, name, *settings, *words]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=1800, check=False)
     found = re.search(r"Collected : (\d+)", done.stderr)
     if done.returncode != 0 or not found:
@@ -70,6 +72,7 @@ def main() -> int:
     measuring.add_argument("bench", help="the executable of the benchmark `scenarios`")
     measuring.add_argument("out", type=Path, help="the file to write")
     measuring.add_argument("--seconds", type=int, default=4, help="simulated seconds of each file")
+    measuring.add_argument("--event-loop", action="store_true", help="simulate all networks event by event")
     comparing = commands.add_parser("compare")
     comparing.add_argument("before", type=Path)
     comparing.add_argument("after", type=Path)
@@ -78,8 +81,9 @@ def main() -> int:
         rows = (json.loads(path.read_text()) for path in (arguments.before, arguments.after))
         return os.EX_DATAERR if compare(*rows) else os.EX_OK
     found = []
+    words = ["event-loop"] if arguments.event_loop else []
     for path in scenarios():
-        found.append(measure(os.path.abspath(arguments.bench), path, arguments.seconds))
+        found.append(measure(os.path.abspath(arguments.bench), path, arguments.seconds, words))
         print(found[-1], file=sys.stderr)
         arguments.out.write_text(json.dumps(found, indent=1))
     return os.EX_OK
