@@ -124,7 +124,7 @@ fn control_packets_cross_the_links_and_are_not_data() {
 /// The laboratory's packets cross such links: the rest of a packet that is on the wire continues at the new rate.
 #[test]
 fn an_injected_packet_does_not_keep_the_rate_of_its_start() {
-    let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+    let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
     let changes = vec![(at(1_000), Rate::from_bps(2400)), (at(2_000), Rate::from_mbps(12))];
     let mut network = Plan { rate: Rate::from_mbps(12), rate_changes: changes, ..Plan::paper(1) }.network();
     network.use_external_endpoints();
@@ -144,7 +144,7 @@ fn an_injected_packet_does_not_keep_the_rate_of_its_start() {
 /// A laboratory's link that follows a record of deliveries: each packet leaves at a recorded time.
 #[test]
 fn injected_packets_leave_at_the_recorded_deliveries() {
-    let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+    let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
     // Restarts each 900 ms: the deliveries after 1550 ms are at 1800, 1900, and two at 2200.
     let deliveries = Some(Arc::new(Deliveries::new(vec![100, 400, 400, 900])));
     let mut network = Plan { deliveries, ..Plan::paper(1) }.network();
@@ -161,7 +161,7 @@ fn injected_packets_leave_at_the_recorded_deliveries() {
     simulation.advance(at(5_000));
     let finished: Vec<_> = simulation.take_finished().map(|packet| (packet.key, packet.at)).collect();
     // The bottleneck takes 50 ms, and the access link at its other end 240 us and 50 ms; two packets of one delivery time queue there.
-    let arrival = |ms, packets| at(ms + 100) + Duration::from_nanos(packets * 240_000);
+    let arrival = |ms: u64, packets: u64| at(ms + 100) + Duration::from_nanos(packets * 240_000);
     let expected = [arrival(1_800, 1), arrival(1_900, 1), arrival(2_200, 1), arrival(2_200, 2)];
     assert_eq!(finished, (0..).zip(expected).collect::<Vec<_>>());
 }
