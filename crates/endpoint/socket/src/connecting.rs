@@ -236,7 +236,7 @@ const fn flags(readiness: Readiness) -> PollFlags {
 }
 
 /// The addresses of a name; there is at least one.
-pub fn resolve(address: impl ToSocketAddrs, doing: &'static str) -> Result<Vec<SocketAddr>, QosError> {
+fn resolve(address: impl ToSocketAddrs, doing: &'static str) -> Result<Vec<SocketAddr>, QosError> {
     let addresses: Vec<_> = address.to_socket_addrs().map_err(QosError::system(doing))?.collect();
     if addresses.is_empty() {
         let none = io::Error::new(io::ErrorKind::InvalidInput, "the name has no address");
@@ -245,22 +245,25 @@ pub fn resolve(address: impl ToSocketAddrs, doing: &'static str) -> Result<Vec<S
     Ok(addresses)
 }
 
-/// Returns the first success of an action over addresses.
+/// Opens a listener at the first address of a name at which `open` succeeds.
 ///
 /// # Errors
-/// Why it cannot be made of the last.
-pub fn first_of<T>(
-    addresses: Vec<SocketAddr>,
-    mut make: impl FnMut(SocketAddr) -> Result<T, QosError>,
-) -> Result<T, QosError> {
+/// When an option is not allowed at a listener, the name has no address, or no address can be used: the error of the last one.
+pub fn first_listener<L>(
+    address: impl ToSocketAddrs,
+    options: &QosOptions,
+    open: impl Fn(SocketAddr, &QosOptions) -> Result<L, QosError>,
+) -> Result<L, QosError> {
+    let doing = "cannot listen";
+    options.check_listener()?;
     let mut failure = None;
-    for address in addresses {
-        match make(address) {
-            Ok(made) => return Ok(made),
+    for address in resolve(address, doing)? {
+        match open(address, options) {
+            Ok(listener) => return Ok(listener),
             Err(error) => failure = Some(error),
         }
     }
-    let none = || QosError::system("cannot listen")(io::Error::from(io::ErrorKind::InvalidInput));
+    let none = || QosError::system(doing)(io::Error::from(io::ErrorKind::InvalidInput));
     Err(failure.unwrap_or_else(none))
 }
 

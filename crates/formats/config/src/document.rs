@@ -64,6 +64,20 @@ impl Document {
         if is_json { Self::parse_json(&text, &name) } else { Self::parse(&text, &name) }
     }
 
+    /// The document in the TOML file at `path`, read by a function of the caller, such as one that refuses pipes and devices. The function's
+    /// error is the reason in the message.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is not TOML.
+    pub fn load_with(
+        path: &Path,
+        read: impl FnOnce(&Path) -> Result<String, String>,
+    ) -> Result<Self, Errors> {
+        let name = path.display().to_string();
+        let text = read(path).map_err(|why| Problem::in_file(&name, format!("cannot be read: {why}")))?;
+        Self::parse(&text, &name)
+    }
+
     /// The document in a JSON text, which has the same tree as a TOML file. `name` is the file's name in messages.
     ///
     /// # Errors

@@ -24,7 +24,7 @@ use crate::interfaces::present;
 use crate::keys;
 use crate::manager::check_manager_machine;
 use crate::monitor::MonitorSpec;
-use cutline_config::{Document, Errors, Problem, TableReader, ValueKind, kind, parameter};
+use cutline_config::{Document, Errors, TableReader, ValueKind, kind, parameter};
 use cutline_manager_service::ManagerSpec;
 use cutline_netlink::{HtbShaper, ShaperOptions};
 use cutline_params::Parameters as _;
@@ -136,10 +136,7 @@ impl DaemonConfig {
     /// # Errors
     /// All problems of the file.
     pub fn load(path: &Path) -> Result<Self, Errors> {
-        let name = path.display().to_string();
-        let text = regular_file::read(path)
-            .map_err(|why| Problem::in_file(&name, format!("cannot be read: {why}")))?;
-        Self::parse(&text, &name)
+        cutline_config::read(&Document::load_with(path, regular_file::read)?, read)
     }
 
     /// Reads the text of a file; `name` is its name in messages.

@@ -17,7 +17,7 @@
 
 use crate::spec::{AutorateSpec, DirectionSpec, ProcessSpec, RouterSpec};
 use cutline_aqm::QueueSpec;
-use cutline_config::{Document, Errors, Node, Problem, TableReader, Value, ValueKind, kind};
+use cutline_config::{Document, Errors, Node, TableReader, Value, ValueKind, kind};
 use cutline_ports::AnyPort;
 use cutline_router::{Overhead, RESERVATION_LIMITS, ShaperParams};
 use cutline_service::regular_file;
@@ -45,10 +45,7 @@ impl RouterSpec {
     /// # Errors
     /// All problems of the file.
     pub fn load(path: &Path) -> Result<Self, Errors> {
-        let name = path.display().to_string();
-        let text = regular_file::read(path)
-            .map_err(|why| Problem::in_file(&name, format!("cannot be read: {why}")))?;
-        Self::parse(&text, &name)
+        cutline_config::read(&Document::load_with(path, regular_file::read)?, read)
     }
 
     /// Reads the text of a router's file; `name` is the file's name in messages.

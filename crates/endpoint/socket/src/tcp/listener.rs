@@ -2,7 +2,7 @@
 
 use super::QosTcpStream;
 use super::probe::{Callers, Responder};
-use crate::connecting::{first_of, resolve};
+use crate::connecting::first_listener;
 use crate::error::{NO_THREAD, QosError};
 use crate::options::{Peer, QosOptions};
 use crate::session::{Role, begin};
@@ -50,8 +50,7 @@ impl QosTcpListener {
     /// # Errors
     /// When the address is in use, for TCP or for UDP, or is none of this machine.
     pub fn bind(address: impl ToSocketAddrs, options: &QosOptions) -> Result<Self, QosError> {
-        options.check_listener()?;
-        first_of(resolve(address, "cannot listen")?, |address| Self::bind_to(address, options))
+        first_listener(address, options, Self::bind_to)
     }
 
     fn bind_to(address: SocketAddr, options: &QosOptions) -> Result<Self, QosError> {

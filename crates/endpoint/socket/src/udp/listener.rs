@@ -4,7 +4,7 @@ use super::carrier::{DatagramCarrier, lacks_room};
 use super::inbox::CarrierInbox;
 use super::reader::Stranger;
 use super::{Inner, QosUdpSocket};
-use crate::connecting::{first_of, resolve};
+use crate::connecting::first_listener;
 use crate::error::QosError;
 use crate::options::{Peer, QosOptions};
 use crate::session::{Role, begin};
@@ -113,8 +113,7 @@ impl QosUdpListener {
     /// # Errors
     /// When the address is in use or is none of this machine.
     pub fn bind(address: impl ToSocketAddrs, options: &QosOptions) -> Result<Self, QosError> {
-        options.check_listener()?;
-        first_of(resolve(address, "cannot listen")?, |address| Self::bind_to(address, options))
+        first_listener(address, options, Self::bind_to)
     }
 
     fn bind_to(address: SocketAddr, options: &QosOptions) -> Result<Self, QosError> {
