@@ -14,12 +14,9 @@ use cutline_qdisc::{
 };
 use cutline_qdisc_loader::{INSTANCES, ObjectLoader};
 use cutline_router::Overhead;
-use cutline_router_service::{QdiscList, too_small};
-use cutline_sys::ethtool;
-use cutline_sys::interface::has_ethernet_header;
+use cutline_router_service::{QdiscList, queue_notes};
 use cutline_text::Printable;
 use cutline_units::{Duration, Rate};
-use cutline_wire::ETHERNET;
 use std::path::PathBuf;
 
 /// Put TSQ or Sieve into the kernel, as the queueing discipline of an interface
@@ -199,13 +196,6 @@ const SHOW_EXAMPLES: &str = "Examples:
 const DEL_EXAMPLES: &str = "Example:
   cutline qdisc del dev eth0";
 
-/// Time that the largest packet before segmentation may take on the link without a word about it.
-const LONG_SERVICE: Duration = Duration::from_millis(5);
-/// Rate up to which one queue for all transmit queues is set without a word about it.
-const ONE_PROCESSOR: Rate = Rate::from_mbps(1000);
-/// The largest packet before segmentation, B.
-const LARGEST_SEGMENTED: u64 = 65_536;
-
 pub fn execute(args: &Args) -> Result<(), Failure> {
     match &args.action {
         Action::Add(args) => args.add(),
@@ -264,7 +254,7 @@ impl ChangeArgs {
             return Err(Failure::Usage("no change is given: use an option such as --rate 50Mbit".to_owned()));
         }
         if self.mq {
-            require_mq(&queues.show(name)?)?;
+            queues.show(name)?.check_each_transmit_queue()?;
         }
         let when = match queues.change(name, &change)? {
             ChangeOutcome::InUse => "in use",
@@ -287,7 +277,7 @@ impl ChangeArgs {
         let aqm = match &self.aqm {
             Some(name) => Some(self.queue.aqm(name)?),
             None if set.is_empty() && rtt.is_none() => None,
-            None => Some(self.queue.aqm(law_of(&present()?))?),
+            None => Some(self.queue.aqm(present()?.algorithm())?),
         };
         Ok(QdiscChange {
             rate: self.rate.map(|rate| (rate, !self.unshaped)),
@@ -372,12 +362,6 @@ impl PinArgs {
     }
 }
 
-/// The length of the largest packet of an interface as the kernel's queue counts it, bytes.
-fn full_frame(name: &str) -> u64 {
-    let header = if has_ethernet_header(name).unwrap_or(true) { ETHERNET as u64 } else { 0 };
-    cutline_sys::interface::mtu(name).map_or(0, |mtu| u64::from(mtu) + header)
-}
-
 /// Returns the interface of `dev INTERFACE`, or of `INTERFACE`.
 fn interface(words: &[String]) -> Result<&str, Failure> {
     match words {
@@ -385,12 +369,6 @@ fn interface(words: &[String]) -> Result<&str, Failure> {
         [dev, name] if dev == "dev" => Ok(name),
         _ => Err(Failure::Usage(format!("{}: write `dev INTERFACE`", Printable(words.join(" "))))),
     }
-}
-
-/// Returns the name of the algorithm of a queue, without TSQ.
-fn law_of(status: &QdiscStatus) -> &'static str {
-    let name = in_words(status.queue, &status.config);
-    name.strip_prefix("TSQ over ").unwrap_or(name)
 }
 
 /// Returns queue, rate and limit in a line.
@@ -402,82 +380,11 @@ fn in_a_line(status: &QdiscStatus) -> String {
     format!("{} {shaped} {rate}, {}{each}", in_words(status.queue, config), document::limit(config))
 }
 
-/// Returns an error unless an interface has a queue for each transmit queue in use. One with one transmit queue has it.
-fn require_mq(status: &QdiscStatus) -> Result<(), Failure> {
-    let QdiscStatus { hardware_queues, transmit_queues, .. } = status;
-    if hardware_queues >= transmit_queues {
-        return Ok(());
-    }
-    let has = match hardware_queues {
-        1 => "one queue for all of its transmit queues".to_owned(),
-        queues => format!("a queue for {queues} of the {transmit_queues} transmit queues that are in use"),
-    };
-    let name = Printable(&status.interface);
-    Err(Failure::Usage(format!("--mq: {name} has {has}: use `cutline qdisc add --replace --mq`")))
-}
-
-/// Prints notes on a new rate, a new limit, or both.
+/// Prints the notes on a new rate, a new limit, or both.
 fn print_notes(status: &QdiscStatus, rate: Option<Rate>, limit: Option<Limit>) {
-    let queues_in_one = if status.hardware_queues > 1 { 1 } else { status.transmit_queues };
-    for note in notes(&status.interface, queues_in_one, rate, limit) {
+    for note in queue_notes(status, rate, limit) {
         message::print(&note);
     }
-}
-
-fn notes(interface: &str, transmit_queues: u32, rate: Option<Rate>, limit: Option<Limit>) -> Vec<String> {
-    let on_segments = rate.and_then(|rate| note_on_segments(interface, rate));
-    let on_queues = rate.and_then(|rate| note_on_queues(interface, transmit_queues, rate));
-    let on_limit = limit.and_then(|limit| note_on_limit(interface, limit));
-    [on_segments, on_queues, on_limit].into_iter().flatten().collect()
-}
-
-/// Returns a note where a fast interface has several transmit queues, and this queue is one for all of them.
-fn note_on_queues(interface: &str, transmit_queues: u32, rate: Rate) -> Option<String> {
-    (transmit_queues > 1 && rate > ONE_PROCESSOR).then(|| {
-        format!(
-            "note: {} has {transmit_queues} transmit queues, and one queue for all of them now: processors that send at the same time take turns; --mq \
-             sets a queue for each (docs/guide/qdisc.md)",
-            Printable(interface)
-        )
-    })
-}
-
-/// Returns a note where a limit is so small that packets are dropped whatever waits.
-fn note_on_limit(interface: &str, limit: Limit) -> Option<String> {
-    let note = too_small(limit, full_frame(interface));
-    let note = note.or_else(|| too_small_for_segments(limit, is_segmenting(interface)));
-    note.map(|note| format!("note: {note}"))
-}
-
-/// Returns the consequence of a limit that has no room for the largest packet before segmentation.
-fn too_small_for_segments(limit: Limit, is_segmenting: bool) -> Option<String> {
-    match limit {
-        Limit::Bytes(most) if is_segmenting && most < LARGEST_SEGMENTED => Some(format!(
-            "the queue holds {most} B, and packets have up to {LARGEST_SEGMENTED} B before the interface cuts them: it drops the larger ones. Set a \
-             larger limit, or turn off segmentation (docs/guide/qdisc.md)"
-        )),
-        _ => None,
-    }
-}
-
-/// Returns whether packets leave before segmentation.
-fn is_segmenting(interface: &str) -> bool {
-    let is_on = |command| ethtool::get(interface, command).is_ok_and(|on| on != 0);
-    is_on(ethtool::Command::TSO) || is_on(ethtool::Command::GSO)
-}
-
-/// Returns a note where packets leave before segmentation and take long on the link.
-fn note_on_segments(interface: &str, rate: Rate) -> Option<String> {
-    let time = Duration::from_secs_f64(LARGEST_SEGMENTED as f64 * 8.0 / rate.as_bps() as f64);
-    let is_worth_it = time > LONG_SERVICE && is_segmenting(interface);
-    is_worth_it.then(|| {
-        format!(
-            "note: packets of up to 64 KiB leave as one before the interface cuts them, and others wait up to {:.0} ms behind each: \
-             `ethtool -K {} tso off gso off` (docs/guide/qdisc.md)",
-            time.as_millis_f64(),
-            Printable(interface)
-        )
-    })
 }
 
 impl From<QdiscError> for Failure {
@@ -541,19 +448,19 @@ mod tests {
         let one = cutline_qdisc::testing::status("sieve", false);
         assert!(!in_a_line(&one).contains("transmit"), "{}", in_a_line(&one));
         // With one transmit queue, `--mq` is as true as it can be.
-        require_mq(&one).unwrap();
+        one.check_each_transmit_queue().unwrap();
         let each = QdiscStatus { transmit_queues: 8, hardware_queues: 8, ..one.clone() };
         assert!(in_a_line(&each).ends_with("one for each of 8 transmit queues"), "{}", in_a_line(&each));
-        require_mq(&each).unwrap();
+        each.check_each_transmit_queue().unwrap();
         // The driver uses fewer than before, and more than before (`ethtool -L`).
-        require_mq(&QdiscStatus { transmit_queues: 4, ..each.clone() }).unwrap();
+        QdiscStatus { transmit_queues: 4, ..each.clone() }.check_each_transmit_queue().unwrap();
         let more = QdiscStatus { transmit_queues: 12, ..each };
         assert!(in_a_line(&more).contains("none for 4 that are in use since then"), "{}", in_a_line(&more));
         for (status, has) in [
             (QdiscStatus { transmit_queues: 8, ..one }, "one queue for all"),
             (more, "a queue for 8 of the 12 transmit queues"),
         ] {
-            let refused = require_mq(&status).unwrap_err();
+            let refused = Failure::from(status.check_each_transmit_queue().unwrap_err());
             assert!(
                 matches!(&refused, Failure::Usage(why) if why.contains(has) && why.contains("--replace --mq")),
                 "{refused:?}"
@@ -586,38 +493,6 @@ mod tests {
         assert!(Line::try_parse_from(["qdisc", "del"]).is_err());
         assert!(Line::try_parse_from(["qdisc", "add", "dev", "eth0"]).is_err(), "a rate is needed");
         assert!(Line::try_parse_from(["qdisc", "change", "dev", "eth0", "--unshaped"]).is_err());
-    }
-
-    /// With TSO, TCP hands over packets of nearly 64 KiB. None of them fits into the 64 KB of the help.
-    #[test]
-    fn a_limit_without_room_for_segments_is_noted() {
-        let note = too_small_for_segments(Limit::Bytes(64_000), true).unwrap();
-        assert!(note.contains("holds 64000 B") && note.contains("65536 B"), "{note}");
-        for (limit, is_segmenting) in
-            [(Limit::Bytes(64_000), false), (Limit::Bytes(65_536), true), (Limit::Packets(1), true)]
-        {
-            assert_eq!(too_small_for_segments(limit, is_segmenting), None, "{limit:?}");
-        }
-    }
-
-    /// `change --rate` has the note of `add --rate`. The loopback interface segments by default.
-    #[test]
-    fn a_slow_rate_is_noted_wherever_it_is_set() {
-        let noted = notes("lo", 1, Some(Rate::from_mbps(1)), None);
-        assert_eq!(noted.len(), usize::from(is_segmenting("lo")), "{noted:?}");
-        assert!(noted.iter().all(|note| note.contains("ethtool -K lo")), "{noted:?}");
-        assert_eq!(notes("lo", 1, Some(Rate::from_mbps(10_000)), None), Vec::<String>::new());
-        assert_eq!(notes("lo", 1, None, None), Vec::<String>::new());
-        let small = notes("lo", 1, Some(Rate::from_mbps(10_000)), Some(Limit::Bytes(100)));
-        assert_eq!(small.len(), 1, "{small:?}");
-    }
-
-    #[test]
-    fn one_queue_for_many_transmit_queues_is_noted_on_fast_links() {
-        let note = note_on_queues("eth0", 8, Rate::from_mbps(10_000)).unwrap();
-        assert!(note.contains("eth0 has 8 transmit queues") && note.contains("--mq"), "{note}");
-        assert_eq!(note_on_queues("eth0", 1, Rate::from_mbps(10_000)), None);
-        assert_eq!(note_on_queues("eth0", 8, Rate::from_mbps(1000)), None);
     }
 
     #[test]

@@ -136,6 +136,20 @@ pub enum QdiscError {
         /// Name of the queue in the kernel.
         kind: &'static str,
     },
+    /// Fewer transmit queues have a queue than are in use.
+    #[error(
+        "--mq: {} has {}: use `cutline qdisc add --replace --mq`",
+        Printable(interface),
+        queues_in_words(*has, *needs)
+    )]
+    FewerQueues {
+        /// The interface.
+        interface: String,
+        /// Number of transmit queues with a queue each; 1 for one queue in the place of all.
+        has: u32,
+        /// Number of transmit queues in use.
+        needs: u32,
+    },
     /// The queue has memory for fewer packets than the new limit.
     #[error(
         "limit = {limit} packets: the queue was added with memory for {slots}{}; remove it and add it with the larger limit",
@@ -169,7 +183,7 @@ pub enum QdiscError {
 impl QdiscError {
     /// Returns whether the caller has given something that is not allowed, or that does not exist.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::Parameter(_) | Self::LargerLimit { .. })
+        matches!(self, Self::Parameter(_) | Self::LargerLimit { .. } | Self::FewerQueues { .. })
             || matches!(
                 self,
                 Self::Netlink(cutline_netlink::Error::System(SysError::NoInterface { .. }))
@@ -203,6 +217,13 @@ fn of_several_queues(kind: &str) -> &'static str {
             ". Cutline's queue is one for all transmit queues of the interface, or one for each with --mq, and has one rate for all of them"
         }
         _ => "",
+    }
+}
+
+fn queues_in_words(has: u32, needs: u32) -> String {
+    match has {
+        1 => "one queue for all of its transmit queues".to_owned(),
+        queues => format!("a queue for {queues} of the {needs} transmit queues that are in use"),
     }
 }
 

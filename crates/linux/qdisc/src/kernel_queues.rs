@@ -4,7 +4,7 @@ use crate::idle::follow_idle_time;
 use crate::layout::{AccountLayout, InterfaceKey, QUEUES, QdiscConfig, QdiscCounters};
 use crate::leaves::packets_of_each;
 use crate::pins::{self, Entry, Pins};
-use crate::{KernelQueue, QdiscChange, QdiscError, QdiscSettings};
+use crate::{KernelQueue, QdiscChange, QdiscError, QdiscSettings, in_words};
 use cutline_netlink::{Interface, RootQdisc, interfaces};
 use cutline_params::ParameterError;
 use cutline_sys::{SysError, random};
@@ -62,6 +62,26 @@ pub struct QdiscStatus {
     pub counters: QdiscCounters,
     /// Part of Sieve's table of flows that is in use; `None` for TSQ, and for a process without `CAP_SYS_ADMIN`.
     pub load: Option<f64>,
+}
+
+impl QdiscStatus {
+    /// Returns the name of the queue's algorithm: Sieve, or the law under TSQ.
+    pub fn algorithm(&self) -> &'static str {
+        let name = in_words(self.queue, &self.config);
+        name.strip_prefix("TSQ over ").unwrap_or(name)
+    }
+
+    /// Checks that each transmit queue in use has a queue. One queue is enough for an interface with one transmit queue.
+    ///
+    /// # Errors
+    /// When fewer queues are there.
+    pub fn check_each_transmit_queue(&self) -> Result<(), QdiscError> {
+        let (has, needs) = (self.hardware_queues, self.transmit_queues);
+        if has >= needs {
+            return Ok(());
+        }
+        Err(QdiscError::FewerQueues { interface: self.interface.clone(), has, needs })
+    }
 }
 
 /// State of a change.

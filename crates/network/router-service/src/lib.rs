@@ -25,6 +25,7 @@
 //!   interval     differences of them at two times
 //!   replies      replies of the local socket, as documents
 //! kernel_queue   a queue in the kernel, as a document with the same statistics
+//!   kernel_queue_notes  notes on its rate and its limit
 //! configuration  the configuration of a router, as a document
 //! requirements   requirements on this machine, for the start and for a check of the file
 //!   bridging     uses of the interfaces that forbid a router between them
@@ -43,6 +44,7 @@ mod error;
 mod file;
 mod interval;
 mod kernel_queue;
+mod kernel_queue_notes;
 mod local_socket;
 mod metrics;
 mod offload_notes;
@@ -65,10 +67,11 @@ mod usual_socket;
 
 pub use claims::{Holder, holder};
 pub use client::{RouterClient, RouterReply};
-pub use configuration::{Configuration, configuration, summary, too_small, warnings};
+pub use configuration::{Configuration, configuration, summary, warnings};
 pub use error::{RouterClientError, RouterClientErrorKind, ServiceError};
 pub use interval::{DirectionInterval, Waits};
 pub use kernel_queue::{QdiscDocument, QdiscList};
+pub use kernel_queue_notes::queue_notes;
 pub use metrics::{add_kernel_queue, add_statistics};
 pub use offload_notes::{Restored, folder, restore};
 pub use replies::SocketReply;
