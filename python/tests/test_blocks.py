@@ -52,7 +52,7 @@ class Queues(unittest.TestCase):
             if parameter.kind == "number" and "off" not in parameter.default:
                 aqm.Pi("10 Mbit/s", tsq={parameter.argument: float(parameter.default)})
 
-    def test_a_full_queue_drops_and_says_why(self):
+    def test_a_full_queue_drops_with_the_reason(self):
         queue = aqm.DropTail(10_000_000, limit="2 packets")
         verdicts = [queue.enqueue(0.0, n) for n in range(3)]
         self.assertEqual([(verdict.kind, verdict.reason, bool(verdict)) for verdict in verdicts],
@@ -88,7 +88,7 @@ class Queues(unittest.TestCase):
         self.assertIn("mark", kinds[True])
         self.assertGreater(queue.probability, 0)
 
-    def test_wrong_values_are_named_with_what_is_allowed(self):
+    def test_errors_of_values_name_the_allowed_ones(self):
         for call, parameter, parts in [
             (lambda: aqm.Pi("10 Mbit"), "rate", ["10 Mbit"]),
             (lambda: aqm.Pi(0), "rate", ["expected a rate"]),
@@ -177,7 +177,7 @@ class RateControl(unittest.TestCase):
         surface = tfrc.throughput(1000, numpy.array([[0.05], [0.1]]), numpy.array(rates))
         self.assertEqual((surface.shape, surface[1].tolist()), ((2, 4), throughputs))
 
-    def test_what_the_equation_refuses(self):
+    def test_invalid_values_of_the_equation_are_refused(self):
         for parameter, call in (("segment_bytes", (0, 0.1, 0.01)), ("rtt_s", (1000, 0, 0.01)), ("rtt_s", (1000, -1, 0.01)),
                                 ("loss_event_rate", (1000, 0.1, 1.5)), ("loss_event_rate", (1000, 0.1, 0)),
                                 ("loss_event_rate", (1000, 0.1, math.nan)), ("rtt_s", (1000, math.inf, 0.01)), ("rtt_s", (1000, "x", 0.01))):

@@ -86,7 +86,7 @@ class Closing(unittest.TestCase):
             reading.join(120)
             return got
 
-    def test_whatever_ends_the_stream(self):
+    def test_data_is_delivered_however_the_stream_ends(self):
         """Most of the time is that of slow readers, so several streams are read at once."""
         ways = ["close", "shutdown", "with", "collected", "sys.exit", "end", "asyncio-close", "asyncio-drain", "asyncio-run"]
         tried = [(how, size) for how in ways for size in [1, 3_000_000, 8_000_000]]

@@ -95,7 +95,7 @@ class Blocking(unittest.TestCase):
             with self.assertRaises(TimeoutError):
                 server.accept()
 
-    def test_errors_say_what_is_allowed(self):
+    def test_errors_name_the_allowed_values(self):
         for host, type, expected in [
             (NO_LINK, SOCK_STREAM, "frames below IP carry datagrams"),
             ("direct:lo/00", SOCK_DGRAM, "direct:INTERFACE/LINK-ADDRESS:PORT"),
@@ -134,7 +134,7 @@ class Blocking(unittest.TestCase):
         found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
         self.assertEqual((found.stdout, found.stderr), ("interrupted\n", ""))
 
-    def test_a_process_without_the_capability_is_told_so(self):
+    def test_a_missing_capability_is_named(self):
         program = textwrap.dedent(f"""
             import errno
             from cutline import socket

@@ -23,7 +23,7 @@ DRAWS = re.compile(r"cutline\.plot\.(overview|sweep|cdf|time|plane|paper)\(|pypl
 
 
 class Notebooks(unittest.TestCase):
-    def test_they_are_six_without_outputs(self):
+    def test_there_are_six_notebooks_without_outputs(self):
         self.assertEqual(len(NOTEBOOKS), 6)
         for path in NOTEBOOKS:
             with self.subTest(path.stem):
@@ -38,7 +38,7 @@ class Notebooks(unittest.TestCase):
                 first = "".join(notebook["cells"][0]["source"])
                 self.assertRegex(first, r"^# .+\n\n.{100}", "a title and an introduction")
 
-    def test_they_run(self):
+    def test_notebooks_run(self):
         for library in ("nbclient", "ipykernel", "matplotlib", "polars", "distributed"):
             if importlib.util.find_spec(library) is None:
                 self.skipTest(f"{library} is not installed")
@@ -67,7 +67,7 @@ class Notebooks(unittest.TestCase):
 
 
 class Reference(unittest.TestCase):
-    def test_it_is_built_without_a_network_and_has_every_name(self):
+    def test_the_reference_is_built_offline_and_has_every_name(self):
         if importlib.util.find_spec("mkdocstrings") is None:
             self.skipTest("mkdocstrings is not installed")
         with tempfile.TemporaryDirectory() as folder:

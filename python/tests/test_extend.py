@@ -181,7 +181,7 @@ class Conformance(unittest.TestCase):
         with self.assertRaisesRegex(cutline.ConformanceError, "py-growing: a threshold of"):
             extend.check(Growing)
 
-    def test_what_is_not_registered_is_refused(self):
+    def test_unregistered_names_are_refused(self):
         class Other(Ramp):
             name = "py-other"
 
@@ -220,7 +220,7 @@ class Runs(InFolder):
         delays = [[row["queuing_p95_ms"] for row in found.flows if row["group"] == "audio"] for found in (with_tsq, without)]
         self.assertLess(max(delays[0]), min(delays[1]) / 2)
 
-    def test_it_is_a_queue_to_step_by_hand(self):
+    def test_a_queue_is_stepped_by_hand(self):
         queue = Ramp.queue("10 Mbit/s", limit="100 packets", low="0 packets", full="1 packets")
         self.assertEqual(queue.enqueue(0.0, "first", size=1000).kind, "pass")
         self.assertEqual(queue.enqueue(0.0, "second", size=1000).kind, "drop")

@@ -125,7 +125,7 @@ class Table(unittest.TestCase):
                         found.append((one.gettimeout(), one.fileno() >= 0))
                 self.assertEqual(found[:2], found[2:])
 
-    def test_what_a_socket_is(self):
+    def test_types_of_sockets(self):
         for host in ("127.0.0.1", "::1"):
             with self.subTest(host=host):
                 family = plain.AF_INET6 if ":" in host else plain.AF_INET
@@ -693,7 +693,7 @@ class Servers(unittest.IsolatedAsyncioTestCase):
                 # The connection has waited.
                 await asyncio.wait_for(served.wait(), 60)
 
-    async def test_an_error_of_who_serves_goes_to_the_loop(self):
+    async def test_an_error_of_a_handler_goes_to_the_loop(self):
         async def serve(reader, writer):
             raise KeyError("on purpose")
 
@@ -731,7 +731,7 @@ class Silent:
 
 
 class Waiting(unittest.TestCase):
-    def test_a_connection_that_nobody_waits_for_does_not_hold_the_loop(self):
+    def test_an_unawaited_connection_does_not_block_the_loop(self):
         program = """
             import asyncio, sys
             from cutline import socket

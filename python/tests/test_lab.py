@@ -32,7 +32,7 @@ class Refusals(InFolder):
             self.skipTest("this command has no laboratory")
         self.assertEqual(done.stdout, str(plan))
 
-    def test_what_the_laboratory_does_not_have(self):
+    def test_features_that_the_laboratory_lacks_are_refused(self):
         with self.assertRaises(cutline.ScenarioError):
             lab.check(small().with_({"flow.bulk.hnit": 3}))
         for arguments, parameter in (({"tcp": "vegas"}, "tcp"), ({"tcp": 3}, "tcp"), ({"departure_bound": "soon"}, "departure_bound"),

@@ -111,7 +111,7 @@ class Figures(InFolder):
         if KEPT:
             shutil.copy("paper.pdf", Path(KEPT, "pgf.pdf"))
 
-    def test_what_cannot_be_drawn(self):
+    def test_invalid_figures_are_refused(self):
         for call, parameter in (
                 (lambda: plot.sweep(self.swept, style="wide"), "style"), (lambda: plot.sweep(self.swept, measures="quality"), "measures"),
                 (lambda: plot.sweep(self.swept, by=3), "by"), (lambda: plot.cdf([]), "results"), (lambda: plot.cdf(self.single, axes=3), "axes"),
@@ -156,7 +156,7 @@ class SameAsTheCommand(InFolder):
 
 
 class Studies(InFolder):
-    def test_they_are_listed(self):
+    def test_styles_are_listed(self):
         studies = plot.studies()
         self.assertLessEqual({"tsq", "redw", "qsock"}, set(studies))
         self.assertTrue(all(heading for figures in studies.values() for heading in figures.values()))

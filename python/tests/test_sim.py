@@ -239,7 +239,7 @@ class Runs(InFolder):
         with self.assertWarnsRegex(cutline.CutlineWarning, "it drops all of them"):
             cutline.run(small(dumbbell__queue__limit="100 B"), results=None)
 
-    def test_what_the_simulator_refuses_is_an_error_before_the_first_run(self):
+    def test_invalid_scenarios_are_errors_before_the_first_run(self):
         graph = Scenario.from_toml("""
             name = "programs"
             duration = "2 s"
@@ -316,12 +316,12 @@ class Interruption(InFolder):
         self.assertIn("6 False results/small", out)
         self.assertEqual(len(cutline.open("results/small").flows), 6)
 
-    def test_they_are_in_the_exception_if_they_are_not_stored(self):
+    def test_the_exception_has_results_that_are_not_stored(self):
         out = self.interrupted(None, lambda process: self.assertEqual(process.stdout.readline(), "two runs are finished\n"))
         self.assertIn("Interrupted stopped: 2 of 4 runs are finished, in the attribute results", out)
         self.assertIn("6 False None", out)
 
-    def test_runs_that_nobody_waits_for_end(self):
+    def test_unawaited_runs_end(self):
         begin = time.monotonic()
         execution = cutline._native.Execution.start(small(duration="200000 s", interval="10 s")._file, "results", "repeat", 1)
         del execution
@@ -360,7 +360,7 @@ class ProgressBar(InFolder):
         self.assertEqual(process.wait(60), 0, text)
         return text.decode()
 
-    def test_it_is_on_terminals_and_removed_at_the_end(self):
+    def test_progress_is_on_terminals_and_removed_at_the_end(self):
         script = "import cutline, test_sim; cutline.run(test_sim.small(duration='1000 s'), seeds=3, jobs=1, results=None%s)"
         text = self.shown(script % "")
         self.assertRegex(text, r"█+░* \d/3 base  0:0\d elapsed")
@@ -368,7 +368,7 @@ class ProgressBar(InFolder):
         self.assertTrue(all(len(line) < 70 for line in text.split("\r")), text)
         self.assertEqual(self.shown(script % ", progress=False"), "")
 
-    def test_it_is_nowhere_else(self):
+    def test_progress_is_only_on_terminals(self):
         with started("import cutline, test_sim; cutline.run(test_sim.small(), results=None)") as process:
             self.assertEqual(process.communicate(timeout=60), ("", ""))
 

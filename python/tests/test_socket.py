@@ -188,7 +188,7 @@ class Blocking(unittest.TestCase):
                     self.assertEqual([file.readline(), file.readline()], [b"one\n", b"two\n"])
                 self.assertFalse(ours.has_qos_peer)
 
-    def test_errors_say_what_is_allowed(self):
+    def test_errors_name_the_allowed_values(self):
         refused = ("127.0.0.1", 1)
         for spec, options, expected in [
             ("vidoe", {}, '"video"'),
@@ -345,7 +345,7 @@ class Reservations(unittest.TestCase):
                 thread.join()
                 accepted[0].close()
 
-    def test_what_is_reserved_is_in_the_mib_and_an_event(self):
+    def test_a_reservation_is_in_the_mib_and_an_event(self):
         def answer(request):
             if request["request"] == "announce":
                 return [{"reply": "reserved", "id": request["id"], "bucket": self.BUCKET}]
@@ -383,7 +383,7 @@ class Reservations(unittest.TestCase):
             self.assertEqual([(event.kind, event.reserved, event.refusal) for event in lost],
                              [("lost", None, found.refusal)])
 
-    def test_that_nobody_answers_is_a_reason_too(self):
+    def test_a_missing_answer_is_a_reason(self):
         with Agent(lambda _: []) as agent:
             with self.assertRaisesRegex(cutline.Refused, "there was no answer in time"):
                 self.connect(agent, if_refused="fail", reservation_patience="200 ms")
@@ -393,7 +393,7 @@ class Reservations(unittest.TestCase):
         ours = self.connect(agent)
         self.assertEqual(ours.mib.reservation.send.refusal.reason, "no-agent", "it is gone")
 
-    def test_what_belongs_to_a_reservation_needs_a_service(self):
+    def test_options_of_reservations_need_a_service(self):
         with self.assertRaisesRegex(cutline.OptionError, "if-refused.*unless service or allocation is set"):
             socket.create_connection(("127.0.0.1", 1), options={"if-refused": "fail"})
         ours, theirs = pair(SOCK_DGRAM)

@@ -79,7 +79,7 @@ class OnThisMachine(InFolder):
         self.assertTrue(loaded.complete)
         self.assertEqual(cutline.open_sweep("results/sweeps/small").flows.to_pyarrow().num_rows, 3 * 4 * 2 * 3)
 
-    def test_it_is_queried_with_duckdb_and_polars(self):
+    def test_the_table_is_queried_with_duckdb_and_polars(self):
         try:
             import duckdb
         except ImportError:
@@ -97,7 +97,7 @@ class OnThisMachine(InFolder):
         for one, other in zip(ours, lazy):
             self.assertAlmostEqual(one[1], other[1])
 
-    def test_what_is_stored_is_not_run_again(self):
+    def test_stored_runs_are_not_repeated(self):
         found = cutline.sweep(long(70), {"flow.audio.hint": [1, 6, 16]}, seeds=2, progress=False)
         self.assertGreater(len(found.info["parts"]), 2)
         before = content(found.folder)

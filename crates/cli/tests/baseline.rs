@@ -213,7 +213,7 @@ fn translate_uses_a_table_of_this_host_only() {
 }
 
 #[test]
-fn what_is_in_the_way_is_kept() {
+fn an_existing_file_is_kept_without_force() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("baseline.json");
     std::fs::write(&file, "precious").unwrap();

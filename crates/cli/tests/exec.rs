@@ -274,7 +274,7 @@ fn a_group_that_exists_is_marked() {
 }
 
 #[test]
-fn what_runs_must_be_there() {
+fn a_missing_process_or_group_is_refused() {
     let code = |options: &[&str]| {
         let output =
             Command::new(env!("CARGO_BIN_EXE_cutline")).args(["exec", "--hint", HINT]).args(options).output();

@@ -183,7 +183,7 @@ fn every_function_that_sends_is_paced_and_counted() {
 }
 
 #[test]
-fn what_libc_writes_by_itself_is_said_to_be_missing() {
+fn writes_inside_libc_are_reported_as_missing() {
     let all =
         ["stdio", "dprintf", "vdprintf", "stdout", "syscall", "syscall-write", "aio_write", "lio_listio"];
     for how in all {
@@ -291,7 +291,7 @@ fn sockets_in_a_sandbox_with_a_network_are_marked() {
 // -------------------------------------------------------------------------------------------- files and the library
 
 #[test]
-fn what_a_killed_command_has_left_is_removed_by_the_next() {
+fn files_of_a_killed_command_are_removed_by_the_next_one() {
     let place = tempfile::tempdir().unwrap();
     let left = || {
         let names = std::fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().file_name());

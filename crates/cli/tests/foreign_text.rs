@@ -278,7 +278,7 @@ fn measure(request: &ControlRequest) -> Vec<u8> {
 }
 
 #[test]
-fn what_a_receiver_says_is_escaped() {
+fn messages_of_a_receiver_are_escaped() {
     let nonsense = || format!("{{\"hel{NASTY}lo\":1}}\n").into_bytes();
     let unknown: Replies = |_| format!("{{\"{QUOTED}\":\"{QUOTED}\"}}\n").into_bytes();
     let refuses: Replies = |_| refused();
@@ -308,7 +308,7 @@ fn what_a_receiver_says_is_escaped() {
 }
 
 #[test]
-fn what_a_sender_says_is_escaped() {
+fn messages_of_a_sender_are_escaped() {
     let mut command = Command::new(cargo_bin("cutline"));
     command.args(["tg", "receive", "--listen", "127.0.0.1:0", "--duration", "2s"]);
     let child = command.env("CLICOLOR_FORCE", "1").stderr(std::process::Stdio::piped()).spawn();
@@ -344,7 +344,7 @@ fn router(path: &Path, line: String) {
 }
 
 #[test]
-fn what_a_router_says_is_escaped() {
+fn answers_of_a_router_are_escaped() {
     let place = Place::new();
     let statistics = serde_json::to_string(&cutline_router_service::Statistics::default()).unwrap();
     let mut named: serde_json::Value = serde_json::from_str(&statistics).unwrap();
@@ -371,7 +371,7 @@ fn what_a_router_says_is_escaped() {
 }
 
 #[test]
-fn what_the_doctor_reads_is_escaped() {
+fn files_read_by_the_doctor_are_escaped() {
     let place = Place::new();
     for (name, text) in [
         ("nonsense", format!("{NASTY}\n")),

@@ -145,7 +145,7 @@ fn streams_and_datagrams_cross_and_are_documented_and_recorded() {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_what_is_allowed() {
+fn errors_name_the_allowed_values() {
     let folder = tempfile::tempdir().unwrap();
     let spec = folder.path().join("spec.toml");
     std::fs::write(&spec, "[send]\nmax-delay = 3\n").unwrap();
@@ -179,7 +179,7 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
 }
 
 #[test]
-fn a_server_that_refuses_is_told_by_both_and_a_far_gateway_without_a_key_warns() {
+fn both_gateways_report_a_refusing_server_and_the_far_one_warns_without_a_key() {
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut far = Running::start(&["far", "--tcp", &format!("0.0.0.0:0={nobody}")], 1);
     assert!(far.error_line().starts_with("warning: every host that can reach this gateway"));

@@ -115,7 +115,7 @@ fn one_after_a_kill_takes_over_and_a_second_one_is_refused() {
 }
 
 #[test]
-fn an_address_for_other_hosts_needs_a_token_that_nobody_else_reads() {
+fn an_address_for_other_hosts_needs_a_private_token() {
     let folder = tempfile::tempdir().unwrap();
     let run = |more: &[&str]| {
         let arguments = [&["monitor", "--listen", "0.0.0.0:0"][..], &SOCKETS, more].concat();
@@ -173,7 +173,7 @@ fn a_program_under_exec_is_shown_while_it_runs() {
 }
 
 #[test]
-fn top_says_what_it_needs() {
+fn top_names_its_requirements() {
     let mut monitor = Monitor::start("off");
     // Not a terminal.
     let output = monitor.top(&[]);

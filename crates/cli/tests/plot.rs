@@ -126,7 +126,7 @@ fn several_results_have_names_of_their_own() {
 }
 
 #[test]
-fn wrong_options_say_what_there_is() {
+fn errors_of_wrong_options_name_the_existing_ones() {
     let place = measured();
     let plot =
         |options: &[&str], code: i32| place.says(&[&["plot", "results/small"], options].concat(), code);
@@ -176,7 +176,7 @@ fn damaged_tables_are_named() {
 }
 
 #[test]
-fn compare_shows_what_differs_or_what_is_asked_for() {
+fn compare_shows_differing_or_selected_measures() {
     let place = measured();
     let compare = |options: &[&str]| {
         printed(&place, &[&["compare", "results/small", "results/without"], options].concat())

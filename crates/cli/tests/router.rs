@@ -57,7 +57,7 @@ fn vlan_tags_cross(lab: &Lab) {
 }
 
 #[test]
-fn what_waited_for_a_stopped_router_crosses_once_and_in_order() {
+fn packets_queued_at_a_stopped_router_cross_once_and_in_order() {
     let Some(mut lab) = Lab::new("w", &["--rate", "1Gbit", "--aqm", "drop-tail"]) else { return };
     assert!(lab.is_crossed(false, 5001), "the hosts know each other");
     assert_a_backlog_crosses(lab.sockets(false, 5002), &mut lab.router);
@@ -105,7 +105,7 @@ fn the_rate_is_kept_and_hinted_packets_wait_less() {
 }
 
 #[test]
-fn what_a_killed_process_left_behind_is_swept() {
+fn namespaces_of_a_killed_process_are_removed() {
     if !may_make_namespaces() {
         return;
     }
@@ -119,7 +119,7 @@ fn what_a_killed_process_left_behind_is_swept() {
 }
 
 #[test]
-fn what_is_wrong_is_told_before_anything_is_touched() {
+fn invalid_options_are_refused_before_any_change() {
     let refused = |options: &[&str], what: &str| {
         let arguments = [&["router", "--in", "lo", "--rate", "8Mbit"], options].concat();
         let output = Command::new(env!("CARGO_BIN_EXE_cutline")).args(arguments).output().unwrap();

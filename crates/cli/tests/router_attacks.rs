@@ -63,7 +63,7 @@ fn flood_with(port: &mut PacketPort, frame: &[u8], times: usize) {
 }
 
 #[test]
-fn a_pipe_that_nobody_reads_holds_up_nothing() {
+fn an_unread_pipe_does_not_block_forwarding() {
     let Some(hosts) = Hosts::new("ao") else { return };
     let home = Home::new(QUEUE);
     let socket = home.text("s.sock");
@@ -345,7 +345,7 @@ fn fills_in_checksums(middle: &Namespace, name: &str) -> bool {
 }
 
 #[test]
-fn what_a_killed_router_has_turned_off_is_turned_on_again() {
+fn offloads_of_a_killed_router_are_turned_on_again() {
     let Some(hosts) = Hosts::new("ax") else { return };
     let home = Home::new(QUEUE);
     let options = ["--in", "xdp:p0", "--out", "xdp:p1", "--rate", "100Mbit", "--fix-offloads"];

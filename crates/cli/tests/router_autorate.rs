@@ -132,7 +132,7 @@ fn statistics(socket: &str) -> Value {
 
 /// No evidence, no rise: neither before the first reply nor after the last one, however much is sent.
 #[test]
-fn without_replies_the_rate_does_not_rise_and_the_user_is_told() {
+fn without_replies_the_rate_does_not_rise_and_a_warning_is_printed() {
     let Some(path) = Path::new("mute") else { return };
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("r.sock");

@@ -44,7 +44,7 @@ fn kernel_counter(host: &Namespace, interface: &str, counter: &str) -> u64 {
 
 /// A host with transmit checksums on, as a virtual pair has them: its user is informed while the router runs, once.
 #[test]
-fn frames_without_checksums_are_told_of_while_the_router_runs() {
+fn frames_without_checksums_are_reported_while_the_router_runs() {
     let Some(mut lab) = Lab::new("k", &["--rate", "10Mbit"]) else { return };
     let on = || cutline_sys::Offloads::turn_on("a0", &["tx-checksumming".to_owned()]).unwrap();
     assert_eq!(lab.a.within(on).unwrap(), ["tx-checksumming"]);
@@ -227,7 +227,7 @@ fn a_flood_of_the_smallest_frames() {
 
 /// Noise, and packets with wrong lengths behind every kind of header, of every size that the interface carries.
 #[test]
-fn malformed_frames_pass_or_are_dropped_and_harm_nobody() {
+fn malformed_frames_pass_or_are_dropped_without_harm() {
     let Some(mut lab) = Lab::new("z", &["--rate", "1Gbit", "--aqm", "codel", "--remark", "CS1=LE"]) else {
         return;
     };

@@ -110,7 +110,7 @@ fn a_reserved_flow_loses_nothing_and_hardly_waits_under_a_flood() {
 
 // RFC 2211 section 7: what exceeds the bucket is forwarded on a best-effort basis.
 #[test]
-fn what_exceeds_the_reservation_is_best_effort() {
+fn packets_above_the_reservation_are_best_effort() {
     undisturbed(|| {
         let Some((home, mut lab)) = start("rb", "reservations = \"allowed\"") else { return };
         let mut client = client(&home);
@@ -130,7 +130,7 @@ fn what_exceeds_the_reservation_is_best_effort() {
 
 /// A reload keeps the reservations. When the client is killed, they are removed within a second.
 #[test]
-fn what_a_killed_client_has_reserved_is_gone() {
+fn reservations_of_a_killed_client_are_removed() {
     let Some((home, mut lab)) = start("rc", "reservations = \"allowed\"\nreservation-limit = 1") else {
         return;
     };
@@ -174,7 +174,7 @@ fn what_a_killed_client_has_reserved_is_gone() {
 
 /// Nothing can be reserved unless the file allows it, and not by users who may not use the socket.
 #[test]
-fn who_may_not_reserve_is_refused() {
+fn unauthorised_reservations_are_refused() {
     let Some((home, lab)) = start("rd", "") else { return };
     let error = client(&home).reserve(RouterDirection::Forward, 1, BUCKET, &[to_port(5004)]).unwrap_err();
     assert!(error.is_refusal() && error.to_string().contains("reservations = \"none\""), "{error}");

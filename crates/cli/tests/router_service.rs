@@ -286,7 +286,7 @@ fn privileges_are_given_up() {
 }
 
 #[test]
-fn a_manager_is_told() {
+fn a_service_manager_is_notified() {
     let Some(hosts) = Hosts::new("sm") else { return };
     let home = Home::new(REVERSE);
     home.describe("20 Mbit/s", "{ aqm = \"pi\", limit = \"500 packets\" }");

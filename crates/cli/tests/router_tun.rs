@@ -159,7 +159,7 @@ fn forwarded_packets_pass_through_the_router_and_without_it_past_it() {
 }
 
 #[test]
-fn what_cannot_be_joined_is_told() {
+fn interfaces_that_cannot_be_joined_are_refused() {
     let Some([host, ..]) = namespaces("u") else { return };
     host.ip(&["link", "add", "p0", "type", "veth", "peer", "name", "p1"]).unwrap();
     let refused = |names: [&str; 2], what: &str| {

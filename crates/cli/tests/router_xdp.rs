@@ -185,7 +185,7 @@ fn marks_and_hints_are_read_and_kept_as_with_a_packet_socket() {
 }
 
 #[test]
-fn what_waited_for_a_stopped_router_crosses_once_and_in_order() {
+fn packets_queued_at_a_stopped_router_cross_once_and_in_order() {
     let Some(mut lab) = lab("b", PORTS, &["--rate", "1Gbit", "--aqm", "drop-tail", "--fix-offloads"]) else {
         return;
     };
@@ -196,7 +196,7 @@ fn what_waited_for_a_stopped_router_crosses_once_and_in_order() {
 
 /// The smallest frames as fast as a neighbour can send them, to a router at work, and to one that does not look.
 #[test]
-fn what_came_too_fast_is_told() {
+fn frames_lost_in_the_rings_are_reported() {
     let Some(mut lab) = lab("f", PORTS, &["--rate", "1Gbit", "--aqm", "fq-codel", "--fix-offloads"]) else {
         return;
     };
@@ -335,7 +335,7 @@ fn a_queue_that_is_not_free_yet_is_waited_for() {
 }
 
 #[test]
-fn what_is_not_available_is_told() {
+fn unavailable_features_are_refused_with_the_reason() {
     let Some([host, ..]) = namespaces("w") else { return };
     host.ip(&["link", "add", "p0", "type", "veth", "peer", "name", "p1"]).unwrap();
     let refused = |arguments: &[&str], code: i32, what: &str| {

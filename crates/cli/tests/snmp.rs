@@ -281,7 +281,7 @@ fn manager(folder: &Path, at: &str) -> NetSnmpDaemon {
 }
 
 #[test]
-fn what_managers_read_is_what_the_program_reads() {
+fn managers_and_the_program_read_the_same_values() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let text = |name: &str| path(name).to_str().unwrap().to_owned();

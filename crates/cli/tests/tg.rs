@@ -341,7 +341,7 @@ fn key_file(mode: u32) -> tempfile::NamedTempFile {
 }
 
 #[test]
-fn a_receiver_is_for_this_host_unless_told_otherwise() {
+fn a_receiver_listens_at_the_loopback_by_default() {
     let port = free_address().port();
     let local = announced(&["--listen", &port.to_string()]);
     assert!(local.starts_with(&format!("listening at 127.0.0.1:{port}")), "{local}");

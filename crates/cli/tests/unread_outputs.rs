@@ -40,7 +40,7 @@ fn connected(port: u16) -> TcpStream {
 
 /// Senders one after the other are served by a receiver whose stdout, and whose stderr, is full.
 #[test]
-fn a_receiver_serves_although_nobody_reads_what_it_prints() {
+fn a_receiver_serves_while_its_output_is_unread() {
     for json in [&[][..], &["--json"]] {
         let port = free_port().to_string();
         let ((_out, stdout), (_err, stderr)) = (full_pipe(), full_pipe());
@@ -79,7 +79,7 @@ fn a_late_reader_gets_everything() {
 
 /// Strangers at a gateway, each of whom is reported, keep no honest connection away.
 #[test]
-fn a_gateway_carries_although_nobody_reads_what_it_says() {
+fn a_gateway_relays_while_its_output_is_unread() {
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let (far_port, near_port) = (free_port(), free_port());
     let far = format!("{far_port}={}", server.local_addr().unwrap());
@@ -104,7 +104,7 @@ fn a_gateway_carries_although_nobody_reads_what_it_says() {
 
 /// A recording without a reader ends, and the gateway reports it; its traffic continues.
 #[test]
-fn a_gateway_carries_although_nobody_reads_its_recording() {
+fn a_gateway_relays_while_its_recording_is_unread() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("record");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -129,7 +129,7 @@ fn a_gateway_carries_although_nobody_reads_its_recording() {
 
 /// A monitor answers although its messages are not read.
 #[test]
-fn a_monitor_serves_although_nobody_reads_what_it_says() {
+fn a_monitor_serves_while_its_output_is_unread() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (port, publish, query) = (free_port(), path("publish.sock"), path("monitor.sock"));

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_says_what_has_become_of_a_change() {
+    fn the_text_has_the_state_of_a_change() {
         let mut status = status("pi2", true);
         let shown = text(&status, NOW);
         assert!(shown.contains("eth0 at 10 Mbit/s through TSQ over pi2"), "{shown}");

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_are_told() {
+    fn misspelt_arguments_are_named() {
         let rate = Rate::from_mbps(15);
         assert!(refusal(args("fq-codl", &[], None).spec(rate)).contains("did you mean fq-codel"));
         assert!(

@@ -49,7 +49,7 @@ mod tests {
     use std::os::unix::net::UnixListener;
 
     #[test]
-    fn a_monitor_that_was_started_again_is_asked_again() {
+    fn a_restarted_monitor_is_queried_again() {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("monitor.sock");
         let listener = UnixListener::bind(&socket).unwrap();

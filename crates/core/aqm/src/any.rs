@@ -133,7 +133,7 @@ mod tests {
 
     /// The parameters in `FRAMES`, and no others, of every AQM.
     #[test]
-    fn what_is_a_full_frame_follows_the_interface() {
+    fn parameters_of_a_full_frame_follow_the_interface() {
         let mut adapted = Vec::new();
         for aqm in registry::describe() {
             let (before, jumbo) = (spec(aqm.name, &[]), spec(aqm.name, &[]).at_interface(9014));
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_set_stays_and_laws_below_follow() {
+    fn set_parameters_stay_and_laws_below_follow() {
         let set = spec("fq-codel", &[("quantum", ParameterValue::Count(300))]).at_interface(9014);
         assert_eq!((count(&set, "quantum"), count(&set, "mtu")), (Some(300), Some(9014)));
         assert_eq!(

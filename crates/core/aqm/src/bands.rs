@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_below_is_refused() {
+    fn an_impossible_queue_below_is_refused() {
         let refused = |on: &str, below: AqmSpec| aqm(on).with_below(below).unwrap_err().to_string();
         let nested = "below = strict-priority: allowed is an AQM other than strict-priority";
         assert_eq!(refused("strict-priority", aqm("strict-priority")), nested);

@@ -21,7 +21,7 @@
 //!
 //! - Rises, falls and the freeze time by hand: `overflow_raises_and_idleness_lowers`,
 //!   `a_queue_beyond_the_threshold_counts_as_loss`.
-//! - Frequent calls change nothing: `looking_often_changes_nothing`.
+//! - Frequent calls change nothing: `frequent_calls_change_nothing`.
 //! - Not checked: the text of the paper was not available, so the values of configuration B4 were not compared with its
 //!   table. Debian's ns-2 has no BLUE to compare with.
 
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn looking_often_changes_nothing() {
+    fn frequent_calls_change_nothing() {
         let mut seen = blue(BlueParams { d2: 0.003, ..BlueParams::default() });
         (1..=40).for_each(|i| overflow(&mut seen, 100 * i));
         let mut unseen = seen;
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn it_stops_at_one() {
+    fn the_probability_stops_at_one() {
         let mut blue = blue(BlueParams { d1: 0.4, ..BlueParams::default() });
         for at in [100, 200, 300, 400] {
             overflow(&mut blue, at);

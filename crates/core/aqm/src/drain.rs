@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn it_agrees_with_the_division_to_the_nanosecond() {
+    fn drain_times_agree_with_the_division_to_the_nanosecond() {
         for bps in [1_000, 56_000, 1_500_000, 15_000_000, 1_000_000_007, 100_000_000_000] {
             let rate = Rate::from_bps(bps);
             for bytes in [0, 1, 40, 1500, 800_000, 123_456_789] {

@@ -46,7 +46,7 @@
 //! - Properties of the pseudo-code of appendices A.1 and A.2:
 //!   `scalable_packets_are_marked_and_classic_ones_dropped_by_the_law`, `the_larger_of_ramp_and_coupling_marks`,
 //!   `the_ramp_marks_packets_that_waited_a_millisecond`, `in_overload_a_quarter_is_dropped_on_either_side`,
-//!   `unresponsive_traffic_is_dropped_beyond_the_largest_mark_probability`, `scalable_goes_first_and_classic_has_its_share`.
+//!   `unresponsive_traffic_is_dropped_beyond_the_largest_mark_probability`, `scalable_packets_are_served_first_and_classic_ones_have_their_share`.
 //! - Linux's choices: `packets_that_cannot_be_marked_in_the_scalable_queue`, `the_step_marks_all_beyond_a_millisecond`,
 //!   `a_short_backlog_is_not_hit`, `overload_without_drops_caps_the_coupling`, `hits_are_random_or_even`.
 //! - Not compared with another engine: the kernel of `docs/validation/linux.md` has none.

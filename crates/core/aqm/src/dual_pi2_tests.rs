@@ -148,7 +148,7 @@ fn the_ramp_marks_packets_that_waited_a_millisecond() {
 }
 
 #[test]
-fn scalable_goes_first_and_classic_has_its_share() {
+fn scalable_packets_are_served_first_and_classic_ones_have_their_share() {
     // RFC 9332 section 2.5.2.
     let idle = DelayControlParams { alpha: 0.0, beta: 0.0, ..rfc().control };
     let mut queue = queue(DualPi2Params { control: idle, ..rfc() });

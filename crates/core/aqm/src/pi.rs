@@ -28,7 +28,7 @@
 //! # Validation
 //!
 //! - The paper's recursion by hand, with its gains: `a_hundred_packets_above_the_reference`.
-//! - Samples taken late are those that are taken on time: `late_calls_give_what_punctual_ones_do`.
+//! - Samples taken late are those that are taken on time: `late_calls_have_the_results_of_punctual_ones`.
 //! - Against ns-2's PI, with the parameters matched: the cases named pi of docs/validation/ns2.md, and the TSQ
 //!   paper's own (audio, video, cheat, mixed) without TSQ.
 //! - Not checked: the gains against the design rules of section III; they are taken as printed.
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn late_calls_give_what_punctual_ones_do() {
+    fn late_calls_have_the_results_of_punctual_ones() {
         let (mut late, mut punctual) = (pi(PiParams::default()), pi(PiParams::default()));
         let backlogs = [0, 250, 800, 800, 10, 0, 0, 400];
         for (step, backlog) in backlogs.into_iter().enumerate() {

@@ -27,7 +27,7 @@
 //! # Validation
 //!
 //! - Step, square and coupling by hand: `the_square_and_the_coupling`.
-//! - Both ends: `a_standing_queue_drives_it_to_one_and_an_empty_one_to_nothing`.
+//! - Both ends: `a_standing_queue_raises_the_probability_to_one_and_an_empty_one_lowers_it_to_zero`.
 //! - Not checked: the paper's figures. Its text was not available, see above.
 
 use crate::delay_control::{COUPLING, Controller, DelayControlParams};
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_standing_queue_drives_it_to_one_and_an_empty_one_to_nothing() {
+    fn a_standing_queue_raises_the_probability_to_one_and_an_empty_one_lowers_it_to_zero() {
         let mut pi2 = Pi2::build(&Pi2Params::default(), Rate::from_mbps(8)).unwrap();
         pi2.advance(at(2000), packets(500));
         assert_eq!(pi2.probability(), Some(Probability::ONE));

@@ -54,7 +54,7 @@
 //!   `derandomized_drops_are_neither_close_nor_far` (section 5.4),
 //!   `steps_are_at_most_two_per_cent_once_ten_are_dropped` (section 5.5).
 //! - Linux's choices: `the_probability_decays_once_the_queue_is_quiet`, `steps_are_larger_beyond_the_high_delay`,
-//!   `the_guard_looks_at_the_latest_delay`, `small_packets_are_dropped_less_in_byte_mode`,
+//!   `the_guard_uses_the_latest_delay`, `small_packets_are_dropped_less_in_byte_mode`,
 //!   `sojourn_times_are_not_taken_of_packets_that_change_places`.
 //! - The three estimates agree on a standing queue: `all_three_agree_on_a_standing_queue`.
 //! - Against Linux's own, in a virtual machine: `docs/validation/linux.md`.

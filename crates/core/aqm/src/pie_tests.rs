@@ -103,7 +103,7 @@ fn steps_are_larger_beyond_the_high_delay() {
 }
 
 #[test]
-fn the_guard_looks_at_the_latest_delay() {
+fn the_guard_uses_the_latest_delay() {
     let offered = |guard, qdelay_old| {
         let mut pie = pie(PieParams { guard, max_burst: Duration::ZERO, ..rfc() });
         (pie.vars.drop_prob, pie.vars.qdelay_old) = (0.19, qdelay_old);
@@ -183,7 +183,7 @@ fn derandomized_drops_are_neither_close_nor_far() {
 }
 
 #[test]
-fn late_calls_give_what_punctual_ones_do() {
+fn late_calls_have_the_results_of_punctual_ones() {
     let (mut late, mut punctual) = (pie(rfc()), pie(rfc()));
     for (step, backlog) in [0, 40, 90, 90, 5, 0, 0, 60].into_iter().enumerate() {
         let (from, to) = (step as u64 * 40, (step as u64 + 1) * 40);

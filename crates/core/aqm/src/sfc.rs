@@ -35,7 +35,7 @@
 //!
 //! - The law by hand: `the_law`.
 //! - The fluid model of Misra et al., integrated beside it, settles within 10 packets of `q-ref` and does not
-//!   oscillate: `the_models_queue_comes_to_rest_at_the_reference`.
+//!   oscillate: `the_queue_of_the_model_settles_at_the_reference`.
 //! - Not compared with the paper by Gao and Hou. According to its abstract, its model of TCP halves the window once a
 //!   round trip and includes delayed acknowledgements, which ours does not. Its gains differ from these.
 
@@ -182,7 +182,7 @@ mod tests {
 
     /// The fluid model that the gains are for (Misra et al. 2000), in steps of a millisecond, from an empty queue.
     #[test]
-    fn the_models_queue_comes_to_rest_at_the_reference() {
+    fn the_queue_of_the_model_settles_at_the_reference() {
         let (n, c, base_rtt) = (100.0, 1875.0, 0.3 - 200.0 / 1875.0);
         let mut sfc = Sfc::build(&params(), RATE).unwrap();
         let (mut w, mut q) = (1.0_f64, 0.0_f64);

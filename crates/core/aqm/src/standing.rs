@@ -54,7 +54,7 @@ mod tests {
 
     /// 1000 and 200 packets of 1500 B at 15 Mbit/s take 800 and 160 ms.
     #[test]
-    fn it_is_the_target_or_the_limit() {
+    fn the_standing_delay_is_the_target_or_the_limit() {
         let expected = [
             ("drop-tail", Some(800)),
             ("pi", Some(160)),
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn it_follows_the_parameters() {
+    fn the_standing_delay_follows_the_parameters() {
         let thresholds =
             [("min-th", ParameterValue::Number(50.0)), ("max-th", ParameterValue::Number(150.0))];
         assert_eq!(delay("red", &thresholds), Some(53));

@@ -15,7 +15,7 @@
 //!
 //! # Validation
 //!
-//! - Order, shared classes and dropping when full: `the_smallest_hint_goes_first`, `hints_share_classes`,
+//! - Order, shared classes and dropping when full: `the_smallest_hint_is_served_first`, `hints_share_classes`,
 //!   `a_full_queue_sheds_the_last_class`.
 //! - Queues below: over drop-tail nothing changes, and one class is the queue below, packet by packet, for every AQM:
 //!   `over_drop_tail_it_is_strict_priority`, `one_class_is_the_queue_below`, `each_class_has_a_queue_of_its_own`; the
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_hint_goes_first() {
+    fn the_smallest_hint_is_served_first() {
         let mut queue = queue(16, Limit::Packets(10));
         for level in [16, 6, 1, 6, 200, 1] {
             arrive(&mut queue, level, 1000);

@@ -55,7 +55,7 @@ fn laws_that_drop_early() -> Vec<(&'static str, bool)> {
 }
 
 #[test]
-fn tsq_leaves_the_largest_hint_what_every_law_gives_it() {
+fn tsq_keeps_the_probability_of_the_law_for_the_largest_hint() {
     for (name, _) in laws_that_drop_early() {
         let hits = conformance::tsq_leaves_the_largest_hint_alone(&AqmSpec::moderate(name).unwrap());
         assert!(hits > 100, "the law acts: {name} {hits}");

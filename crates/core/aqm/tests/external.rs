@@ -276,7 +276,7 @@ fn queue(aqm: AqmSpec, tsq: Option<TsqParams>) -> QueueSpec {
 }
 
 #[test]
-fn they_pass_the_conformance_suite() {
+fn external_aqms_pass_the_conformance_suite() {
     for name in ["test-step", "test-cliff", "test-lifo", "test-line"] {
         conformance::check(&spec(name, []));
     }
@@ -300,7 +300,7 @@ fn a_law_of_another_crate_says_where_its_queue_settles() {
 }
 
 #[test]
-fn they_are_listed_after_our_own() {
+fn external_aqms_are_listed_after_ours() {
     registered();
     let names: Vec<_> = registry::describe().into_iter().map(|about| about.name).collect();
     let at = names.iter().position(|name| *name == "test-lifo").expect("it is listed");

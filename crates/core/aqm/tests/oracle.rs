@@ -184,7 +184,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
 
     #[test]
-    fn lanes_do_what_the_sorted_list_does(
+    fn lanes_have_the_order_of_the_sorted_list(
         (params, limit, ecn, kbps) in spec(),
         ops in proptest::collection::vec(op(), 1..500),
     ) {

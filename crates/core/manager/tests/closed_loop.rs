@@ -94,7 +94,7 @@ fn a_thousand_hosts_settle() {
 
 /// The rules are the same where one of eight users lies in all of its reports: about the delay, which is always far beyond the region, and about deliveries.
 #[test]
-fn a_user_who_lies_disturbs_nobody() {
+fn false_reports_of_a_user_do_not_disturb_others() {
     for seed in 0..3 {
         let setup = Setup { hosts: 1, flows_per_host: 8, liars: 1, seed, ..Setup::default() };
         assert_settles(&format!("a liar among eight, seed {seed}"), setup);

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ip_counts_as_what_follows_the_tags() {
+    fn frames_without_ip_count_the_bytes_behind_the_tags() {
         let arp = Headers { payload: 18, ip: None, ..Headers::default() };
         assert_eq!(Overhead::Ip.size(46, &arp), 28);
         assert_eq!(Overhead::Ip.size(14, &Headers { payload: 14, ip: None, ..Headers::default() }), 1);

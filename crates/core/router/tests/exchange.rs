@@ -303,7 +303,7 @@ fn a_rate_out_of_range_changes_nothing() {
 
 /// A frame of 1000 B takes 8 s at the least rate; the link does not wait for it once the rate is another.
 #[test]
-fn a_schedule_far_ahead_is_computed_anew() {
+fn a_schedule_far_ahead_is_computed_again() {
     let (slow, fast) = (Rate::from_kbps(1), Rate::from_mbps(10));
     let mut shaper = shaper(QueueSpec { rate: slow, ..drop_tail(100) });
     (0..3).for_each(|number| shaper.receive(at_us(0), &numbered(1000, 0, number)));

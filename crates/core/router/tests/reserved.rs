@@ -122,7 +122,7 @@ fn under_flood(kbps: u64) -> Shaper {
 
 // RFC 2211 section 4: little or no loss, little or no queueing delay.
 #[test]
-fn what_conforms_loses_nothing_and_waits_for_one_frame_and_the_buckets() {
+fn conforming_packets_lose_nothing_and_wait_for_one_frame_and_the_buckets() {
     let shaper = under_flood(640);
     let reserved = shaper.stats().reserved;
     assert_eq!((reserved.conforming.packets, reserved.excess.packets, reserved.dropped.packets), (800, 0, 0));
@@ -133,7 +133,7 @@ fn what_conforms_loses_nothing_and_waits_for_one_frame_and_the_buckets() {
 
 // RFC 2211 section 7: excess is forwarded on a best-effort basis, and the flood still has its share.
 #[test]
-fn what_exceeds_the_bucket_goes_into_the_queue() {
+fn packets_above_the_bucket_go_into_the_queue() {
     let shaper = under_flood(1280);
     let reserved = shaper.stats().reserved;
     // 10 s at 640 kbit/s, and the bucket.
@@ -195,7 +195,7 @@ fn a_fragment_has_no_ports() {
 }
 
 #[test]
-fn the_filter_that_says_most_counts() {
+fn the_most_specific_filter_applies() {
     let mut shaper = shaper();
     let any = FlowSelector { source: None, source_port: None, ..to_port(5) };
     shaper.reserve(id(1), bucket(64, 9000), &[any]).unwrap();
@@ -211,7 +211,7 @@ fn the_filter_that_says_most_counts() {
 
 /// A frame may be longer than its datagram. A sender who fills it up pays for it.
 #[test]
-fn what_follows_the_datagram_counts() {
+fn bytes_behind_the_datagram_are_counted() {
     let mut shaper = shaper_with(Overhead::Ethernet);
     shaper.reserve(id(1), bucket(64, 1500), &[to_port(5)]).unwrap();
     let mut long = udp([10, 0, 0, 1], [1000, 5], 64);
@@ -227,7 +227,7 @@ fn refusal(result: Result<(), ReservationError>) -> String {
 }
 
 #[test]
-fn what_cannot_be_reserved_is_refused_with_the_range() {
+fn an_impossible_reservation_is_refused_with_the_range() {
     let mut shaper = shaper_with(Overhead::Ethernet);
     shaper.reserve(id(1), bucket(640, 2000), &[to_port(5)]).unwrap();
     let before = only(&shaper);
@@ -358,7 +358,7 @@ proptest! {
     /// Two flows with reservations and a third one without, at random: in no interval more of a flow departs as reserved than its
     /// bucket allows, its delay is bounded, and the third one gets the rest.
     #[test]
-    fn a_reservation_takes_what_it_has_reserved_and_no_more(
+    fn a_reservation_takes_no_more_than_its_rate(
         coming in prop::collection::vec((0..4000_u64, 0..3_u8, 64..1500_usize), 1..400),
         rates in [50..600_u64, 50..600_u64],
         buckets in [1500..6000_u64, 1500..6000_u64],

@@ -116,7 +116,7 @@ proptest! {
 }
 
 #[test]
-fn sendings_follow_the_schedule_however_late_one_looks() {
+fn sendings_follow_the_schedule_at_late_calls() {
     let mut shaper = plain(drop_tail(100));
     (0..10).for_each(|_| shaper.receive(Instant::ZERO, &ip_frame(1000, 0, 0)));
     assert_eq!(shaper.departed().count(), 1, "an idle link takes the first at once");
@@ -241,7 +241,7 @@ fn hints_and_code_points_follow_their_tables() {
 }
 
 #[test]
-fn what_is_not_ip_passes_as_unmarked() {
+fn frames_without_ip_pass_as_unmarked() {
     let mut shaper = plain(drop_tail(9));
     shaper.receive(Instant::ZERO, &frame(0x0806, &[0; 46]));
     assert_eq!(shaper.stats().not_ip.packets, 1);

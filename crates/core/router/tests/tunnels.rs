@@ -127,7 +127,7 @@ fn flow(frame: &[u8]) -> u32 {
 }
 
 #[test]
-fn inner_flows_are_told_apart_in_each_tunnel() {
+fn inner_flows_are_distinguished_in_each_tunnel() {
     for (kind, build) in kinds() {
         let of = |port: u16, payload: usize| flow(&build(&udp([port, 9], &vec![3; payload])));
         assert_ne!(of(1000, 10), 0, "{kind}");
@@ -142,7 +142,7 @@ fn inner_flows_are_told_apart_in_each_tunnel() {
 }
 
 #[test]
-fn keys_of_tunnels_and_outer_addresses_tell_flows_apart() {
+fn keys_of_tunnels_and_outer_addresses_distinguish_flows() {
     let datagram = udp([1, 2], b"x");
     let gre = |key: u8| {
         frame(IPV4, &v4(47, [9, 8], WHOLE, &cat(&[&[0x20, 0, 8, 0, 0, 0, 0, key], &plain4(&datagram)])))
@@ -162,7 +162,7 @@ fn keys_of_tunnels_and_outer_addresses_tell_flows_apart() {
 
 /// Encrypted packets, and packets that only look like tunnels, are distinguished by their visible headers.
 #[test]
-fn what_cannot_be_looked_into_is_one_flow() {
+fn encrypted_packets_are_one_flow_for_each_association() {
     let ipsec = |protocol: u8, index: u8| {
         let head = if protocol == 51 { vec![17, 4, 0, 0, 0, 0, 0, index] } else { vec![0, 0, 0, index] };
         flow(&frame(IPV4, &v4(protocol, [1, 2], WHOLE, &cat(&[&head, &[0; 40]]))))

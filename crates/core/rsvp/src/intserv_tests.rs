@@ -118,7 +118,7 @@ fn any_tspec() -> impl Strategy<Value = Tspec> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(bucket in any_tspec(), rate in 0.0_f32..1e9, slack_us: u32) {
+    fn tspecs_and_flowspecs_are_read_as_they_were_written(bucket in any_tspec(), rate in 0.0_f32..1e9, slack_us: u32) {
         prop_assert_eq!(Tspec::decode(&bucket.encode()), Some(bucket));
         for flowspec in [Flowspec::ControlledLoad(bucket), Flowspec::Guaranteed(bucket, Rspec { rate, slack_us })] {
             prop_assert_eq!(Flowspec::decode(&flowspec.encode()), Some(flowspec));

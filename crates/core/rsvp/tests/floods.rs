@@ -255,7 +255,7 @@ fn authenticated_state_comes_before_that_of_strangers() {
 
 /// The application of the refusing node that wants the sender is notified.
 #[test]
-fn a_receiver_hears_that_its_sender_is_refused_at_its_node() {
+fn a_receiver_gets_the_refusal_of_its_sender_at_its_node() {
     let mut bed = Bed::with(NONE, &EngineParams { most_per_neighbour: 1, ..Default::default() });
     let own = session(bed.world.address(R, 1), 7000);
     let sender = bed.strange(7000);

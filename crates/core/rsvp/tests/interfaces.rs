@@ -66,7 +66,7 @@ fn the_same_messages_are_believed_where_they_belong() {
 
 /// An error of a previous hop concerns the senders behind it alone.
 #[test]
-fn an_error_concerns_the_senders_behind_the_node_that_says_it() {
+fn an_error_concerns_the_senders_behind_its_node() {
     let mut bed = Bed::new(NONE);
     let sender = Sender::new(bed.address(M), 6000);
     bed.says(3, bed.address(M), bed.path(bed.session, sender, M));
@@ -95,7 +95,7 @@ fn an_error_concerns_the_senders_behind_the_node_that_says_it() {
 
 /// A confirmation of a previous hop concerns the senders behind it alone.
 #[test]
-fn a_confirmation_concerns_the_senders_behind_the_node_that_says_it() {
+fn a_confirmation_concerns_the_senders_behind_its_node() {
     let mut bed = Bed::new(NONE);
     let sender = Sender::new(bed.address(M), 6000);
     bed.says(3, bed.address(M), bed.path(bed.session, sender, M));
@@ -178,7 +178,7 @@ fn a_neighbour_with_a_key_of_the_interface_may_speak_from_another_one() {
 
 /// A key is bound to an interface: one that is valid elsewhere proves nothing at an interface without keys.
 #[test]
-fn a_signature_is_nothing_where_nobody_checks_it() {
+fn a_signature_proves_nothing_at_an_interface_without_keys() {
     let mut bed = Bed::new(ALL_BUT_M);
     let mut bytes = Message::new(64, bed.resv_tear()).encode();
     sign(&mut bytes, &key(b"a secret of neighbours"), 1 << 60, false);
@@ -232,7 +232,7 @@ fn refresh_reduction_is_with_the_neighbour_at_its_interface() {
 /// RFC 2747 section 4.3: a challenge is not signed. So it is answered, and nothing else in it is believed at an interface with keys: neither an
 /// acknowledgement in a neighbour's name, nor a number that is to be acknowledged.
 #[test]
-fn a_challenge_brings_nothing_but_its_question() {
+fn only_the_response_answers_a_challenge() {
     for is_known in [false, true] {
         let mut bed = Bed::new(ALL_BUT_M);
         bed.world.run(SECOND * 100);

@@ -154,7 +154,7 @@ fn wildcard_reservations_have_scopes_where_previous_hops_differ() {
 
 /// RFC 2205 section 3.8: the places of policing.
 #[test]
-fn traffic_control_hears_where_to_police() {
+fn traffic_control_gets_the_places_of_policing() {
     let mut world = dumbbell(&EngineParams::default());
     world.set_interface(0, 1, |interface| interface.share = None);
     let session = group(&mut world);
@@ -210,7 +210,7 @@ fn a_large_request_does_not_block_a_small_one() {
 
 /// RFC 2205 section 3.1.8: a larger request that fails leaves the present reservation.
 #[test]
-fn what_is_in_place_stays_when_more_is_refused() {
+fn a_refused_increase_keeps_the_reservation() {
     let mut world = line(1, 2, &EngineParams::default());
     world.set_interface(1, 2, |interface| interface.rate = Rate::from_kbps(1600));
     let session = session(world.address(3, 1), 5004);

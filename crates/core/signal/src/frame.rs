@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_breaks_a_stream() {
+    fn invalid_bytes_break_a_stream() {
         assert_eq!(read(b"GET /", &[]), Err(Broken));
         assert_eq!(read(&[0xc7, 0x53, 0xff, 0xff, 0, 0, 0, TOKEN as u8], &[]), Err(Broken));
         let other = report(TOKEN + 1, &[], None::<fn(&[u8]) -> [u8; TAG]>);

@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_what_holds_minus_what_was_sent() {
+    fn the_residual_is_the_agreement_minus_the_sent_traffic() {
         let second = Instant::ZERO + Duration::from_secs(1);
         let sent = |messages, bytes| SentInterval {
             since: Instant::ZERO,

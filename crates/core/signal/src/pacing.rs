@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_open_is_not_limited() {
+    fn an_open_specification_has_no_pacing() {
         let mut pacer = Pacer::new(&Specification::OPEN);
         let now = Instant::from_nanos(5);
         (0..1000).for_each(|_| pacer.on_send(now, 1_000_000));

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_question_is_answered_by_who_has_the_key() {
+    fn a_query_is_answered_with_the_key_alone() {
         let [one, other] = [b'k', b'o'].map(|byte| Key::new(&[byte; 32], b"test").unwrap());
         for key in [None, Some(&one)] {
             let asked = question([7; 16], key);

@@ -418,7 +418,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_arrives_the_feedback_is_accepted(
+        fn feedback_on_any_arrivals_is_accepted(
             messages in prop::collection::vec((any::<u64>(), any::<u64>(), 0_u64..10_000_000_000, 0_u64..70_000), 1..60),
         ) {
             let mut receiver = RateReceiver::new(1000);
@@ -435,7 +435,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_the_feedback_says_the_sender_has_a_rate(
+        fn a_sender_has_a_rate_after_any_feedback(
             all in prop::collection::vec((0_u64..300, 0_u64..300, 0.0..1e15_f64, 0.0..=1.0_f64), 1..60),
         ) {
             let mut sender = RateSender::new(at(0), &TfrcParams::default(), None);

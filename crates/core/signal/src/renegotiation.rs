@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_is_not_asked_for_during_the_rest() {
+    fn a_refused_alternative_is_not_requested_during_the_pause() {
         let mut end = End::new();
         let observation =
             IntervalObservation { violated_since: Some(at(0)), headroom: Some(-1.0), is_short: true };
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn time_that_says_nothing_is_no_time_inside() {
+    fn time_without_evidence_is_no_time_inside() {
         let mut end = End::new();
         end.run(10, 30.0);
         for second in 11..100 {

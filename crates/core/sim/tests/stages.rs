@@ -387,7 +387,7 @@ fn obstacle(network: &Network) -> String {
 }
 
 #[test]
-fn a_network_that_cannot_be_cut_says_why() {
+fn the_reason_against_stages_is_given() {
     let dumbbell = || Dumbbell::paper(4).network();
     let mut watched = dumbbell();
     watched.watch(cutline_sim::LinkId(0));
@@ -454,7 +454,7 @@ fn a_window_has_at_most_four_seconds() {
 }
 
 #[test]
-fn a_link_that_carries_the_data_of_one_host_and_its_replies_joins_sources_and_sinks() {
+fn a_link_with_the_data_of_one_host_and_its_replies_joins_sources_and_sinks() {
     let network = pair_of_hosts(Duration::from_millis(3));
     // All links are folded or first links, so sources and sinks are all there is.
     let plan = StagePlan::cut(&network).unwrap();

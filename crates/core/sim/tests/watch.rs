@@ -136,7 +136,7 @@ fn data_takes_the_route_and_acknowledgements_the_return_route() {
 }
 
 #[test]
-fn watching_changes_nothing() {
+fn watching_packets_changes_no_result() {
     for plan in plans().take(4) {
         let (_, watched) = watch(&plan);
         let plain = run(&plan.network(), &settings()).unwrap();

@@ -212,7 +212,7 @@ fn a_slow_link_has_short_segments() {
 }
 
 #[test]
-fn a_lossy_path_asks_for_bbr_if_others_would_be_too_slow() {
+fn a_lossy_path_selects_bbr_where_other_controls_are_too_slow() {
     // RFC 5348 section 3.1: 1448 B x 8 / (300 ms x sqrt(2 x 0.05 / 3)) = 211.5 kbit/s.
     let lossy = |loss, protocol| {
         let path = Path { loss: Some(loss), ..path(300) };
@@ -418,7 +418,7 @@ fn demands_that_cannot_be_met_are_named() {
 }
 
 #[test]
-fn what_was_set_in_code_is_checked() {
+fn values_set_in_code_are_checked() {
     let wrong =
         TranslationRequest { path: Path { loss: Some(101.0), ..Path::default() }, ..request(Preset::Audio) };
     assert!(translate(&wrong).unwrap_err().to_string().starts_with("loss = 101: allowed is "));

@@ -102,7 +102,7 @@ fn bytes(bps: u64, ms: u64) -> f64 {
 
 /// Four threads with a clock that they move on together.
 #[test]
-fn no_time_is_sold_twice_and_none_is_lost() {
+fn no_time_is_granted_twice_or_lost() {
     let [overlaps, taken, passed] = answers("leaves-claims", "claims 4 20000 800\n").concat()[..] else {
         panic!("three numbers")
     };

@@ -294,7 +294,7 @@ fn summaries_of_a_path() {
 }
 
 #[test]
-fn what_processes_publish_and_managers_ask() {
+fn published_rows_and_requests_of_managers() {
     let row = SocketRow {
         socket: 7,
         transport: "udp".to_owned(),

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_on_a_machine_that_stood_still_says_nothing() {
+    fn a_test_that_fails_during_a_pause_of_the_machine_runs_again() {
         const ALWAYS: Duration = Duration::ZERO;
         assert_eq!(tried(ALWAYS, 1), (1, false));
         assert_eq!(tried(ALWAYS, 3), (3, false));
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_claim_on_time_is_never_excused() {
+    fn a_test_without_claims_on_time_runs_once() {
         let count = Cell::new(0);
         let test = || {
             count.set(count.get() + 1);

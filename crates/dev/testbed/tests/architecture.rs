@@ -315,7 +315,7 @@ fn a_folder_uses_what_its_crates_use() {
 }
 
 #[test]
-fn what_reaches_outside_is_found_in_every_form() {
+fn uses_of_the_outside_world_are_found_in_every_form() {
     let refused = "use std::{fs, mem};\nuse std::io::Read as _;\nlet now = std::thread::spawn;\nprintln!();\nuse std::net::UdpSocket;\n\
                    #[expect(clippy::disallowed_methods)]\nuse std::{collections::BTreeMap, process};\n";
     assert_eq!(outside_world(refused).count(), 7);

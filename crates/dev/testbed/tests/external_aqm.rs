@@ -94,7 +94,7 @@ fn a_scenario_uses_it_by_name_with_its_parameters() {
 }
 
 #[test]
-fn what_is_wrong_is_said_as_for_our_own() {
+fn errors_are_those_of_built_in_code() {
     let wrong = refusal("{ aqm = \"test-ramp\", limit = \"400 packets\", full = \"0 packets\" }");
     let ours = refusal("{ aqm = \"pi\", limit = \"400 packets\", q-ref = \"-1 packets\" }");
     let expected = "is not allowed: expected a number of packets such as \"800 packets\", from";

@@ -211,7 +211,7 @@ fn a_scenario_uses_a_source_by_name_with_its_parameters() {
 }
 
 #[test]
-fn what_is_wrong_is_said_as_for_our_own() {
+fn errors_are_those_of_built_in_code() {
     let tcp = |keys: &str| refusal(&format!("{{ protocol = \"tcp\", {keys} }}"), BULK);
     let wrong = tcp("congestion-control = \"test-vegas\", waiting = \"0 packets\"");
     assert!(wrong.contains("from 1 to 10000 packets"), "{wrong}");

@@ -135,7 +135,7 @@ fn macros_are_built_once() {
 }
 
 #[test]
-fn what_a_crate_includes_lies_in_it() {
+fn included_files_lie_in_the_crate() {
     let mut seen = 0;
     for folder in crates() {
         let mut files = Vec::new();

@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_refused_with_the_reason() {
+    fn an_invalid_request_is_refused_with_the_reason() {
         let refused = |line: &str| AllocationRequest::parse(line.as_bytes()).unwrap_err().to_string();
         assert!(refused("{\"request\":\"take\"}").contains("take"));
         assert!(refused("{\"request\":\"release\"}").contains("id"));

@@ -534,7 +534,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_belongs_to_a_reservation_needs_a_service_once_a_socket_is_made() {
+    fn options_of_reservations_need_a_service_when_a_socket_is_made() {
         for (name, text) in RESERVATION {
             let mut options = Options::default();
             options.set(name, text).unwrap();

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_protection_is_ended_by_its_number_in_its_thread_alone() {
+    fn a_protection_ends_by_its_number_in_its_own_thread() {
         assert!(matches!(unprotect_thread(None), Err(ProtectionError::Unprotected)));
         let (priority, first) = match protect_thread(ThreadPriority::Highest) {
             Ok(protected) => protected,

@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_service_nothing_is_asked_for() {
+    fn without_a_service_no_rate_is_requested() {
         let none = ConnectionReservation::from(None);
         assert_eq!((words(&none.service), none.send.state, none.receive.state), ("", 0, 0));
         assert_eq!((none.send.requested.rate_bps, none.send.refusal.available_bps), (-1, -1));

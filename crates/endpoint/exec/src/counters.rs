@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_that_nobody_used_is_empty() {
+    fn an_unused_table_is_empty() {
         let counters = Counters::new().unwrap();
         let path = counters.path();
         let read = counters.read().unwrap();
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_run_has_left_is_removed_and_nothing_else() {
+    fn counters_of_a_killed_run_alone_are_removed() {
         let place = tempfile::tempdir().unwrap();
         let running = Counters::within(place.path()).unwrap();
         let killed = Counters::within(place.path()).unwrap();

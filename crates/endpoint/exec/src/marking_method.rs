@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_way_works_all_reasons_are_given() {
+    fn the_error_without_a_method_has_all_reasons() {
         let refuse = || Err("not root".to_owned());
         let error = choose(&program(Some(Obstacle::Static)), None, found, refuse).unwrap_err();
         assert!(

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_program_and_one_that_is_no_program_are_told_apart() {
+    fn exit_codes_distinguish_missing_programs_from_other_files() {
         let folder = tempfile::tempdir().unwrap();
         let missing = Program::find(OsStr::new("no-such-program-anywhere")).unwrap_err();
         assert_eq!(missing.exit_code(), 127);

@@ -101,7 +101,7 @@ mod tests {
     use std::mem::zeroed;
 
     #[test]
-    fn what_was_written_is_read_again() {
+    fn written_values_are_read_back_unchanged() {
         for text in ["192.0.2.1:5004", "[2001:db8::1]:53"] {
             let address: SocketAddr = text.parse().unwrap();
             // SAFETY: all-zero bits are an address of no family.

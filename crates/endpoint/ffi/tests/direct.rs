@@ -19,7 +19,7 @@ fn may_run() -> bool {
 }
 
 #[test]
-fn a_program_in_c_sends_frames_and_is_told_what_it_lacks() {
+fn a_program_in_c_sends_frames_and_gets_the_missing_capability() {
     if !may_run() {
         return;
     }

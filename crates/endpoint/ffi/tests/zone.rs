@@ -10,7 +10,7 @@ fn program(into: &Path) -> PathBuf {
 }
 
 #[test]
-fn a_program_in_c_is_told_what_a_link_local_address_lacks() {
+fn a_program_in_c_gets_an_error_for_a_link_local_address_without_zone() {
     let folder = tempfile::tempdir().unwrap();
     assert_eq!(c::run(&program(folder.path()), &[]), "all is well\n");
 }

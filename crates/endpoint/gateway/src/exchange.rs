@@ -614,7 +614,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_that_refuses_is_asked_at_its_next_address() {
+    fn a_refusing_server_is_tried_at_its_next_address() {
         let bind = || UdpSocket::bind("127.0.0.1:0").unwrap();
         let (nobody, there) = (bind().local_addr().unwrap(), bind());
         there.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();

@@ -59,7 +59,7 @@ fn boundaries_are_kept_in_both_directions_and_programs_are_kept_apart() {
 }
 
 #[test]
-fn a_datagram_longer_than_was_agreed_on_is_counted_and_told() {
+fn a_datagram_above_the_agreed_size_is_counted_and_reported() {
     let server = socket();
     let spec = Specification::builder().size(Bytes::new(1280)).build().unwrap();
     let settings = Settings { options: QosOptions::sending(spec), ..Settings::default() };
@@ -81,7 +81,7 @@ fn a_datagram_longer_than_was_agreed_on_is_counted_and_told() {
 }
 
 #[test]
-fn what_is_lost_between_the_gateways_is_measured_at_both_ends_and_recorded() {
+fn losses_between_gateways_are_measured_at_both_ends_and_recorded() {
     undisturbed(|| {
         let server = socket();
         server.set_read_timeout(Some(Duration::from_millis(700))).unwrap();
@@ -172,7 +172,7 @@ fn an_exchange_without_datagrams_ends_at_both_ends() {
 }
 
 #[test]
-fn without_a_far_gateway_datagrams_are_lost_and_that_is_told() {
+fn without_a_far_gateway_the_loss_of_datagrams_is_reported() {
     let nobody = socket().local_addr().unwrap();
     let mut near = Watched::start(GatewaySide::Near, ProgramTransport::Udp, nobody, &Settings::default());
     let program = program(&near);
@@ -182,7 +182,7 @@ fn without_a_far_gateway_datagrams_are_lost_and_that_is_told() {
 }
 
 #[test]
-fn a_server_that_takes_nothing_is_told() {
+fn a_server_without_a_socket_is_reported() {
     let nobody = socket().local_addr().unwrap();
     let (near, mut far) = pair(ProgramTransport::Udp, nobody, &Settings::default());
     let program = program(&near);
@@ -196,7 +196,7 @@ fn a_server_that_takes_nothing_is_told() {
 }
 
 #[test]
-fn a_program_gets_its_answers_from_the_address_that_it_has_asked() {
+fn a_program_gets_its_answers_from_the_address_it_sent_to() {
     let far = Watched::start(GatewaySide::Far, ProgramTransport::Udp, echo(), &Settings::default());
     let near = Watched::start_at(
         "0.0.0.0:0",

@@ -66,7 +66,7 @@ fn threads() -> usize {
 }
 
 #[test]
-fn silent_connections_have_no_threads_and_no_places_and_keep_nobody_out() {
+fn silent_connections_have_no_threads_and_leave_places_for_others() {
     let _alone = alone();
     let options = QosOptions::default().key(&[1; 32]).unwrap();
     let limits = Limits { connections: 5, ..Limits::default() };

@@ -141,7 +141,7 @@ fn an_answer_after_the_end_of_the_request_comes_back() {
 }
 
 #[test]
-fn a_server_that_refuses_is_told_to_the_program_and_named() {
+fn a_refusing_server_resets_the_program_and_is_named() {
     // There is no longer a listener.
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let (mut near, mut far) = pair(ProgramTransport::Tcp, nobody, &Settings::default());
@@ -157,7 +157,7 @@ fn a_server_that_refuses_is_told_to_the_program_and_named() {
 }
 
 #[test]
-fn without_a_far_gateway_the_program_is_told() {
+fn without_a_far_gateway_the_program_is_reset() {
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let near = Watched::start(GatewaySide::Near, ProgramTransport::Tcp, nobody, &Settings::default());
     assert_eq!(rest(client(&near)), (Vec::new(), Some(ErrorKind::ConnectionReset)));
@@ -213,7 +213,7 @@ fn a_gateway_that_ends_resets_its_connections() {
 }
 
 #[test]
-fn the_far_gateway_serves_gateways_alone() {
+fn the_far_gateway_serves_only_gateways() {
     let reached = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let of_server = reached.clone();
     let to = server(move |_| of_server.store(true, std::sync::atomic::Ordering::Relaxed));
@@ -235,7 +235,7 @@ fn the_far_gateway_serves_gateways_alone() {
 }
 
 #[test]
-fn a_key_keeps_others_out() {
+fn a_key_excludes_other_hosts() {
     let with =
         |key: u8| Settings { options: QosOptions::default().key(&[key; 32]).unwrap(), ..Settings::default() };
     let far = Watched::start(GatewaySide::Far, ProgramTransport::Tcp, after_end(), &with(1));
@@ -350,7 +350,7 @@ fn a_server_that_does_not_read_holds_the_program_back() {
 }
 
 #[test]
-fn a_reservation_that_is_refused_is_told_and_in_the_document_or_an_error() {
+fn a_refused_reservation_is_reported_or_is_an_error() {
     let to = after_end();
     let video = Preset::Video.specification();
     let options = QosOptions::sending(video).service("rsvp", &Access { socket: "/nosuch/agent".into() });

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_stays() {
+    fn malformed_control_data_is_unchanged() {
         for mut control in [vec![], vec![0; 40], vec![0xff; 40], message(IPPROTO_IP, IP_TOS, &[]), vec![1; 7]]
         {
             let before = control.clone();

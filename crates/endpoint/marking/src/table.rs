@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_counted_is_read() {
+    fn counters_are_read_as_they_were_counted() {
         let memory = memory();
         let table = SocketTable::new(&memory).unwrap();
         let [tcp, udp] = [SocketKind::Tcp, SocketKind::Udp].map(|kind| table.open(kind, 77));

@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_refused_with_the_reason() {
+    fn an_invalid_request_is_refused_with_the_reason() {
         let refused = |line: &str| Request::parse(line.as_bytes()).unwrap_err().to_string();
         assert!(refused("{\"request\":\"status\",\"all\":1}").contains("all"));
         assert!(refused("{\"request\":\"grant\"}").contains("grant"));

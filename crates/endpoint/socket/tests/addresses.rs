@@ -30,7 +30,7 @@ fn plain(to: SocketAddr) -> UdpSocket {
 }
 
 #[test]
-fn a_datagram_server_answers_from_the_address_that_was_asked() {
+fn a_datagram_server_answers_from_the_addressed_address() {
     for (listen, ip) in ASKED {
         let listener = QosUdpListener::bind(listen, &QosOptions::default()).unwrap();
         let to = at(ip, listener.local_addr().unwrap());
@@ -93,7 +93,7 @@ fn a_text_names_the_interface_of_a_link_local_address() {
 }
 
 #[test]
-fn packets_have_the_code_point_that_is_asked_for() {
+fn packets_have_the_code_point_of_the_options() {
     let options = QosOptions::default().peer(Peer::Plain).marking(Marking::Dscp("EF".parse().unwrap()));
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let to = listener.local_addr().unwrap();

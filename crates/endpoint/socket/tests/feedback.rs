@@ -58,7 +58,7 @@ fn counted(interface: &str) -> (usize, usize) {
 }
 
 #[test]
-fn a_full_queue_of_the_interface_is_told_and_counted() {
+fn a_full_queue_of_the_interface_is_reported_and_counted() {
     if !may_make_namespaces(COMMAND) {
         return;
     }

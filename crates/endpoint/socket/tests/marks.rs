@@ -213,7 +213,7 @@ fn every_packet_has_the_hint_that_fits_the_specification() {
 }
 
 #[test]
-fn what_goes_to_ends_that_do_not_agree_or_take_part_is_marked_too() {
+fn packets_to_disagreeing_or_plain_peers_are_marked() {
     let strict = |loss| Specification::builder().loss(loss).build().unwrap();
     let asks = QosOptions::sending(strict(1.0)).marking(hint(6));
     let asked = QosOptions::receiving(strict(0.0)).marking(hint(11));

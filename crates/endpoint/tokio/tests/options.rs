@@ -84,7 +84,7 @@ fn all_types_can_be_shown_and_sockets_have_descriptors() {
 type State = (Option<ConnectionReservation>, Option<AllocationState>, Option<SchedulingStats>);
 
 #[tokio::test]
-async fn a_connection_tells_of_its_reservation_its_share_and_its_messages() {
+async fn a_connection_reports_its_reservation_its_share_and_its_messages() {
     let service = QosOptions::default().service("mark", &Access::default()).unwrap();
     let listener = QosUdpListener::bind("127.0.0.1:0", &service).await.unwrap();
     let to = listener.local_addr().unwrap();

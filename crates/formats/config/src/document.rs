@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_ends_or_cannot_be_read_is_refused() {
+    fn an_endless_or_unreadable_file_is_refused() {
         let refused = |path: &str| Document::load(Path::new(path)).unwrap_err().to_string();
         assert_eq!(refused("/dev/zero"), "/dev/zero: is longer than 16 MiB");
         assert!(refused("/nosuch").starts_with("/nosuch: cannot be read: No such file"));

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_object_is_refused_where_it_is_wrong() {
+    fn invalid_json_is_refused_with_its_place() {
         for (text, expected) in [
             ("{\"a\": 1,}", "x.json:1:8: this is not JSON: "),
             ("{\"a\": 0x10}", "x.json:1:7: this is not JSON: "),

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_terminal_obeys_is_escaped_and_the_caret_still_points() {
+    fn control_characters_are_escaped_and_the_caret_keeps_its_place() {
         let sources = [Source::file("a\u{1b}.toml", "\tx\u{1b} = 1\u{9b}\n")];
         let span = Span { source: 0, bytes: 6..9 };
         let problem = Problem::new(&sources, Some(&span), Some("x\r".into()), ": \u{202e} is wrong".into());

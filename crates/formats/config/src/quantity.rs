@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_quantity_says_why() {
+    fn errors_of_quantities_have_their_reason() {
         let why = |error: Result<u64, QuantityError>| error.unwrap_err().to_string();
         assert_eq!(why(RATE.parse("fast")), "it starts with no decimal number");
         assert_eq!(why(RATE.parse("15")), "the unit is missing");
@@ -362,7 +362,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_makes_it_panic(text in "\\PC{0,24}") {
+        fn no_text_causes_a_panic_in_the_parser(text in "\\PC{0,24}") {
             for dimension in [&RATE, &DURATION, &SIZE, &PACKETS, &FREQUENCY] {
                 let _ = dimension.parse(&text);
             }

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_exists_is_kept_unless_it_is_to_be_replaced() {
+    fn an_existing_file_is_kept_unless_it_may_be_replaced() {
         let folder = folder();
         let path = folder.path().join("result");
         write!(create(&path, Existing::Keep).unwrap(), "a long first result").unwrap();

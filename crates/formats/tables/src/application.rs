@@ -30,7 +30,7 @@ mod tests {
     use super::request;
 
     #[test]
-    fn settings_are_texts_and_slips_are_named() {
+    fn settings_are_texts_and_errors_name_them() {
         assert!(request("video", &[("bit-rate", "4 Mbit/s"), ("interactive", "false")]).is_ok());
         let why = |settings: &[(&str, &str)]| request("video", settings).unwrap_err().to_string();
         assert!(why(&[("bitrate", "1")]).contains("did you mean bit-rate?"), "{}", why(&[("bitrate", "1")]));

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read_again() {
+    fn written_values_are_read_back_unchanged() {
         for preset in Preset::ALL {
             let spec = preset.specification();
             let lines = written(&spec).into_iter().map(|(name, value)| format!("{name} = {value}\n"));
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_what_is_allowed() {
+    fn errors_name_the_allowed_values() {
         for (text, expected) in [
             ("clas = 'video'", "key \"clas\" is not known here: did you mean \"class\"?"),
             ("class = 'vidoe'", "expected a class of application: \"audio\", \"video\", \"file\""),

@@ -96,7 +96,7 @@ mod tests {
     use std::net::{Ipv4Addr, Ipv6Addr};
 
     #[test]
-    fn what_no_packet_can_match_is_refused() {
+    fn a_selector_that_no_packet_matches_is_refused() {
         let v4 = FlowSelector { protocol: Some(17), ..FlowSelector::to(Ipv4Addr::LOCALHOST.into()) };
         let v6 = FlowSelector { protocol: Some(17), ..FlowSelector::to(Ipv6Addr::LOCALHOST.into()) };
         let fine = [

@@ -59,7 +59,7 @@ fn check(params: &Special) -> Result<(), ParameterError> {
 }
 
 #[test]
-fn an_entry_says_everything_once() {
+fn each_field_of_an_entry_is_there_once() {
     let [target, mode, most] = Common::describe()[..] else { panic!("there are three parameters") };
     assert_eq!(
         (target.name, target.doc, target.source),
@@ -148,7 +148,7 @@ struct Speaker {
 }
 
 #[test]
-fn what_is_required_must_be_given() {
+fn a_required_parameter_must_be_given() {
     let [rate, _] = Source::describe()[..] else { panic!("there are two parameters") };
     assert_eq!((rate.required, rate.default_text()), (true, "required".to_owned()));
     assert_eq!(Source::default().rate, Rate::from_kbps(64), "the example");

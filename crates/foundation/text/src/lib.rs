@@ -123,7 +123,7 @@ mod tests {
     const SCREEN: Screen = Screen { styles: &["\u{1b}[1m", "\u{1b}[0m"] };
 
     #[test]
-    fn what_a_terminal_obeys_is_escaped_and_the_rest_stays() {
+    fn control_characters_alone_are_escaped() {
         let shown = |text: &str| Printable(text).to_string();
         assert_eq!(shown("\u{1b}]0;owned\u{7}\r\n\t\u{7f}"), "\\u{1b}]0;owned\\u{7}\\r\\n\\t\\u{7f}");
         assert_eq!(shown("a\u{9b}2Jb\u{202e}c\u{2066}\u{2028}"), "a\\u{9b}2Jb\\u{202e}c\\u{2066}\\u{2028}");
@@ -147,7 +147,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_left_that_a_terminal_obeys(text in "\\PC*|[\u{0}-\u{a0}\u{1b}\\[1m\u{200e}\u{2028}-\u{2069}]{0,40}") {
+        fn no_control_character_is_left(text in "\\PC*|[\u{0}-\u{a0}\u{1b}\\[1m\u{200e}\u{2028}-\u{2069}]{0,40}") {
             prop_assert!(!Printable(&text).to_string().contains(is_obeyed));
             let screen = SCREEN.escaped(&text);
             let without_styles = SCREEN.styles.iter().fold(screen.into_owned(), |text, style| text.replace(style, ""));
@@ -156,7 +156,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_harmless_stays(text in "[a-zA-Zäß0-9 .:/\\\\-]{0,40}") {
+        fn printable_text_is_unchanged(text in "[a-zA-Zäß0-9 .:/\\\\-]{0,40}") {
             prop_assert_eq!(Printable(&text).to_string(), text.clone());
             prop_assert_eq!(SCREEN.escaped(&text), text.clone());
         }

@@ -78,7 +78,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_never_grows_and_falls_with_the_wait(
+        fn a_budget_never_grows_and_falls_with_the_wait(
             level in 1u16..=256, step in 1u64..1 << 40, waited in 0u64..1 << 50, more in 0u64..1 << 50, largest: bool,
         ) {
             let bits = HintBits::new(8).unwrap();

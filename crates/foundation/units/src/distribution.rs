@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_distribution_says_what_it_is() {
+    fn a_distribution_is_described_by_its_parameters() {
         assert_eq!(Distribution::Fixed(160.0).to_string(), "160");
         assert_eq!(bounded(5.0, 1.5, 6.0).to_string(), "Pareto with minimum 5, shape 1.5, maximum 6");
         assert_eq!(bounded(5.0, 1.5, 6.0).quantities().collect::<Vec<_>>(), [5.0, 6.0]);

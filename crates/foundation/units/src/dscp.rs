@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn pool_2_stands_for_its_own_hint_until_it_is_overridden() {
+    fn a_code_point_of_pool_2_has_its_own_hint_until_it_is_overridden() {
         let mut table = HintTable::standard();
         for hint in 1..=16_u16 {
             // DESIGN: dscp = (level - 1) << 2 | 3.

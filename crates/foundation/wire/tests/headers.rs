@@ -175,7 +175,7 @@ proptest! {
 
     /// And where etherparse, which is strict here, says IP behind Ethernet and at most two tags, ours does too.
     #[test]
-    fn what_etherparse_takes_for_ip_is_ip(
+    fn ip_packets_of_etherparse_are_ip_packets(
         recipe in recipes(),
         damage in prop::collection::vec((0..60_usize, any::<u8>()), 0..4),
     ) {
@@ -196,7 +196,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_it_panic(frame in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn no_bytes_cause_a_panic(frame in prop::collection::vec(any::<u8>(), 0..200)) {
         if let Some(ip) = Headers::parse(&frame, SALT).ip {
             prop_assert!(usize::from(ip.at) + ip.length as usize <= frame.len());
         }
@@ -237,7 +237,7 @@ fn flows_spread_over_a_thousand_buckets() {
 }
 
 #[test]
-fn what_is_no_ip_is_left_alone() {
+fn frames_without_ip_have_no_ip_header() {
     let arp = [&[0xff; 6][..], &[2; 6], &[0x08, 0x06], &[0; 46]].concat();
     assert_eq!(Headers::parse(&arp, SALT), Headers { payload: 14, ..Headers::default() });
     let nine_tags = [&[2; 12][..], &[0x81, 0, 0, 1].repeat(9), &[0x08, 0], &[0x45; 40]].concat();

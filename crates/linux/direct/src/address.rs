@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_says_what_is_wrong() {
+    fn an_error_names_its_reason() {
         let says = |text: &str| text.parse::<DirectAddress>().unwrap_err().to_string();
         for text in
             ["", "lo", "lo/", "lo/02:00:00:00:00:01", "lo/02:00:00:00:00:01:02:7000", "lo/+2:0:0:0:0:1:7"]

@@ -43,7 +43,7 @@ fn message(length: usize, seed: u8) -> Vec<u8> {
 }
 
 #[test]
-fn a_process_without_the_capability_is_told_its_name_and_keeps_no_port() {
+fn the_error_names_the_missing_capability_and_the_port_is_free() {
     const PORT: u16 = 47_011;
     let Some(lo) = loopback() else { return };
     // Capabilities are of a thread.
@@ -140,7 +140,7 @@ fn messages_around_the_accepting_of_a_peer_come_once() {
 }
 
 #[test]
-fn a_glance_takes_nothing_and_a_closed_socket_receives_nothing() {
+fn peeking_removes_no_message_and_a_closed_socket_receives_none() {
     let Some(lo) = loopback() else { return };
     let listener = DirectSocket::bind(lo, 0).unwrap();
     let peer = DirectSocket::connect(listener.local()).unwrap();

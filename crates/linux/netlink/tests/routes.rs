@@ -128,7 +128,7 @@ fn a_route_may_depend_on_the_source() {
 }
 
 #[test]
-fn a_monitor_hears_of_changes() {
+fn a_monitor_receives_changes() {
     let Some(host) = host("changes") else { return };
     let mut monitor = host.within(|| Monitor::open().unwrap()).unwrap();
     let mut changes = |command: &str| {

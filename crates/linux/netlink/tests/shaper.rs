@@ -452,7 +452,7 @@ fn many_filters_for_one_host_pick_their_packets() {
 }
 
 #[test]
-fn what_cannot_be_finished_is_undone() {
+fn an_incomplete_reservation_is_undone() {
     let Some(hosts) = Hosts::new("undo") else { return };
     let mut shaper =
         hosts.with(|east| HtbShaper::install(east, Rate::from_mbps(10), ShaperOptions::default()).unwrap());
@@ -546,7 +546,7 @@ fn transmit_queues_that_are_not_in_use_do_not_count() {
 }
 
 #[test]
-fn what_others_have_set_stays() {
+fn disciplines_of_others_are_kept() {
     let Some(hosts) = Hosts::new("others") else { return };
     let rate = Rate::from_mbps(10);
     // A number of theirs, ours with another kind, and ours with the same kind but not the mark.
@@ -595,7 +595,7 @@ fn what_others_have_set_stays() {
 }
 
 #[test]
-fn what_a_killed_process_has_left_is_swept() {
+fn a_discipline_of_a_killed_process_is_removed() {
     let Some(hosts) = Hosts::new("killed") else { return };
     let program = std::env::current_exe().unwrap();
     let mut child = Command::new("ip")

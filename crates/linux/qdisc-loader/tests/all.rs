@@ -32,7 +32,7 @@ fn settings(aqm: &str, tsq: bool) -> QdiscSettings {
 }
 
 #[test]
-fn a_kernel_without_such_queues_is_told_from_one_with_them() {
+fn errors_distinguish_kernels_without_these_queues() {
     in_namespace("without", || {
         let folder = Path::new(BPFFS).join("cutline");
         let was_there = folder.exists();

@@ -748,7 +748,7 @@ mod tests {
     }
 
     #[test]
-    fn an_mq_of_another_program_is_told_from_cutline_s() {
+    fn an_mq_of_another_program_is_not_cutlines() {
         let message = |kind: &str| {
             QdiscError::OtherQdisc { interface: "eth0".to_owned(), kind: kind.to_owned(), handle: 1 }
                 .to_string()

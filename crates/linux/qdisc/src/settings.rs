@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_cannot_do_is_refused_by_name() {
+    fn settings_that_the_kernel_lacks_are_refused_by_name() {
         let tsq = Some(TsqParams::default());
         let refused = |settings: QdiscSettings, words: &str| {
             let why = config(&settings).unwrap_err();

@@ -301,7 +301,7 @@ mod tests {
 
     /// A server that has sent its refusal and closed before the client has sent a word.
     #[test]
-    fn the_reason_of_a_refusal_arrives_however_early_the_server_closes() {
+    fn the_reason_of_a_refusal_arrives_before_an_early_close() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s");
         let listener = UnixListener::bind(&path).unwrap();

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_written_where_somebody_reads() {
+    fn all_lines_are_written_to_a_pipe_that_is_read() {
         let (mut reader, writer) = pipe().unwrap();
         let queue = OutputQueue::new(&writer, PLAIN, line);
         drop(writer);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_that_nobody_reads_keeps_nobody_waiting() {
+    fn an_unread_pipe_does_not_block_the_caller() {
         let (_reader, writer) = pipe().unwrap();
         let queue = OutputQueue::new(&writer, PLAIN, |(): ()| "x".repeat(100_000));
         // One is being written, and the queue is full.
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_counted() {
+    fn unwritten_lines_are_counted() {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let queue = OutputQueue::new(&full, PLAIN, line);
         assert!((0..5).all(|number| queue.try_send(number)));

@@ -256,7 +256,7 @@ mod tests {
 
     /// A lock that another process may hold forever is no reason to wait.
     #[test]
-    fn nobody_waits_for_a_lock() {
+    fn binding_does_not_wait_for_a_lock() {
         let path = place("lock");
         let lock = PathBuf::from(format!("{}.lock", path.display()));
         let file = File::create(&lock).unwrap();

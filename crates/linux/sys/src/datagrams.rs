@@ -500,7 +500,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "needs a datagram socket, which Miri has not")]
-    fn an_accepted_socket_tells_datagrams_of_others_apart_until_its_queue_has_settled() {
+    fn an_accepted_socket_separates_datagrams_of_others_until_its_queue_settles() {
         for address in ["127.0.0.1:0", "[::1]:0"] {
             let [ours, peer, other] = [(); 3].map(|()| UdpSocket::bind(address).unwrap());
             let to = ours.local_addr().unwrap();

@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "needs a datagram socket, which Miri has not")]
-    fn the_loopback_says_what_it_can() {
+    fn the_loopback_reports_its_features() {
         assert_eq!((driver("lo"), link_mode("lo"), ring_sizes("lo")), (None, LinkMode::default(), None));
         assert!(get("lo", Command::TSO).is_ok() && get("nosuch0", Command::TSO).is_err());
     }

@@ -139,7 +139,7 @@ mod tests {
     use std::sync::atomic::Ordering;
 
     #[test]
-    fn what_was_written_is_read() {
+    fn written_memory_is_read_back() {
         let memory = Mapping::anonymous(4096).unwrap();
         // SAFETY: this memory has no other owner, and borrows have ended before the next writing.
         unsafe {

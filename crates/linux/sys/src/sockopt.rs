@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "needs a datagram socket, which Miri has not")]
-    fn what_the_kernel_refuses_is_an_error() {
+    fn options_that_the_kernel_refuses_are_errors() {
         let (udp, tcp) = (UdpSocket::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
         assert!(TCP_NOTSENT_LOWAT.set(&udp, 1).is_err() && TCP_NOTSENT_LOWAT.get(&udp).is_err());
         assert_eq!(TCP_MAXSEG.set(&tcp, 1).unwrap_err().raw_os_error(), Some(libc::EINVAL));

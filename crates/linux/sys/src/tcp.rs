@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "needs socket options of Linux, which Miri has not")]
-    fn what_was_acknowledged_behind_the_end_is_delivered() {
+    fn data_acknowledged_after_the_shutdown_is_delivered() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         assert!(!is_delivered(&stream).unwrap());

@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn who_installs_is_read_with_keys_of_its_own() {
+    fn each_installer_is_read_with_its_own_keys() {
         const ROUTER: &str =
             "control = 'router'\nrouter-socket = '/run/r.sock'\nrouter-direction = 'reverse'\n";
         let read = |keys: &str| {
@@ -519,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_are_named_with_what_is_allowed() {
+    fn errors_of_options_name_the_allowed_values() {
         let refused = |from: &str, to: &str| {
             DaemonConfig::parse(&FILE.replace(from, to), "c.toml").unwrap_err().render()
         };
@@ -542,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_change_is_named() {
+    fn settings_that_cannot_change_are_named() {
         let config = DaemonConfig::parse(FILE, "c.toml").unwrap();
         let other = |from: &str, to: &str| DaemonConfig::parse(&FILE.replace(from, to), "c.toml").unwrap();
         assert!(config.fixed_differences(&other("0.5", "0.4")).is_empty());

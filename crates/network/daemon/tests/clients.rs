@@ -126,7 +126,7 @@ fn a_long_status_is_whole() {
 
 /// An application makes requests for its host's traffic, and not for others.
 #[test]
-fn what_other_hosts_send_and_receive_is_refused() {
+fn flows_of_other_hosts_are_refused() {
     let Some(mut net) = Net::new("cll", COMMAND) else { return };
     net.start("a");
     let mut client = net.client("a");

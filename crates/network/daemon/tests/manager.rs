@@ -163,7 +163,7 @@ fn a_manager_that_is_started_later_serves_the_flows_that_are_there() {
 }
 
 #[test]
-fn the_check_says_what_the_start_would_say() {
+fn the_check_reports_the_errors_of_the_start() {
     let host = Host::new();
     let text = std::fs::read_to_string(host.path("c.toml")).unwrap();
     let keys = host.path("keys");
@@ -220,7 +220,7 @@ fn managed(net: &mut Net) -> PathBuf {
 
 /// A reservation at an interface counts against its capacity, and returns.
 #[test]
-fn what_cutlined_reserves_is_not_given_to_flows() {
+fn reservations_of_cutlined_reduce_the_capacity_for_flows() {
     let Some(mut net) = Net::new("mgr", COMMAND) else { return };
     let socket = managed(&mut net);
     let reserved = || status(&socket).capacities[0].reserved;
@@ -385,7 +385,7 @@ fn the_agent_leaves_the_classes_of_the_manager_at_its_interface() {
 
 /// The record of the killed process names its interfaces: the next file names neither of them. A discipline elsewhere is that of another process.
 #[test]
-fn what_a_killed_cutlined_has_left_is_removed_by_a_start_without_its_interfaces() {
+fn disciplines_of_a_killed_cutlined_are_removed_by_a_start_without_its_interfaces() {
     if !cutline_testbed::may_make_namespaces(COMMAND) {
         return;
     }

@@ -27,7 +27,7 @@ fn start(net: &mut Net, node: &str, errors: Stdio) {
 }
 
 #[test]
-fn an_agent_whose_messages_nobody_reads_serves_and_ends() {
+fn an_agent_with_unread_messages_serves_and_ends() {
     let Some(mut net) = Net::new("out", COMMAND) else { return };
     for node in ["a", "r2", "b"] {
         net.start(node);

@@ -71,7 +71,7 @@ fn a_reservation_is_installed_along_the_path_and_removed_by_each_way_of_ending_i
 }
 
 #[test]
-fn what_does_not_fit_is_refused_with_reason_node_and_what_would_be_granted() {
+fn an_excessive_reservation_is_refused_with_reason_node_and_available_rate() {
     let Some(mut net) = Net::new("ref", COMMAND) else { return };
     net.start_all();
     let (_sender, _receiver) = set_up(&net, 5000);
@@ -141,7 +141,7 @@ fn a_host_that_vanishes_is_forgotten_after_the_lifetime() {
 }
 
 #[test]
-fn what_was_lost_on_a_link_that_was_down_comes_again() {
+fn messages_lost_on_a_broken_link_are_sent_again() {
     let Some(mut net) = Net::new("los", COMMAND) else { return };
     net.start_all();
     // Path messages from r1 find the neighbour, but nothing comes back from r2 to r1.

@@ -191,7 +191,7 @@ fn a_refusal_has_its_reason_and_what_would_be_granted_also_for_other_languages()
 }
 
 #[test]
-fn that_nobody_answers_is_the_reason_until_somebody_does() {
+fn the_reason_is_a_missing_answer_until_one_comes() {
     let Some(mut net) = Net::new("silent", COMMAND) else { return };
     net.start_all();
     let patience = ("reservation-patience", "300 ms");

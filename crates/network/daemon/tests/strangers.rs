@@ -160,7 +160,7 @@ fn a_stranger_at_a_link_without_keys_changes_nothing_of_the_others() {
 /// Paths without reservations, with the longest refresh period that a message can have, without keys anywhere: one for port 0, one from
 /// port 0, more than a session may have, more than the interface may have. Honest flows are reserved nevertheless, and the agent answers.
 #[test]
-fn a_flood_of_paths_keeps_nobody_away() {
+fn a_flood_of_paths_does_not_prevent_a_reservation() {
     let Some(mut net) = Net::new("stf", COMMAND) else { return };
     net.rsvp = "refresh = '30 s'\nmost-unconfirmed = 700";
     for node in ["a", "r1", "r2", "b"] {
@@ -195,7 +195,7 @@ fn a_flood_of_paths_keeps_nobody_away() {
 /// Errors for a hundred neighbours that are not there wait for the answers of their addresses, and fill the buffer of the socket that sends them.
 /// At the other links, messages leave nevertheless.
 #[test]
-fn what_waits_for_neighbours_at_one_link_keeps_no_message_from_the_others() {
+fn messages_that_wait_for_neighbours_of_a_link_do_not_block_other_links() {
     undisturbed(|| {
         let Some(net) = guarded("stn") else { return };
         let (_sender, _receiver) = net.set_up(5000);

@@ -30,7 +30,7 @@ fn filters(net: &Net, node: &str, interface: &str) -> usize {
 /// Each way of taking it away: the whole discipline, a class, all filters, another rate of a class. All of it is there again, and no client
 /// has lost a reservation.
 #[test]
-fn what_is_taken_away_is_installed_again() {
+fn removed_reservations_are_installed_again() {
     let Some(mut net) = Net::new("tka", COMMAND) else { return };
     net.rsvp = "refresh = '30 s'";
     net.start_all();
@@ -67,7 +67,7 @@ fn what_is_taken_away_is_installed_again() {
 /// Another discipline in its place is the operator's, so the reservations are lost, new requests are refused, and both
 /// ends hear why. When it has gone, all comes back.
 #[test]
-fn where_somebody_has_set_another_discipline_reservations_are_given_up() {
+fn reservations_are_given_up_under_a_foreign_discipline() {
     let Some(mut net) = Net::new("tkb", COMMAND) else { return };
     net.start_all();
     let (_sender, mut receiver) = net.set_up(5000);
@@ -93,7 +93,7 @@ fn where_somebody_has_set_another_discipline_reservations_are_given_up() {
 
 /// A discipline of another tool beside it, such as for packets that arrive, does not concern it.
 #[test]
-fn what_others_set_beside_it_changes_nothing() {
+fn other_disciplines_beside_it_change_nothing() {
     let Some(mut net) = Net::new("tkc", COMMAND) else { return };
     net.start_all();
     let (_sender, _receiver) = net.set_up(5000);

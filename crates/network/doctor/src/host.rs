@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_perfect_host_has_nothing_to_do() {
+    fn a_perfect_host_has_no_next_step() {
         let survey = perfect();
         let all = [privileges(&survey), host(&survey), timers(&survey.lateness, true)].concat();
         assert!(all.iter().all(|finding| finding.state == State::Ok && finding.do_next.is_none()), "{all:?}");

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_interferes_with_a_router_is_a_warning_for_named_interfaces() {
+    fn obstacles_of_a_router_are_warnings_at_named_interfaces() {
         let link = InterfaceProperties {
             offloads: vec![Offload::Gro, Offload::TxChecksum],
             addresses: vec!["10.0.0.1/24".into()],
@@ -359,7 +359,7 @@ mod tests {
 
     /// The host would be cut off, and a bridge would send every packet twice.
     #[test]
-    fn a_gateway_is_told_to_route_and_not_to_give_up_its_addresses() {
+    fn a_gateway_gets_the_advice_to_route_and_to_keep_its_addresses() {
         let gateway = InterfaceProperties {
             addresses: vec!["10.0.0.1/24".into()],
             offloads: vec![Offload::Gro, Offload::TxChecksum],

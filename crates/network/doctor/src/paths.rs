@@ -64,7 +64,7 @@ mod tests {
     use crate::survey::perfect;
 
     #[test]
-    fn what_was_not_tried_is_unknown_and_asks_for_root() {
+    fn untested_features_are_unknown_and_need_root() {
         let mut survey = perfect();
         (survey.sandbox, survey.paths) = (Answer::Unknown("not permitted".into()), None);
         let found = paths(&survey);

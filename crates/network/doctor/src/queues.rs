@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn none_of_it_is_needed() {
+    fn queues_in_the_kernel_are_not_required() {
         let mut survey = perfect();
         let no = || Answer::No("Function not implemented".into());
         survey.bpf = Bpf { programs: no(), xdp: no(), btf: no(), qdisc: no(), jit: None, file_system: false };

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_is_asked_for_statistics() {
+    fn a_socket_is_queried_for_statistics() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
         let listener = UnixListener::bind(&path).unwrap();

@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forged_strange_or_too_much_is_dropped_and_counted() {
+    fn forged_foreign_and_excess_summaries_are_dropped_and_counted() {
         let [mut first, mut second] = pair(&[1], &[2]);
         first.send(PATH, None, &summary(0, 1));
         assert_eq!((received(&mut second, 1), second.counts(PATH).forged), (0, 1), "an unknown key");

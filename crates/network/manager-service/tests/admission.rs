@@ -87,7 +87,7 @@ fn values_that_are_not_allowed_are_refused_by_name() {
 }
 
 #[test]
-fn what_rsvp_reserves_is_not_given_to_flows() {
+fn reservations_of_rsvp_reduce_the_capacity_for_flows() {
     let mut place = Place::new();
     place.spec.interfaces =
         vec![ManagedInterface { name: "lo".to_owned(), rate: Rate::from_mbps(80), has_classes: false }];

@@ -10,7 +10,7 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 
 #[test]
-fn what_is_no_request_ends_the_connection_with_the_reason() {
+fn an_invalid_request_ends_the_connection_with_the_reason() {
     let place = Place::new();
     let _service = place.start();
     let answer = |lines: &[u8]| {
@@ -83,7 +83,7 @@ fn a_client_cannot_touch_the_flows_of_another() {
 
 /// Another client is answered soon while one floods.
 #[test]
-fn a_flood_of_requests_delays_nobody_for_long() {
+fn a_flood_of_requests_does_not_delay_another_client() {
     undisturbed(|| {
         let place = Place::new();
         let _service = place.start();

@@ -287,7 +287,7 @@ fn classes_that_another_program_removes_are_made_again() {
 /// The state names the interfaces at which a killed manager has left classes. A discipline of the same kind that the state does not name is
 /// that of another process.
 #[test]
-fn what_a_killed_manager_has_left_is_removed_where_there_are_no_classes_now() {
+fn disciplines_of_a_killed_manager_are_removed_where_no_classes_are_configured() {
     let Some([sender, _receiver]) = hosts("kl") else { return };
     let (place, killed) = (place(100), Place::new());
     sender

@@ -9,14 +9,14 @@ use std::sync::{Arc, Barrier};
 const CLIENTS: usize = 100;
 
 #[test]
-fn a_hundred_clients_are_never_given_more_than_there_is() {
+fn a_hundred_clients_never_get_more_than_the_capacity() {
     request_and_release(60);
 }
 
 /// The same with a million requests. The limit of 20,000 lines of a user in a second alone makes it last for a minute.
 #[test]
 #[ignore = "minutes in release: cargo test --release -p cutline-manager-service --test all -- many_clients::a_million --ignored --nocapture"]
-fn a_million_requests_of_a_hundred_clients_are_never_given_more_than_there_is() {
+fn a_million_requests_of_a_hundred_clients_never_get_more_than_the_capacity() {
     let begin = now();
     let [admitted, refused, looks] = request_and_release(10_000);
     let took = now().saturating_since(begin).as_secs_f64();

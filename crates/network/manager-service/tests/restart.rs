@@ -38,7 +38,7 @@ fn a_client_has_its_flows_again_after_a_restart() {
 }
 
 #[test]
-fn a_session_is_none_for_who_guesses_it() {
+fn a_guessed_session_is_refused() {
     let place = Place::new();
     let _service = place.start();
     let mut client = place.client();

@@ -108,7 +108,7 @@ fn between<'t>(text: &'t str, begin: &'t str, end: &'t str) -> impl Iterator<Ite
 }
 
 #[test]
-fn it_asks_for_metrics_that_there_are() {
+fn the_dashboard_queries_existing_metrics() {
     let dashboard = dashboard();
     let metrics = metrics(document(), TextFormat::Prometheus);
     let mut asked = 0;

@@ -71,7 +71,7 @@ time.sleep(600)";
 }
 
 #[test]
-fn who_sends_something_else_is_disconnected_and_disturbs_nobody() {
+fn a_publisher_of_invalid_lines_is_disconnected_without_harm() {
     let monitor = Monitor::start();
     let mut video = monitor.publisher("video");
     publish(&mut video, 0..1);

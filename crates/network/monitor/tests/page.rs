@@ -301,7 +301,7 @@ fn router_without_sieve(second: u64) -> Statistics {
 }
 
 #[test]
-fn the_fair_share_is_said_of_a_queue_that_has_one_alone() {
+fn the_fair_share_is_shown_for_a_queue_with_one_alone() {
     let Some(mut browser) = browser() else { return };
     for (statistics, words, charts) in [
         (

@@ -139,7 +139,7 @@ fn events_come_each_second_to_a_thousand_readers() {
 }
 
 #[test]
-fn requests_that_are_slow_long_or_no_http_hold_nobody_up() {
+fn slow_long_or_invalid_requests_do_not_block_others() {
     if !has_places_of_root() {
         return;
     }
@@ -172,7 +172,7 @@ fn requests_that_are_slow_long_or_no_http_hold_nobody_up() {
 /// Everything that is one byte away from a request, cut anywhere: it is answered or closed, nothing that is refused gets a row, and the next
 /// reader is served.
 #[test]
-fn whatever_is_almost_a_request_disturbs_nobody() {
+fn damaged_requests_do_not_disturb_others() {
     let monitor = Monitor::start();
     let mut video = monitor.publisher("video");
     publish(&mut video, 0..1);

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_router_says_is_read() {
+    fn answers_of_a_router_are_read() {
         let statistics = Statistics { event: "stats".to_owned(), elapsed_s: 7.0, ..Statistics::default() };
         let (question, reply) = hear(&(statistics.json() + "\n"), RouterRequest::Statistics);
         assert_eq!((question.as_str(), reply.unwrap().statistics), ("stats\n", Some(statistics)));
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_wrong_is_told_with_the_sockets_name() {
+    fn errors_name_the_socket() {
         let missing = RouterClient::ask(Path::new("/nosuch"), RouterRequest::Reload, Duration::from_secs(1))
             .unwrap_err();
         assert!(missing.to_string().starts_with("the router at /nosuch: "), "{missing}");

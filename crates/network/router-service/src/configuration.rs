@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn long_waits_of_sparse_traffic_are_told() {
+    fn long_waits_of_sparse_traffic_have_a_warning() {
         let text = "in = 'a'\nout = 'b'\nforward = { rate = '15 Mbit/s', queue = { aqm = 'pi', limit = '800 packets' } }\n\
                     reverse = { rate = '15 Mbit/s', queue = { aqm = 'sieve', limit = '800 packets' } }\n";
         let spec = RouterSpec::parse(text, "r.toml").unwrap_or_else(|errors| panic!("{errors}"));

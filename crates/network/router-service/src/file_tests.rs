@@ -85,7 +85,7 @@ fn a_direction_may_follow_the_link() {
 }
 
 #[test]
-fn what_stands_at_the_top_is_for_both_directions() {
+fn keys_of_the_file_apply_to_both_directions() {
     for (written, read) in [("18", "18"), ("'atm:10'", "atm:10"), ("'docsis'", "docsis")] {
         let spec = parse(&format!("overhead = {written}\n{GOOD}"));
         assert_eq!(spec.forward.overhead.to_string(), read);
@@ -134,7 +134,7 @@ fn the_process_is_described_too() {
 
 /// File, line, key, value and the allowed values.
 #[test]
-fn a_wrong_value_is_told_with_its_place() {
+fn an_error_has_the_place_of_the_value() {
     assert_eq!(
         refusals_with("\"2 Mbit/s\"", "\"2 MB/s\""),
         "r.toml:10:8: key \"reverse.rate\": value \"2 MB/s\" is not allowed: expected a rate such as \"15 Mbit/s\" \
@@ -150,7 +150,7 @@ fn a_wrong_value_is_told_with_its_place() {
 }
 
 #[test]
-fn slips_are_met_with_the_nearest_right_name() {
+fn misspelt_names_have_the_nearest_right_name() {
     let slips = [
         (
             "queue = \"reverse\"",
@@ -176,7 +176,7 @@ fn slips_are_met_with_the_nearest_right_name() {
 }
 
 #[test]
-fn what_the_router_cannot_do_is_refused() {
+fn settings_that_the_router_lacks_are_refused() {
     let refused = [
         ("ecn = false", "pass-on-waiting = true", "this one leaves hints unchanged"),
         ("ecn = false", "tsq = true", "fq-codel is a complete queue"),
@@ -205,7 +205,7 @@ fn what_the_router_cannot_do_is_refused() {
 }
 
 #[test]
-fn all_problems_are_told_at_once() {
+fn all_problems_are_reported_together() {
     let errors = refusals("in = \"\"\nspeed = 3\n[forward]\nrate = 15\n");
     assert_eq!(errors.lines().count(), 6, "{errors}");
     assert!(refusals("in = ").contains("r.toml:1:"));
@@ -232,7 +232,7 @@ fn line() -> impl Strategy<Value = String> {
 proptest! {
     /// Any mixture of lines is read or refused with at least one message that names the file.
     #[test]
-    fn nothing_makes_it_panic(lines in prop::collection::vec(line(), 0..25)) {
+    fn no_input_causes_a_panic(lines in prop::collection::vec(line(), 0..25)) {
         if let Err(errors) = RouterSpec::parse(&lines.join("\n"), "r.toml") {
             prop_assert!(errors.problems().iter().all(|problem| problem.to_string().starts_with("r.toml:")));
         }

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_router_that_was_started_anew_has_no_interval() {
+    fn a_restarted_router_has_no_interval() {
         assert!(DirectionInterval::both(&at(4), &at(1)).is_none());
         assert!(DirectionInterval::both(&at(4), &at(4)).is_none());
         // It may have run longer than the one before.

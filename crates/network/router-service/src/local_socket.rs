@@ -348,7 +348,7 @@ mod tests {
 
     /// A user who takes all seats that there are for users leaves those of root free.
     #[test]
-    fn other_users_leave_seats_for_root() {
+    fn other_users_leave_connections_for_root() {
         if !geteuid().is_root() {
             eprintln!("not run: only root can connect as another user");
             return;
@@ -378,7 +378,7 @@ mod tests {
 
     /// Clients that wait for something an hour away and go: their seats are free at once.
     #[test]
-    fn a_client_that_goes_leaves_its_seat() {
+    fn a_client_that_disconnects_frees_its_connection() {
         let path = place("gone");
         let socket = LocalSocket::bind(&path).unwrap();
         socket.serve(&echo()).unwrap();

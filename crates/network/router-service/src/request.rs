@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_told_with_what_is() {
+    fn errors_of_requests_name_the_known_requests() {
         for (line, what) in [
             ("statistics", "allowed are stats, config, reload status, reservations, watch TIME"),
             ("", "is not known"),

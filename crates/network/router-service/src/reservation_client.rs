@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_reserves_lasts_as_long_as_its_connection() {
+    fn reservations_last_as_long_as_the_connection_of_their_client() {
         let bed = Bed::new(true);
         let (mut one, mut other) = (bed.client(), bed.client());
         assert_eq!(one.interfaces().unwrap(), ["a", "b"]);

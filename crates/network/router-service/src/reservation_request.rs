@@ -332,7 +332,7 @@ mod tests {
 
     /// Key, value, and the allowed values.
     #[test]
-    fn what_is_wrong_is_told_with_key_value_and_range() {
+    fn errors_have_key_value_and_range() {
         let good = ReservationRequest {
             direction: RouterDirection::Forward,
             number: 1,

@@ -191,7 +191,7 @@ fn a_user_is_authenticated_and_sees_the_own_view() {
 }
 
 #[test]
-fn whoever_asks_at_this_host_sees_nothing_of_single_programs() {
+fn managers_at_this_host_see_no_single_programs() {
     let host = Host::start();
     let mut video = host.publisher("video");
     publish(&mut video, &[violated(7)]);
@@ -299,7 +299,7 @@ fn a_manager_weakens_limits_where_user_and_owner_allow_it() {
 }
 
 #[test]
-fn whatever_arrives_does_not_disturb_it() {
+fn random_requests_do_not_disturb_the_agent() {
     let host = Host::start();
     let auth = host.secret("auth", "authentic password");
     let user = format!("[[user]]\nname = 'noc'\nauth-file = '{}'\n", auth.display());
@@ -353,7 +353,7 @@ fn values_of_sockets(at: SocketAddr) -> usize {
 /// Eight managers walk the sockets, and another one asks a hundred times for as much as there is, and reads no answer. Every walk finds
 /// all, another manager gets an answer, and rows are as new as before.
 #[test]
-fn storms_of_walks_hold_nobody_up() {
+fn storms_of_walks_do_not_block_another_manager() {
     let host = Host::start();
     let mut video = host.publisher("video");
     let rows: Vec<_> = (1..=200).map(violated).collect();
@@ -385,7 +385,7 @@ fn storms_of_walks_hold_nobody_up() {
 
 /// A manager reads all values while a source floods the agent with large, unauthorised, malformed, empty and oversized requests.
 #[test]
-fn a_flood_that_never_ends_holds_nobody_up() {
+fn an_endless_flood_does_not_block_a_manager() {
     let host = Host::start();
     let mut video = host.publisher("video");
     publish(&mut video, &(1..=200).map(violated).collect::<Vec<_>>());

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_by_chance_is_left_out() {
+    fn insignificant_differences_are_left_out() {
         let found = [
             values("hint=1", "q", &[0.990, 0.991, 0.992]),
             values("hint=1", "goodput_bps", &[64_100.0, 63_200.0, 64_000.0]),

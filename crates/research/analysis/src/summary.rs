@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_not_is_an_error_that_names_what_there_is() {
+    fn errors_of_missing_names_list_the_existing_ones() {
         let why = |request: &SummaryRequest| request.summary(&tables()).unwrap_err().to_string();
         let names = |name: &str| vec![name.to_owned()];
         let by = SummaryRequest { by: Some(names("rate")), ..SummaryRequest::default() };

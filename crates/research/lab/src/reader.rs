@@ -247,7 +247,7 @@ app = { kind = "cbr", rate = "64 kbit/s", size = "160 B" }
     }
 
     #[test]
-    fn what_comes_back_is_an_answer_and_strangers_are_of_no_flow() {
+    fn returning_packets_are_answers_and_unknown_packets_are_of_no_flow() {
         let mut reader = reader();
         let answer = reader.read(NetworkSide::Sinks, &tcp(NetworkSide::Sinks, 5, false, 0), 3).unwrap();
         assert_eq!((answer.role, answer.size, answer.flow, answer.key), (PacketRole::Return, 40, 0, 3));

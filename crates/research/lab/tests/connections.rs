@@ -264,7 +264,7 @@ fn ends_over_a_long_path_take_part() {
 }
 
 #[test]
-fn what_only_the_simulator_has_is_refused() {
+fn features_of_the_simulator_alone_are_refused() {
     let scenario = scenario();
     let refused = |change: fn(&mut Connections)| {
         let mut connections = connections(&scenario);

@@ -140,7 +140,7 @@ fn a_carrier_that_is_not_the_flow_s_is_refused() {
 }
 
 #[test]
-fn what_says_nothing_of_its_receiver_is_refused() {
+fn a_flow_without_the_name_of_its_receiver_is_refused() {
     let text = std::fs::read_to_string(
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../experiments/quanta-lab/host-load.toml"),
     );

@@ -101,7 +101,7 @@ fn a_study_of_our_own_asks_a_question() {
 }
 
 #[test]
-fn lying_pays_with_strict_priority_and_not_with_tsq() {
+fn false_hints_gain_with_strict_priority_and_not_with_tsq() {
     let evaluation = measured_and_drawn(study("cheaters"), &[1, 2, 3, 4]);
     assert!(measured(&evaluation, "liars-by-share.few") < 0.8);
     assert!(measured(&evaluation, "liars-by-share.priority-few") > 10.0);
@@ -110,7 +110,7 @@ fn lying_pays_with_strict_priority_and_not_with_tsq() {
 }
 
 #[test]
-fn with_ecn_the_charge_is_paid_without_loss() {
+fn with_ecn_the_charge_is_marks_without_loss() {
     let evaluation = measured_and_drawn(study("modern"), &[2, 5]);
     assert_eq!(measured(&evaluation, "modern-hints.short-mark-loss"), 0.0);
     assert!(measured(&evaluation, "modern-charge.near") > measured(&evaluation, "modern-charge.far"));

@@ -82,7 +82,7 @@ fn the_error_about_an_unknown_figure_lists_the_known_ones() {
 }
 
 #[test]
-fn an_interrupted_evaluation_reports_what_it_has() {
+fn an_interrupted_evaluation_reports_its_finished_runs() {
     let folder = tempfile::tempdir().unwrap();
     let evaluation = run(folder.path(), &[2, 16], true).unwrap();
     assert!(!evaluation.complete);

@@ -73,7 +73,7 @@ fn results_in_memory_are_those_that_are_stored() {
 }
 
 #[test]
-fn what_failed_or_was_cancelled_is_counted_in_both() {
+fn failed_and_cancelled_runs_are_counted_in_both() {
     let simulate =
         |scenario: &Scenario, seed: u64, cancel: &AtomicBool| match (scenario.flows[0].hint.level(), seed) {
             (1, 1) => Err("no luck".to_owned()),

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_wrong_key_or_value() {
         assert_eq!(
             error("id = 'a/b'\nfile = 'a.toml'"),
             "mine/study.toml:4:6: key \"experiment.a/b.id\": value 'a/b' is not allowed: expected a text in quotes, of small \

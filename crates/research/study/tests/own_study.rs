@@ -103,7 +103,7 @@ fn error(file: &str, from: &str, to: &str) -> String {
 }
 
 #[test]
-fn what_no_experiment_has_is_named() {
+fn names_that_no_experiment_has_are_reported() {
     let figures = |from, to| error("figures.toml", from, to);
     assert_eq!(
         figures("of = \"call\", at", "of = \"calls\", at"),
@@ -150,7 +150,7 @@ fn what_no_experiment_has_is_named() {
 }
 
 #[test]
-fn what_is_wrong_with_an_experiment_is_named() {
+fn errors_of_experiments_are_reported() {
     let study = |from, to| error("study.toml", from, to);
     assert_eq!(
         study(

@@ -152,7 +152,7 @@ fn feedback_comes_from_the_sink() {
 }
 
 #[test]
-fn what_ipv4_cannot_carry_is_refused() {
+fn packets_that_ipv4_cannot_carry_are_refused() {
     let mut frame = Frame::default();
     let packet = packet(segment(0, 65_535), 65_575);
     assert_eq!(frame.fill(&packet, CapturePoint::Arrival, None, 1), Err(65_575));

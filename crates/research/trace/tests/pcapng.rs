@@ -93,7 +93,7 @@ fn counts_are_those_of_the_run() {
 }
 
 #[test]
-fn every_packet_has_the_headers_that_its_comment_tells_of() {
+fn every_packet_has_the_headers_of_its_comment() {
     let (bytes, _) = captured(&scenario("pie"));
     let file = read(&bytes);
     let mut last = std::time::Duration::ZERO;

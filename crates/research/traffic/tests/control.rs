@@ -279,7 +279,7 @@ fn invalid_runs_are_refused() {
 }
 
 #[test]
-fn who_does_not_open_has_no_session() {
+fn a_client_without_open_has_no_session() {
     let nonsense = [
         "",
         "\"clock\"",
@@ -302,7 +302,7 @@ fn who_does_not_open_has_no_session() {
 }
 
 #[test]
-fn idle_clients_block_nobody() {
+fn idle_clients_do_not_block_others() {
     undisturbed(idle_clients);
 }
 
@@ -354,7 +354,7 @@ fn other_addresses_than_the_allowed_ones_are_refused() {
 }
 
 #[test]
-fn a_second_sender_is_told_that_the_receiver_is_busy() {
+fn a_second_sender_gets_the_reply_that_the_receiver_is_busy() {
     let ((), sessions, refused) = sessions(ReceiverParams::default(), |address| {
         let mut first = Client::opened(address);
         let why = call(address, 100).unwrap_err().to_string();
@@ -434,7 +434,7 @@ fn in_the_middle(to: SocketAddr, change: Change) -> SocketAddr {
 }
 
 #[test]
-fn nobody_in_the_middle_can_change_a_session() {
+fn a_man_in_the_middle_cannot_change_a_session() {
     // The lines of a sender: open, 16 times clock, start, begin, 16 times clock, finish.
     let changes: [(&str, Change); 3] = [
         ("a changed plan", |i, line| {

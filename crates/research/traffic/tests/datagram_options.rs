@@ -68,7 +68,7 @@ fn summary(reports: &BothReports) -> FlowsSummary {
 }
 
 #[test]
-fn what_exceeds_the_rate_of_a_shaper_waits_or_is_dropped() {
+fn datagrams_above_the_rate_of_a_shaper_wait_or_are_dropped() {
     let shaper = |rate| RateShaper { rate, queue: 5_000, mtu: 65_535 };
     let with = |rate: Rate| DatagramOptions { shaper: Some(shaper(rate)), ..DatagramOptions::default() };
     undisturbed(|| {

@@ -6,7 +6,7 @@ use crate::{Discipline, Queue};
 use cutline_units::{Duration, Hint};
 
 /// Flow 3 sends far less than its share and the others far more; the hint of flow 1 requests the least delay.
-pub(crate) fn the_sparse_go_first_whatever_their_hint<Q: Sieving>(most_lost: f64) {
+pub(crate) fn sparse_flows_are_served_first_at_any_hint<Q: Sieving>(most_lost: f64) {
     let mut bench = usual::<Q>().flow(1, 0.9).flow(2, 0.9).flow(3, 0.05);
     bench.sources[0].2 = Hint::LEAST_DELAY;
     let got = bench.run(20).got;
@@ -26,7 +26,7 @@ pub(crate) fn a_flow_keeps_its_order<Q: Sieving>() {
 }
 
 /// A third of the link for each of three flows, whatever they send.
-pub(crate) fn who_sends_more_loses_more<Q: Sieving>(tolerance: f64) {
+pub(crate) fn flows_with_higher_rates_lose_more<Q: Sieving>(tolerance: f64) {
     let got = usual::<Q>().flow(1, 0.4).flow(2, 0.6).flow(3, 1.2).run(60).got;
     for flow in 1..=3 {
         let share = f64::from(got[&flow].received) / 30_000.0;

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_back_late_is_hit_at_once() {
+    fn a_late_return_of_the_queue_is_hit_at_once() {
         let mut random = Streams::new(1).stream("queue", "drop");
         let mut cobalt = Cobalt::NEW;
         let mut judge = |ms: u64, sojourn: u64| {
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_short_is_spared_and_count_decays() {
+    fn short_sojourn_times_are_not_hit_and_the_count_decays() {
         let mut random = Streams::new(1).stream("queue", "drop");
         let mut cobalt = Cobalt::NEW;
         (0..400).for_each(|ms| {

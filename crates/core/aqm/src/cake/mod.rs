@@ -40,11 +40,11 @@
 //! # Validation
 //!
 //! - Places: `far_fewer_flows_share_a_place_than_in_fq_codel`. Hosts: `hosts_share_before_flows_do`.
-//! - Sparse flows first: `a_sparse_flow_goes_first`. Classes: `voice_keeps_its_priority_up_to_a_quarter`,
+//! - Sparse flows first: `a_sparse_flow_is_served_first`. Classes: `voice_keeps_its_priority_up_to_a_quarter`,
 //!   `classes_are_those_of_the_code_points`, `a_class_of_empty_flows_does_not_hold_up_the_others`.
-//! - COBALT: `drops_come_as_codel_s`, `who_comes_back_late_is_hit_at_once`, `blue_grows_while_the_queue_is_full`,
-//!   `what_is_short_is_spared_and_count_decays`.
-//! - Room: `the_fattest_flow_makes_room`, `memory_is_counted_as_linux_does`.
+//! - COBALT: `drops_come_as_codel_s`, `a_late_return_of_the_queue_is_hit_at_once`, `blue_grows_while_the_queue_is_full`,
+//!   `short_sojourn_times_are_not_hit_and_the_count_decays`.
+//! - Room: `a_full_queue_drops_from_the_fattest_flow`, `memory_is_counted_as_linux_does`.
 //! - Against Linux's own, in a virtual machine: `docs/validation/linux.md`.
 
 mod cobalt;

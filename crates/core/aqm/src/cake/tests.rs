@@ -50,7 +50,7 @@ fn shares(params: CakeParams, arrivals: &[Arrival]) -> Vec<u32> {
 }
 
 #[test]
-fn a_sparse_flow_goes_first() {
+fn a_sparse_flow_is_served_first() {
     let (mut cake, mut random) = (cake(CakeParams::default(), 1000), stream());
     (0..50).for_each(|_| {
         cake.enqueue(at(0), arrival(1), 1, &mut random);
@@ -173,7 +173,7 @@ fn far_fewer_flows_share_a_place_than_in_fq_codel() {
 }
 
 #[test]
-fn the_fattest_flow_makes_room() {
+fn a_full_queue_drops_from_the_fattest_flow() {
     let (mut cake, mut random) = (cake(CakeParams::default(), 20), stream());
     (0..15).for_each(|_| {
         cake.enqueue(at(0), arrival(1), 1, &mut random);

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_graded_law_is_held_to_the_higher_share() {
+    fn a_graded_law_is_checked_by_the_higher_share() {
         // Every 7th packet is hit, and half of those that overtake.
         let charged = arrivals(|i, overtakes| (0.1, i % 7 == 0 || (overtakes && i % 20 == 3)));
         assert_eq!(judge(&charged), Ok(()));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_law_of_0_and_1_is_held_to_its_answers() {
+    fn a_law_of_0_and_1_is_checked_by_its_verdicts() {
         let obeyed = arrivals(|i, _| (f64::from(u8::from(i % 7 == 0)), i % 7 == 0));
         assert_eq!(judge(&obeyed), Ok(()));
         let one_more = arrivals(|i, _| (f64::from(u8::from(i % 7 == 0)), i % 7 == 0 || i == 503));

@@ -333,7 +333,7 @@ mod tests {
     /// Against a sorted list: the least start leaves first and the largest is pushed out, to the width of a slot, while the floor moves and the
     /// packets are sorted again.
     #[test]
-    fn it_is_a_sorted_list_to_the_width_of_a_slot() {
+    fn the_calendar_is_a_sorted_list_to_the_width_of_a_slot() {
         let mut random = Streams::new(3).stream("calendar", "test");
         let mut calendar = Calendar::new(8192.0);
         let (mut starts, mut floor, mut range) = (Vec::<f64>::new(), 0.0, 8192.0);

@@ -47,24 +47,24 @@
 //! its own.
 //!
 //! Worked numbers: three flows that send 3.2, 4.8 and 9.6 Mbit/s over 8 Mbit/s get a third of it each, and lose 17, 44 and 72 %
-//! (`who_sends_more_loses_more`). On a link of 8 Mbit/s with two others, a flow that does not respond waits until p'^2 is the part that it sends
+//! (`flows_with_higher_rates_lose_more`). On a link of 8 Mbit/s with two others, a flow that does not respond waits until p'^2 is the part that it sends
 //! too much: for 72 % at `rtt` = 100 ms, 33 + 100 + 200 * 0.85 = 303 ms.
 //!
 //! # Validation
 //!
 //! - Order within a flow: `a_flow_keeps_its_order`, `flows_that_share_an_account_keep_their_order`, and every other test;
 //!   `flows_keep_their_order` of the calendar.
-//! - Order of service: `the_sparse_go_first_whatever_their_hint`, `it_is_a_sorted_list_to_the_width_of_a_slot`.
+//! - Order of service: `sparse_flows_are_served_first_at_any_hint`, `the_calendar_is_a_sorted_list_to_the_width_of_a_slot`.
 //! - Start-time fairness, the largest wait of a sparse flow, and the gain of a false hint:
 //!   `backlogged_flows_get_the_same_to_two_packets`, `a_sparse_flow_waits_for_sparse_flows_alone`,
 //!   `no_claim_gains_a_share`.
 //! - Pulses around tau: `pulses_gain_nothing`.
-//! - Dropped packets: `who_sends_more_loses_more`, `a_flow_that_does_not_respond_keeps_its_share`, `a_hint_is_a_target`, `marks_are_no_way_to_stay`.
+//! - Dropped packets: `flows_with_higher_rates_lose_more`, `a_flow_that_does_not_respond_keeps_its_share`, `a_hint_is_a_target`, `marks_are_no_way_to_stay`.
 //! - New flows: `new_flows_share_an_allowance`, `calls_that_begin_do_not_wait_for_slow_starts`.
 //! - Hosts: `a_host_that_splits_its_traffic_gains_only_where_flows_count`, `a_host_has_one_share_and_its_flows_a_fair_part_of_it`,
 //!   `new_flows_of_a_host_have_its_share`.
 //! - An attacker that knows the salt: `an_attack_by_a_known_salt_ends_with_it`.
-//! - A surge: `a_surge_is_soon_forgotten`. A rate that falls: `after_a_fall_of_the_rate_the_sparse_go_first_at_once`.
+//! - A surge: `a_surge_is_soon_forgotten`. A rate that falls: `sparse_flows_are_served_first_after_a_fall_of_the_rate`.
 //! - No other engine has Sieve. `experiments/suites` compares it with FQ-CoDel, CAKE and DualPI2, cell by cell.
 
 mod accounts;

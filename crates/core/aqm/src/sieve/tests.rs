@@ -16,8 +16,8 @@ fn with(params: SieveParams) -> Bench {
 }
 
 #[test]
-fn the_sparse_go_first_whatever_their_hint() {
-    promises::the_sparse_go_first_whatever_their_hint::<Q>(0.0);
+fn sparse_flows_are_served_first_at_any_hint() {
+    promises::sparse_flows_are_served_first_at_any_hint::<Q>(0.0);
 }
 
 #[test]
@@ -26,8 +26,8 @@ fn a_flow_keeps_its_order() {
 }
 
 #[test]
-fn who_sends_more_loses_more() {
-    promises::who_sends_more_loses_more::<Q>(0.01);
+fn flows_with_higher_rates_lose_more() {
+    promises::flows_with_higher_rates_lose_more::<Q>(0.01);
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn calls_that_begin_do_not_wait_for_slow_starts() {
 
 /// From 8 to 0.8 Mbit/s.
 #[test]
-fn after_a_fall_of_the_rate_the_sparse_go_first_at_once() {
+fn sparse_flows_are_served_first_after_a_fall_of_the_rate() {
     let mut bench = usual().flow(1, 0.9).flow(2, 0.9).flow(3, 0.01).run(10);
     bench.queue.set_rate(bench.now, Rate::from_kbps(800));
     bench.got.clear();

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_strangers_is_not_believed() {
+    fn a_flood_of_unknown_hosts_is_ignored() {
         for strangers in [1000, 3000, 10_000, 100_000] {
             let share = taken(Visitors::new(8192), strangers);
             assert!(share < 1.0 / 128.0, "{strangers}: {share}");

@@ -47,7 +47,7 @@
 //! - The equations by hand: `six_sixteenths_of_the_drain_time`, `q_prime_counts_what_is_ahead_and_in_service`,
 //!   `the_charge_is_steep_behind_a_long_queue`.
 //! - The lanes against a list kept in order of w, with random operations: `tests/oracle.rs`.
-//! - Over every law that may drop early: `tsq_leaves_the_largest_hint_what_every_law_gives_it`,
+//! - Over every law that may drop early: `tsq_keeps_the_probability_of_the_law_for_the_largest_hint`,
 //!   `packets_that_overtake_have_a_higher_probability_over_every_law`.
 //! - The paper's evaluation: `cutline reproduce tsq` measures each of its claims.
 //! - The parts of it in a discipline: `packets_that_overtake_are_charged_in_a_discipline_too`.
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_is_ahead_by_its_age_and_pays_for_its_hint() {
+    fn a_packet_overtakes_by_its_age_and_is_charged_for_its_hint() {
         let params = TsqParams { age_credit: true, ..TsqParams::default() };
         let mut lanes = ChargedLanes::new(&params, Rate::from_mbps(15)).unwrap();
         let largest = HintBits::PAPER.largest();

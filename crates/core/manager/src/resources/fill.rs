@@ -401,7 +401,7 @@ mod tests {
         /// of its group has more for its weight, and no other group has more for its weight unless the resource stopped
         /// nothing there.
         #[test]
-        fn it_is_max_min_fair((groups, members, left) in any_case()) {
+        fn the_fill_is_max_min_fair((groups, members, left) in any_case()) {
             let filled = fill(&groups, &members, &left);
             let mut used = vec![0.0; left.len()];
             for (member, filled) in members.iter().zip(&filled) {

@@ -124,7 +124,7 @@ fn every_resource_can_be_the_reason() {
 }
 
 #[test]
-fn what_rsvp_has_reserved_is_none_of_the_managers() {
+fn rates_reserved_by_rsvp_are_not_shared() {
     let mut manager = manager(100);
     let reserved = InterfaceCapacity { rate: MBPS(100), reserved: MBPS(50) };
     manager

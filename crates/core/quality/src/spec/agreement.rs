@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_demands_more_has_to_coerce() {
+    fn only_the_end_that_demands_more_has_to_coerce() {
         let strict = Specification::builder().max_delay(Duration::from_millis(50)).build().unwrap();
         let lax = Specification::builder().max_delay(Duration::from_millis(80)).build().unwrap();
         let conflict = agree(&lax, &strict).unwrap_err();

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_taps_has_words_for_survives_the_way_there_and_back() {
+    fn properties_of_taps_survive_the_round_trip() {
         for preset in Preset::ALL {
             let spec = preset.specification();
             let taps = TapsProperties::from_specification(&spec);

@@ -136,7 +136,7 @@ fn late_messages_make_up_for_lost_ones_and_duplicates_count_for_nothing() {
 }
 
 #[test]
-fn what_is_too_old_to_be_remembered_is_a_duplicate_if_nothing_is_missing() {
+fn a_message_below_the_window_is_a_duplicate_if_none_is_missing() {
     let mut arrivals = arrivals();
     for number in 0..2000 {
         arrive(&mut arrivals, number, 0, 1);
@@ -219,7 +219,7 @@ fn made_up_times_are_bounded() {
 }
 
 #[test]
-fn what_was_sent_is_counted_per_interval_with_the_time_in_which_it_had_to_wait() {
+fn sent_messages_are_counted_per_interval_with_their_waiting_time() {
     let mut departures = departures();
     for number in 0..20 {
         departures.on_send(at(number * 20), 1000);
@@ -291,7 +291,7 @@ impl Pair {
 }
 
 #[test]
-fn a_report_tells_the_sender_what_the_receiver_has_measured() {
+fn a_report_has_the_measurements_of_the_receiver() {
     let mut pair = Pair::new();
     let report = pair.interval(1, &[3]);
     assert_eq!(Report::decode(&report.encode()), Some(report.clone()));
@@ -334,7 +334,7 @@ fn a_report_with_a_known_clock_has_our_times() {
 }
 
 #[test]
-fn lies_are_refused_counted_and_change_nothing() {
+fn false_reports_are_refused_counted_and_change_nothing() {
     let mut pair = Pair::new();
     let first = pair.interval(1, &[]);
     pair.accept(first.clone()).unwrap();

@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read_with_and_without_a_key() {
+    fn messages_are_read_as_written_with_and_without_a_key() {
         let key = Key::new(&[1; 32], b"test").unwrap();
         for message in messages() {
             let plain = message.encode(Role::Initiator, None);
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_refused_for_its_reason() {
+    fn invalid_messages_are_refused_with_the_reason() {
         let bytes = messages()[0].encode(Role::Initiator, None);
         let changed = |at: usize, byte: u8| {
             let mut bytes = bytes.clone();
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_told_apart_by_its_first_bytes() {
+    fn the_first_bytes_identify_the_protocol() {
         let bytes = messages()[0].encode(Role::Initiator, None);
         for length in 0..bytes.len() {
             assert_eq!(framing(&bytes[..length]), Framing::Part, "{length}");

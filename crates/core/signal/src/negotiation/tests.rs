@@ -53,7 +53,7 @@ fn loss_of(event: Option<NegotiationEvent>) -> Option<f64> {
 }
 
 #[test]
-fn both_ends_are_told_the_same() {
+fn both_ends_get_the_same_agreement() {
     // QoSockets section II: offered, requested, effective.
     let end = |peak: f64| Specification::builder().peak_rate(peak).coerce_all().build().unwrap();
     let mut one = initiator(needs(end(64.0), Specification::OPEN), None);
@@ -185,7 +185,7 @@ fn over_a_stream_nothing_is_sent_again() {
 }
 
 #[test]
-fn another_version_is_told_and_served_alone() {
+fn another_version_is_reported_and_served_one_sided() {
     let mut one = initiator(video(), None);
     let mut offer = one.transmit().unwrap();
     offer[2] = 9;
@@ -217,7 +217,7 @@ fn an_end_without_the_key_is_not_heard() {
 }
 
 #[test]
-fn a_replayed_session_keeps_nobody_out() {
+fn a_replayed_session_does_not_block_the_peer() {
     let mut recorded = Vec::new();
     let (mut one, mut other) = (initiator(video(), Some(key())), responder(video(), Some(key())));
     while let Some(bytes) = one.transmit().or_else(|| other.transmit()) {
@@ -244,7 +244,7 @@ fn a_replayed_session_keeps_nobody_out() {
 }
 
 #[test]
-fn a_peer_that_lies_about_the_outcome_is_found_out() {
+fn a_false_outcome_of_the_peer_is_detected() {
     let mut one = initiator(needs(loss(1.0), Specification::OPEN), None);
     drop(one.transmit());
     let specification = needs(Specification::OPEN, loss(0.0));
@@ -345,7 +345,7 @@ proptest! {
 }
 
 #[test]
-fn both_ends_and_nobody_else_know_the_token_and_the_tags() {
+fn the_token_and_the_tags_are_known_to_both_ends_alone() {
     for key in [None, Some(key())] {
         let (mut one, mut other) = (initiator(video(), key), responder(video(), key));
         assert_eq!(other.token(), None);
@@ -365,7 +365,7 @@ fn both_ends_and_nobody_else_know_the_token_and_the_tags() {
 }
 
 #[test]
-fn who_does_not_see_the_answers_cannot_take_part() {
+fn a_sender_that_does_not_receive_the_answers_cannot_take_part() {
     let mut other = responder(video(), None);
     let offer = |round, agreed_round, echo| {
         let content = Content::Offer(video());
@@ -393,7 +393,7 @@ fn who_does_not_see_the_answers_cannot_take_part() {
 }
 
 #[test]
-fn who_knows_the_token_has_got_the_answer() {
+fn a_message_with_the_token_confirms_the_answer() {
     let (mut one, mut other) = (initiator(video(), None), responder(video(), None));
     other.on_token(Instant::ZERO);
     other.on_message(Instant::ZERO, &one.transmit().unwrap());

@@ -187,7 +187,7 @@ fn both_ends_know_what_is_delivered() {
 }
 
 #[test]
-fn a_violation_is_told_at_both_ends_within_an_interval_and_a_report() {
+fn both_ends_report_a_violation_within_an_interval_and_a_report() {
     let mut world = World::new(Preset::Audio.specification(), SessionParams::default(), None);
     world.run(Duration::from_secs(3), ms(20), 160);
     world.delay[0] = ms(900);
@@ -261,7 +261,7 @@ fn the_rate_moves_inside_the_region() {
 }
 
 #[test]
-fn a_peer_that_lies_is_not_believed() {
+fn false_reports_of_a_peer_are_ignored() {
     let mut world = World::new(Preset::Audio.specification(), SessionParams::default(), None);
     world.run(Duration::from_secs(2), ms(20), 160);
     let before = world.ends[0].mib(world.now);
@@ -286,7 +286,7 @@ fn a_peer_that_lies_is_not_believed() {
 }
 
 #[test]
-fn an_alternative_is_asked_for_when_nothing_else_helps_and_given_up_again() {
+fn an_alternative_is_requested_as_the_last_measure_and_given_up_again() {
     let call = Preset::Audio.specification();
     let slower = call.clone().change().rates(25.0, 25.0, 25.0).build().unwrap();
     let specifications = vec![needs(slower.clone(), Specification::OPEN)];
@@ -334,7 +334,7 @@ fn an_alternative_is_asked_for_when_nothing_else_helps_and_given_up_again() {
 }
 
 #[test]
-fn what_the_other_end_keeps_is_not_weakened() {
+fn limits_that_the_peer_keeps_are_not_weakened() {
     let call = Preset::Audio.specification();
     let slower = call.clone().change().rates(25.0, 25.0, 25.0).build().unwrap();
     let specifications = vec![needs(slower, Specification::OPEN)];
@@ -387,7 +387,7 @@ fn a_datagram_is_for_one_thing() {
 }
 
 #[test]
-fn a_message_with_the_token_stands_for_a_lost_confirmation() {
+fn a_message_with_the_token_replaces_a_lost_confirmation() {
     let mut world = World::new(Preset::Audio.specification(), SessionParams::default(), None);
     let [asking, asked] = &mut world.ends;
     let now = world.now;

@@ -73,7 +73,7 @@ fn the_parameters_are_described_and_bad_ones_refused() {
 }
 
 #[test]
-fn what_is_within_the_limits_is_assessed_and_no_event() {
+fn measures_within_the_limits_are_assessed_without_events() {
     let mut watch = watch();
     let assessment = watch.on_interval(&good(0), Duration::ZERO, None);
     let position = |measure| assessment.get(measure).unwrap().position;
@@ -225,7 +225,7 @@ fn a_limit_of_no_loss_is_violated_by_the_first_lost_message() {
 }
 
 #[test]
-fn another_specification_ends_violations_of_what_has_no_limit_any_more() {
+fn another_specification_ends_violations_of_measures_without_limit() {
     let mut watch = watch();
     watch.on_interval(&Delivery { gap: ms(70), ..delay(0, 150) }, Duration::ZERO, None);
     assert_eq!(events(&mut watch).len(), 2);
@@ -252,7 +252,7 @@ fn without_limits_nothing_is_violated() {
 }
 
 #[test]
-fn events_that_nobody_takes_are_bounded() {
+fn pending_events_are_bounded() {
     let mut watch = Watch::new(
         &video().build().unwrap(),
         WatchParams { restore: Duration::ZERO, ..WatchParams::default() },

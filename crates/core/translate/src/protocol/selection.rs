@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_be_complete_goes_over_tcp_and_what_must_be_in_time_over_udp() {
+    fn complete_traffic_uses_tcp_and_timely_traffic_udp() {
         let expected =
             [Protocol::Udp, Protocol::Udp, Protocol::Tcp, Protocol::Tcp, Protocol::Udp, Protocol::Tcp];
         assert_eq!(Preset::ALL.map(|preset| chosen(preset.specification())), expected);

@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_tells_what_was_in_flight_and_what_was_lost_since() {
+    fn a_loss_has_the_bytes_in_flight_and_the_bytes_lost_since_its_sending() {
         let mut sampler = eleven();
         sampler.begin();
         sampler.lose(at(200), 0, 1000, 1000);

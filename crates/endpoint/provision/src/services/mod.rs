@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn marking_reserves_nothing_and_needs_nobody() {
+    fn marking_reserves_nothing_and_needs_no_agent() {
         let mut grant = open("mark", &Access::default()).unwrap().request(&demand()).unwrap();
         assert!(grant.is_complete() && grant.fd().is_none() && grant.event().is_none());
         grant.wait(Duration::ZERO).unwrap();

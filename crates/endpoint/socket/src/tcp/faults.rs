@@ -182,7 +182,7 @@ fn no_byte_is_lost_or_doubled_whatever_the_kernels_calls_do() {
 }
 
 #[test]
-fn what_arrives_is_a_prefix_and_who_has_lost_something_is_told() {
+fn received_bytes_are_a_prefix_and_a_loss_is_an_error() {
     let mut random = Streams::new(7).stream("faults", "where");
     let mut place = || (random.uniform().powi(2) * 120_000.0) as usize + 1;
     let mut cut_within_messages = 0;
@@ -260,7 +260,7 @@ fn a_stream_that_ends_within_a_message_is_an_error() {
 }
 
 #[test]
-fn a_peer_that_has_vanished_is_told_within_the_recovery_time() {
+fn a_vanished_peer_is_reported_within_the_recovery_time() {
     // Silent from the beginning: connecting fails when the negotiation gives up.
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap();
     let begin = now();
@@ -290,7 +290,7 @@ fn a_peer_that_has_vanished_is_told_within_the_recovery_time() {
 }
 
 #[test]
-fn frames_that_nobody_should_send_are_errors_and_no_more() {
+fn invalid_frames_are_errors() {
     let mut random = Streams::new(11).stream("frames", "wrong");
     for seed in 0..60_u64 {
         let options = || quick(QosOptions::sending(bulk()));

@@ -109,7 +109,7 @@ fn reconnecting_needs_a_time_and_an_end_that_connects() {
 }
 
 #[test]
-fn a_stream_that_is_reset_is_made_again_and_each_direction_is_told_once() {
+fn a_reset_stream_is_made_again_and_reported_once_per_direction() {
     for (place, peer, nonblocking) in [
         ("127.0.0.1:0", Peer::Detect, false),
         ("[::1]:0", Peer::Speaks, false),

@@ -243,7 +243,7 @@ fn a_peer_that_breaks_the_protocol_is_an_error() {
 }
 
 #[test]
-fn an_application_that_has_accepted_and_does_not_read_keeps_nobody_waiting() {
+fn an_accepting_application_that_does_not_read_delays_no_peer() {
     let listener = QosTcpListener::bind("127.0.0.1:0", &QosOptions::default()).unwrap();
     let to = listener.local_addr().unwrap();
     thread::scope(|scope| {
@@ -268,7 +268,7 @@ fn an_end_that_must_take_part_and_does_not_is_an_error() {
 }
 
 #[test]
-fn an_offer_that_nobody_answers_breaks_the_connection() {
+fn an_unanswered_offer_breaks_the_connection() {
     // A plain server beside another process that answers for the same port number of UDP.
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let to = server.local_addr().unwrap();
@@ -286,7 +286,7 @@ fn an_offer_that_nobody_answers_breaks_the_connection() {
 }
 
 #[test]
-fn what_the_ends_do_not_agree_on_is_named_at_both() {
+fn a_conflict_of_the_ends_is_named_at_both() {
     let strict = |loss| Specification::builder().loss(loss).build().unwrap();
     let listener = QosTcpListener::bind("127.0.0.1:0", &QosOptions::receiving(strict(0.0))).unwrap();
     let to = listener.local_addr().unwrap();
@@ -331,7 +331,7 @@ fn both_ends_of_a_stream_are_marked() {
 }
 
 #[test]
-fn the_descriptor_shows_what_nobody_has_read() {
+fn the_descriptor_is_readable_while_data_is_unread() {
     let (mut ours, mut theirs) =
         pair(LOOPBACK[0], &quick(QosOptions::default()), &quick(QosOptions::default()));
     let is_readable =
@@ -406,7 +406,7 @@ fn reports_do_not_make_a_timeout_longer() {
 }
 
 #[test]
-fn what_nobody_reads_is_in_the_send_queue() {
+fn unread_data_is_in_the_send_queue() {
     for peer in [Peer::Detect, Peer::Plain] {
         let options = QosOptions::default().peer(peer);
         let (mut ours, _theirs) = pair(LOOPBACK[0], &options, &options);

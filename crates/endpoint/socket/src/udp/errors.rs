@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_plain_socket_does_not_see_is_transient() {
+    fn errors_that_a_plain_socket_ignores_are_transient() {
         let is_transient = |origin| is_transient(QueuedError { errno: 113, origin });
         for (code, soft) in
             [(0, true), (1, true), (2, false), (3, false), (4, false), (10, false), (13, false)]

@@ -127,7 +127,7 @@ fn at_loopback(of: SocketAddr) -> SocketAddr {
 }
 
 #[test]
-fn an_end_that_is_gone_is_connected_to_again_when_somebody_listens() {
+fn a_lost_peer_is_connected_to_again_when_a_listener_returns() {
     for place in LOOPBACK {
         let first = listener(place);
         let to = first.local_addr().unwrap();

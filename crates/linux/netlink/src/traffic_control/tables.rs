@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_table_helps_the_limit_is_named() {
+    fn the_limit_is_named_where_tables_do_not_help() {
         let mut tables = tables();
         let flows = |n: u16| flow([10, 0, 0, 1], 256 * (n % 256), 256 * (n / 256));
         for n in 0..1919 {

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_has_taken_is_sent_except_the_last_where_that_was_lost() {
+    fn frames_taken_by_the_kernel_are_sent_except_a_lost_last_one() {
         let sent = |sent, lost| Outcome { sent, lost };
         assert_eq!(outcome(10, 15, 8, Woken::Taken), sent(5, 0));
         assert_eq!(outcome(10, 15, 8, Woken::Busy), sent(5, 0));

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_is_woken_when_it_asks_for_it_or_cannot_say() {
+    fn the_kernel_is_woken_on_its_flag_or_without_flags() {
         let mut sending = Producer::new(ring::<u64>());
         assert!(!sending.needs_wakeup());
         sending.ring.memory.atomic(128).store(libc::XDP_RING_NEED_WAKEUP, Ordering::Relaxed);

@@ -30,7 +30,7 @@ type Case = (&'static str, &'static [(f64, u64, u64)], BottleneckPlace, Confiden
 
 /// Typical cases: first idle, then loaded.
 #[test]
-fn where_packets_wait() {
+fn the_place_of_waiting_packets_is_found() {
     const IDLE: (f64, u64, u64) = (0.1, 0, 20);
     let cases: [Case; 9] = [
         (
@@ -192,7 +192,7 @@ fn every_judgement_recommends_something() {
 proptest! {
     /// More waiting in our queue never speaks for another place, more growth never for ours.
     #[test]
-    fn waiting_speaks_for_ours_and_growth_against(
+    fn waiting_is_evidence_for_our_queue_and_growth_against_it(
         intervals in prop::collection::vec((0.0..1.1_f64, 0..300_u64, 20..400_u64), 1..12),
         more in 1..200_u64,
     ) {

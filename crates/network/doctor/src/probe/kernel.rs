@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_says_what_it_is() {
+    fn the_survey_has_the_release_and_settings_of_the_kernel() {
         let kernel = kernel();
         assert!(kernel.release.starts_with(|first: char| first.is_ascii_digit()), "{kernel:?}");
         assert!(kernel.cores > 0 && kernel.clock_read > Duration::ZERO, "{kernel:?}");

@@ -109,7 +109,7 @@ fn rows_end_with_their_socket_and_with_their_process() {
 }
 
 #[test]
-fn what_a_user_may_publish_is_bounded_and_takes_nothing_from_others() {
+fn the_rows_of_a_user_are_bounded_and_leave_room_for_others() {
     let limits =
         PublicationLimits { publishers: 4, publishers_of_user: 2, bytes: 100_000, bytes_of_user: 10_000 };
     let mut registry = RowRegistry::new(limits);

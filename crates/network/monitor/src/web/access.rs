@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_says_who_has_connected() {
+    fn the_kernel_reports_the_connected_process() {
         for address in ["127.0.0.1:0", "[::1]:0"] {
             let listener = std::net::TcpListener::bind(address).unwrap();
             let ours = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();

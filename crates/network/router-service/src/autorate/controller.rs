@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sends_little_keeps_the_rate_that_was_configured() {
+    fn a_direction_with_little_traffic_keeps_its_configured_rate() {
         let seen = run(20.0, |_| 20.0, 1.0, 100);
         assert!(seen.iter().all(|(rate, _)| *rate == 20.0), "{seen:?}");
         // Delayed by others: the direction is not the reason.

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_no_room_those_who_ask_most_lose_requests() {
+    fn a_full_queue_drops_requests_of_the_busiest_source() {
         let mut queue = FairQueue::default();
         assert!(queue.push(request("192.0.2.2:1000", 0)));
         let greedy = |port: usize| format!("192.0.2.1:{}", 1000 + port % 200);

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_compared_as_what_they_mean() {
+    fn values_are_compared_by_their_meaning() {
         for (one, other) in [
             ("20 ms", "0.02 s"),
             ("1500 kbit/s", "1.5 Mbit/s"),

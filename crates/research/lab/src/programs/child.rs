@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_ends_in_time_or_is_ended() {
+    fn a_program_is_killed_after_its_time() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
         let minute = Duration::from_secs(60);

@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_counted_between_two_readings_is_an_interval() {
+    fn the_difference_of_two_readings_is_an_interval() {
         // The second reading in the window came 100 ms late.
         let counted = |at_ms, bytes, packets, drops, backlog_packets| Counted {
             at: Instant::ZERO + Duration::from_millis(at_ms),

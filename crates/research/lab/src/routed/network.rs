@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_s_routers_cannot_be_is_refused() {
+    fn networks_beyond_the_kernels_routers_are_refused() {
         for (was, is, why) in [
             ("delay = '0 s'", "delay = '0 s'\nboth-ways = false", "one direction only"),
             ("'116 KB'", "'100 packets'", "a limit in bytes"),

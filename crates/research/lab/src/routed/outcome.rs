@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_generator_and_the_meter_have_counted_is_a_flow() {
+    fn counters_of_generator_and_meter_become_a_flow() {
         let network = scenario(TESTBED).network().unwrap();
         let sent = SenderReport {
             packets: 90,

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_svg_or_has_no_area_is_refused() {
+    fn an_invalid_svg_or_an_empty_area_is_refused() {
         assert!(matches!(png("<html/>", 1.0), Err(FormatError::Svg(_))));
         let svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"30\" height=\"20\"/>";
         assert!(matches!(png(svg, 0.0), Err(FormatError::Size { width: 0, height: 0 })));

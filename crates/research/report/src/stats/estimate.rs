@@ -109,7 +109,7 @@ mod tests {
 
     /// Law, table T.1: t(4, 0.95) = 2.132.
     #[test]
-    fn an_interval_has_the_confidence_that_is_asked_for() {
+    fn an_interval_has_the_given_confidence() {
         let of = |confidence| Estimate::with_confidence(&[1.0, 2.0, 3.0, 4.0, 5.0], confidence).unwrap();
         assert!((of(0.9).half_width() - 2.1318 * 0.5_f64.sqrt()).abs() < 1e-4);
         assert_eq!(Some(of(0.95)), Estimate::from_values(&[1.0, 2.0, 3.0, 4.0, 5.0]));

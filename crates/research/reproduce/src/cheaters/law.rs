@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_gains_beyond_the_bound() {
+    fn no_cheater_gains_beyond_the_bound() {
         for r in curve_round_trips() {
             for q in [1.0, 27.0, 107.0, 213.0, 10_000.0] {
                 let max = (0..=100).map(|part| gain(r, q, q * f64::from(part) / 100.0)).fold(0.0, f64::max);

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn cubic_pays_more_for_a_hint_than_newreno_everywhere() {
+    fn the_charge_of_cubic_is_above_that_of_newreno_at_every_hint() {
         for r in [1.0, 10.0, 40.0, 200.0, 1000.0] {
             assert!(cubic(r, 107.0, 6.7) < newreno(r, 107.0, 6.7), "{r}");
         }

@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
+    fn errors_of_a_graph_are_reported() {
         let edges = |edges: &str| {
             format!(r#"{{ "nodes": [{{ "id": 0 }}, {{ "id": 1 }}, {{ "id": 2 }}], "edges": [{edges}] }}"#)
         };

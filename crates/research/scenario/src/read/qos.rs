@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_flow_cannot_have_is_refused() {
+    fn keys_that_a_flow_cannot_have_are_refused() {
         for (protocol, keys, why) in [
             ("udp", format!("[flow.qos]\nack-path = 'reserved'\n{SEND}"), "datagrams are not acknowledged"),
             ("udp", "program = 'dirm'\n".to_owned(), "DIRM has streams"),

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn errors_have_their_line() {
         for (text, why) in [
             ("", "no deliveries"),
             ("0\n0\n", "no length"),

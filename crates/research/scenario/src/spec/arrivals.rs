@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_table_is_told_with_its_line() {
+    fn errors_of_a_table_have_their_line() {
         for (text, why) in [
             ("", "no sizes"),
             ("10", "line 1: \"10\" is not a size and a share"),
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_matrix_is_told_with_its_line() {
+    fn errors_of_a_matrix_have_their_line() {
         let mut graph = GraphSpec::default();
         for name in ["a", "b"] {
             graph.add_node(name);

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_holds_only_if_the_whole_interval_says_so() {
+    fn a_claim_holds_only_if_the_whole_interval_is_within_the_tolerance() {
         let above = Expectation::Above(1.0);
         assert_eq!(verdict(above, 1.2, 0.1), ClaimVerdict::Holds);
         assert_eq!(verdict(above, 1.2, 0.3), ClaimVerdict::Unclear);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_are_told_in_words() {
+    fn rules_are_described_in_words() {
         let rule = |text: &str| read(text).unwrap().unwrap().rule();
         assert_eq!(rule("equals = 1.18\nwithin = 0.02"), "1.18 \u{b1} 0.02");
         assert_eq!(rule("from = 1.08\nto = 1.18\nwithin = 0.02"), "1.08 to 1.18, tolerance 0.02");

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn missing_rows_are_named() {
         let error = |text| repeated(text).unwrap_err().to_string();
         assert_eq!(
             error("each = ['queues']"),

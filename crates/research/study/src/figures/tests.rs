@@ -40,7 +40,7 @@ fn error(claim: &str) -> String {
 }
 
 #[test]
-fn what_is_wrong_with_a_claim_is_named() {
+fn errors_of_claims_are_reported() {
     assert_eq!(
         error("measure = 'q', of = 'x', above = 0, below = 1"),
         "45: key \"CLAIM.below\": value 1 is not allowed: the claim has the rule \"above\" already"

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_nobody_reads_ends_at_the_deadline() {
+    fn writing_an_unread_message_ends_at_the_deadline() {
         let (mut line, _other) = pair();
         let began = now();
         let long = [&vec![b' '; 16 << 20][..], b"\n"].concat();

@@ -120,7 +120,7 @@ fn an_end_that_must_take_part_and_does_not_is_an_error() {
 }
 
 #[test]
-fn what_the_ends_do_not_agree_on_is_named() {
+fn a_conflict_of_the_ends_is_named() {
     let strict = |loss| Specification::builder().loss(loss).build().unwrap();
     let listener = QosUdpListener::bind("127.0.0.1:0", &QosOptions::receiving(strict(0.0))).unwrap();
     let to = listener.local_addr().unwrap();

@@ -41,7 +41,7 @@ fn wild_path(listener: SocketAddr, seed: u64, is_over: &Arc<AtomicBool>) -> Sock
 }
 
 #[test]
-fn what_the_path_repeats_replays_and_reorders_arrives_once() {
+fn messages_that_the_path_repeats_and_reorders_arrive_once() {
     for (seed, key) in [(1, false), (2, true), (3, false), (4, true)] {
         let with = |options: QosOptions| {
             let options = options.peer(Peer::Speaks);
@@ -92,7 +92,7 @@ fn what_the_path_repeats_replays_and_reorders_arrives_once() {
 }
 
 #[test]
-fn datagrams_that_nobody_should_send_are_no_messages() {
+fn invalid_datagrams_are_no_messages() {
     let (ours, theirs) = pair(LOOPBACK[0], &QosOptions::default(), &QosOptions::default());
     let Participation::Joined(token) = theirs.0.connection.participation() else {
         panic!("they have agreed")

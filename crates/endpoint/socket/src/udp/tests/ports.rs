@@ -132,7 +132,7 @@ fn a_message_of_another_end_in_the_queue_of_a_connection_goes_to_its_own() {
 
 /// Offers in the peer's name are answered to it, and change nothing until it agrees.
 #[test]
-fn nobody_ends_a_connection_in_the_name_of_its_other_end() {
+fn forged_offers_of_the_peer_do_not_end_a_connection() {
     let options = with_time(&quick(QosOptions::sending(bulk())));
     let listener =
         QosUdpListener::bind(LOOPBACK[0], &with_time(&quick(QosOptions::receiving(bulk())))).unwrap();

@@ -117,7 +117,7 @@ fn reports_come_without_the_application_doing_anything() {
 }
 
 #[test]
-fn the_descriptor_shows_messages_that_nobody_has_received() {
+fn the_descriptor_is_readable_while_messages_are_unread() {
     let often = |options: QosOptions| {
         let interval = Duration::from_millis(10);
         quick(options).monitor(cutline_signal::monitor::MonitorParams { interval, ..Default::default() })
@@ -210,7 +210,7 @@ fn receiving_ends_when_the_direction_was_shut_down() {
 }
 
 #[test]
-fn the_kernel_says_what_waits_and_what_is_left_is_known() {
+fn the_kernel_reports_unread_bytes_and_the_remaining_room_is_known() {
     let spec = || {
         Specification::builder()
             .rates(10.0, 1000.0, 2000.0)
