@@ -4,8 +4,9 @@ from typing import Any, Literal, final
 
 __all__ = [
     "APPLICATIONS", "Acked", "Acknowledgement", "Backlog", "Batches", "CLASSES", "Execution", "FolderLock", "GRANT_STATES", "KINDS", "Laboratory",
-    "MEASURES", "ORIGINS", "PARAMETERS", "Packet", "Queue", "REASONS", "RESERVATION_KINDS", "Results", "SIDES", "ScenarioFile",
-    "Socket", "SweepPlan", "TfrcReceiver", "TfrcSender", "ThreadProtection", "Window", "__version__", "aqms", "build", "check_extension", "clean_laboratory",
+    "MEASURES", "ORIGINS", "PARAMETERS", "Packet", "Queue", "REASONS", "RESERVATION_KINDS", "Results", "ScenarioFile",
+    "Socket", "SweepPlan", "TRAFFIC_DIRECTIONS", "TfrcReceiver", "TfrcSender", "ThreadProtection", "Window",
+    "__version__", "aqms", "build", "check_extension", "clean_laboratory",
     "laboratory_refusal", "picture", "power", "quality",
     "register_extension", "studies", "study_figure", "tfrc_loss_event_rate", "tfrc_parameters", "tfrc_throughput", "translate",
     "tsq_parameters",
@@ -14,7 +15,7 @@ __all__ = [
 __version__: str
 
 KINDS: list[str | None]
-SIDES: list[str | None]
+TRAFFIC_DIRECTIONS: list[str | None]
 ORIGINS: list[str | None]
 MEASURES: list[str]
 PARAMETERS: list[str]

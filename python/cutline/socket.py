@@ -27,7 +27,7 @@ from ._aio import (
     start_server,
 )
 from ._native import (
-    GRANT_STATES, KINDS, MEASURES, ORIGINS, PARAMETERS, REASONS, RESERVATION_KINDS, SIDES, Socket, ThreadProtection,
+    GRANT_STATES, KINDS, MEASURES, ORIGINS, PARAMETERS, REASONS, RESERVATION_KINDS, TRAFFIC_DIRECTIONS, Socket, ThreadProtection,
 )
 from .errors import Lost, NoPeer, OptionError, Refused
 
@@ -44,11 +44,11 @@ class Event:
     """An event of a connection. Attributes that do not belong to its kind are None."""
 
     kind: str
-    """agreed, refused, one-sided, violated, restored, hint, rate, asked, lost, recovered, gave-up, allocated or
+    """agreed, refused, one-sided, violated, restored, hint, rate, requested, lost, recovered, gave-up, allocated or
     unallocated."""
     text: str
     """The event as text."""
-    side: str | None = None
+    direction: str | None = None
     """Direction of a violation: send or receive."""
     measure: str | None = None
     """Measure of a violation: rate, delay, gap, jitter, loss or recovery."""
@@ -81,7 +81,7 @@ class Event:
         numbers, text = json.loads(found[0]), found[1]
         kind = KINDS[numbers["kind"]]
         if kind in ("violated", "restored"):
-            return cls(kind, text, SIDES[numbers["side"]], MEASURES[numbers["measure"]], numbers["limit"],
+            return cls(kind, text, TRAFFIC_DIRECTIONS[numbers["direction"]], MEASURES[numbers["measure"]], numbers["limit"],
                        numbers["measured"], worst=numbers["worst"], origin=ORIGINS[numbers["origin"]])
         if kind in ("hint", "rate"):
             return cls(kind, text, **{kind: numbers[kind]})
@@ -102,7 +102,7 @@ class ReservationEvent:
 
     kind: str
     """granted, changed, confirmed or lost."""
-    side: str
+    direction: str
     """The direction: send or receive."""
     text: str
     """The event as text."""
@@ -117,7 +117,7 @@ class ReservationEvent:
     @classmethod
     def _from(cls, found):
         found = json.loads(found)
-        return cls(RESERVATION_KINDS[found["kind"]], SIDES[found["side"]], found["text"],
+        return cls(RESERVATION_KINDS[found["kind"]], TRAFFIC_DIRECTIONS[found["direction"]], found["text"],
                    _plain(_bucket(found["reserved"])), _plain(_refusal(found["refusal"])), found["node"] or None)
 
 
@@ -136,9 +136,9 @@ def _reservation(found):
     """The network's reservations; None without a service."""
     if not found["service"]:
         return None
-    for side in ("send", "receive"):
-        of = found[side]
-        found[side] = {"state": GRANT_STATES[of["state"]], "requested": _bucket(of["requested"]),
+    for direction in ("send", "receive"):
+        of = found[direction]
+        found[direction] = {"state": GRANT_STATES[of["state"]], "requested": _bucket(of["requested"]),
                        "reserved": _bucket(of["reserved"]), "refusal": _refusal(of["refusal"])}
     return found
 

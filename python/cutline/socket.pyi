@@ -35,7 +35,7 @@ _Options = Mapping[str, Any] | None
 class Event:
     kind: str
     text: str
-    side: str | None = None
+    direction: str | None = None
     measure: str | None = None
     limit: float | None = None
     measured: float | None = None
@@ -52,7 +52,7 @@ class Event:
 @dataclass(frozen=True)
 class ReservationEvent:
     kind: str
-    side: str
+    direction: str
     text: str
     reserved: SimpleNamespace | None = None
     refusal: SimpleNamespace | None = None

@@ -386,7 +386,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Socket>()?;
     for (table, names) in [
         ("KINDS", EventKind::names()),
-        ("SIDES", TrafficDirection::names()),
+        ("TRAFFIC_DIRECTIONS", TrafficDirection::names()),
         ("ORIGINS", EventOrigin::names()),
         ("MEASURES", measure_names()),
         ("PARAMETERS", parameter_names()),

@@ -361,7 +361,7 @@ class Reservations(unittest.TestCase):
             self.assertEqual(found.receive.reserved, found.receive.requested)
             self.assertIsNone(found.send.refusal)
             events = list(ours.reservation_events())
-            self.assertEqual([(event.kind, event.side) for event in events],
+            self.assertEqual([(event.kind, event.direction) for event in events],
                              [("granted", "send"), ("granted", "receive"), ("confirmed", "receive")])
             self.assertEqual((vars(events[0].reserved), events[0].refusal), (self.BUCKET, None))
             self.assertEqual((events[2].node, events[2].reserved), ("10.0.0.1", None))
@@ -379,7 +379,7 @@ class Reservations(unittest.TestCase):
             found = ours.mib.reservation.receive
             self.assertEqual((found.state, found.reserved), ("failed", None))
             self.assertEqual(vars(found.refusal), self.REFUSAL | {"text": self.TEXT})
-            lost = [event for event in ours.reservation_events() if event.side == "receive"]
+            lost = [event for event in ours.reservation_events() if event.direction == "receive"]
             self.assertEqual([(event.kind, event.reserved, event.refusal) for event in lost],
                              [("lost", None, found.refusal)])
 

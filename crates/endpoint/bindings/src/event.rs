@@ -24,7 +24,7 @@ pub enum EventKind {
     /// The application should send at this rate from now on.
     Rate = 7,
     /// This end has requested another specification that the application accepts.
-    Asked = 8,
+    Requested = 8,
     /// The connection is broken, or the peer is silent.
     Lost = 9,
     /// The connection works again.
@@ -56,8 +56,8 @@ pub struct SessionEvent {
     pub size: usize,
     /// Kind of the event: one of `CUTLINE_EVENT_*`.
     pub kind: i32,
-    /// A violation's direction: one of `CUTLINE_SIDE_*`.
-    pub side: i32,
+    /// A violation's direction: one of `CUTLINE_TRAFFIC_DIRECTION_*`.
+    pub direction: i32,
     /// A violation's measure: one of `CUTLINE_MEASURE_*`.
     pub measure: i32,
     /// The hint, 1 to 16.
@@ -109,7 +109,7 @@ impl SessionEvent {
         Self {
             size: size_of::<Self>(),
             kind: kind as i32,
-            side: 0,
+            direction: 0,
             measure: 0,
             hint: 0,
             limit: 0.0,
@@ -134,7 +134,7 @@ impl SessionEvent {
         it: &cutline_signal::violation::Violation,
         now: f64,
     ) -> Self {
-        let (side, way) = match direction {
+        let (direction, way) = match direction {
             Direction::Send => (TrafficDirection::Send, "send"),
             Direction::Receive => (TrafficDirection::Receive, "receive"),
         };
@@ -157,7 +157,7 @@ impl SessionEvent {
             "{what}: {way}: {name} is {now:.3} {unit}, the limit is {limit:.3} {unit}{worst}{whence}"
         );
         Self {
-            side: side as i32,
+            direction: direction as i32,
             measure: it.measure as i32,
             limit,
             measured: now,
@@ -189,8 +189,10 @@ impl From<&socket::SessionEvent> for SessionEvent {
                 Self::new(EventKind::Refused, &format!("the ends do not agree: {}", parts.join("; ")))
             }
             E::OneSided(_) => Self::new(EventKind::OneSided, "the peer takes no part"),
-            E::Asked(0) => Self::new(EventKind::Asked, "requests the application's own specification again"),
-            E::Asked(place) => Self::new(EventKind::Asked, &format!("requests alternative {place}")),
+            E::Requested(0) => {
+                Self::new(EventKind::Requested, "requests the application's own specification again")
+            }
+            E::Requested(place) => Self::new(EventKind::Requested, &format!("requests alternative {place}")),
             E::Violated(direction, violation) => {
                 Self::violation(EventKind::Violated, *direction, violation, violation.measured)
             }
@@ -264,7 +266,7 @@ mod tests {
             violated.words(),
             format!("violated: receive: delay is 200.500 ms, the limit is 150.000 ms{whence}")
         );
-        assert_eq!((violated.kind, violated.side, violated.measure, violated.since_ns), (4, 2, 1, 7));
+        assert_eq!((violated.kind, violated.direction, violated.measure, violated.since_ns), (4, 2, 1, 7));
         let after = Duration::from_nanos(9);
         let violation = Violation { origin: ViolationOrigin::Network, ..violation };
         let restored = of(&socket::SessionEvent::Restored {
@@ -276,7 +278,7 @@ mod tests {
         assert_eq!((restored.measured, restored.worst, restored.origin), (120.0, 200.5, 2));
         let text = "restored: send: delay is 120.000 ms, the limit is 150.000 ms, the worst was 200.500 ms";
         assert_eq!(restored.words(), text);
-        assert_eq!((restored.kind, restored.side, restored.after_ns), (5, 1, 9));
+        assert_eq!((restored.kind, restored.direction, restored.after_ns), (5, 1, 9));
         assert_eq!(of(&socket::SessionEvent::Hint(Hint::from_level(3))).hint, 3);
         assert_eq!(of(&socket::SessionEvent::Rate(9.5)).rate, 9.5);
         let cause = socket::Cause::Silence(Duration::from_secs(3));

@@ -43,7 +43,7 @@ named!(EventKind {
     Restored: "restored",
     Hint: "hint",
     Rate: "rate",
-    Asked: "asked",
+    Requested: "requested",
     Lost: "lost",
     Recovered: "recovered",
     GaveUp: "gave-up",

@@ -132,8 +132,8 @@ pub struct ReservationEvent {
     pub size: usize,
     /// Kind of the event: one of `CUTLINE_RESERVATION_EVENT_*`.
     pub kind: i32,
-    /// The direction: one of `CUTLINE_SIDE_*`.
-    pub side: i32,
+    /// The direction: one of `CUTLINE_TRAFFIC_DIRECTION_*`.
+    pub direction: i32,
     /// The token bucket that is now reserved.
     pub reserved: TokenBucket,
     /// Reason for the loss.
@@ -240,7 +240,7 @@ impl From<&provision::GrantEvent> for ReservationEvent {
             E::Confirmed(direction, _) => (ReservationEventKind::Confirmed, direction),
             E::Lost(direction, _) => (ReservationEventKind::Lost, direction),
         };
-        let (side, way) = match direction {
+        let (direction, way) = match direction {
             provision::Direction::Send => (TrafficDirection::Send, "send"),
             provision::Direction::Receive => (TrafficDirection::Receive, "receive"),
         };
@@ -266,7 +266,7 @@ impl From<&provision::GrantEvent> for ReservationEvent {
         Self {
             size: size_of::<Self>(),
             kind: kind as i32,
-            side: side as i32,
+            direction: direction as i32,
             reserved: reserved.into(),
             refusal: refusal.into(),
             node: text(&node),
@@ -348,12 +348,12 @@ mod tests {
         use provision::{Direction, GrantEvent};
         let of = |event: GrantEvent| ReservationEvent::from(&event);
         let granted = of(GrantEvent::Granted(Direction::Send, bucket(100)));
-        assert_eq!((granted.kind, granted.side, granted.reserved.rate_bps), (1, 1, 100_000));
+        assert_eq!((granted.kind, granted.direction, granted.reserved.rate_bps), (1, 1, 100_000));
         assert_eq!(words(&granted.text), "send: 100 kbit/s is reserved");
         let changed = of(GrantEvent::Changed(Direction::Receive, bucket(50)));
-        assert_eq!((changed.kind, changed.side, changed.reserved.rate_bps), (2, 2, 50_000));
+        assert_eq!((changed.kind, changed.direction, changed.reserved.rate_bps), (2, 2, 50_000));
         let confirmed = of(GrantEvent::Confirmed(Direction::Receive, NODE));
-        assert_eq!((confirmed.kind, confirmed.side, words(&confirmed.node)), (3, 2, "10.0.0.1"));
+        assert_eq!((confirmed.kind, confirmed.direction, words(&confirmed.node)), (3, 2, "10.0.0.1"));
         let lost = of(GrantEvent::Lost(Direction::Send, refused()));
         assert_eq!((lost.kind, lost.reserved.rate_bps), (4, -1));
         assert_eq!((lost.refusal.reason, lost.refusal.available_bps), (1, 400_000));

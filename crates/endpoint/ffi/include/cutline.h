@@ -31,7 +31,7 @@ typedef struct cutline_options cutline_options;
 #define CUTLINE_EVENT_RESTORED 5 /* A measure is within its limit again. */
 #define CUTLINE_EVENT_HINT 6 /* Packets have this hint from now on. */
 #define CUTLINE_EVENT_RATE 7 /* The application should send at this rate from now on. */
-#define CUTLINE_EVENT_ASKED 8 /* This end has requested another specification that the application accepts. */
+#define CUTLINE_EVENT_REQUESTED 8 /* This end has requested another specification that the application accepts. */
 #define CUTLINE_EVENT_LOST 9 /* The connection is broken, or the peer is silent. */
 #define CUTLINE_EVENT_RECOVERED 10 /* The connection works again. */
 #define CUTLINE_EVENT_GAVE_UP 11 /* The connection was not restored within the recovery time of the specification. */
@@ -39,8 +39,8 @@ typedef struct cutline_options cutline_options;
 #define CUTLINE_EVENT_UNALLOCATED 13 /* The resource manager has refused or revoked the share of this end. Its rate is no longer limited. */
 
 /* A direction of a connection, as its end sees it. */
-#define CUTLINE_SIDE_SEND 1 /* Traffic that this end sends. */
-#define CUTLINE_SIDE_RECEIVE 2 /* Traffic that this end receives. */
+#define CUTLINE_TRAFFIC_DIRECTION_SEND 1 /* Traffic that this end sends. */
+#define CUTLINE_TRAFFIC_DIRECTION_RECEIVE 2 /* Traffic that this end receives. */
 
 /* Origin of a violation. */
 #define CUTLINE_EVENT_ORIGIN_SENDING_HOST 1 /* The sending host: it held its application back. */
@@ -106,8 +106,8 @@ typedef struct cutline_event {
     size_t size;
     /* Kind of the event: one of CUTLINE_EVENT_*. */
     int32_t kind;
-    /* A violation's direction: one of CUTLINE_SIDE_*. */
-    int32_t side;
+    /* A violation's direction: one of CUTLINE_TRAFFIC_DIRECTION_*. */
+    int32_t direction;
     /* A violation's measure: one of CUTLINE_MEASURE_*. */
     int32_t measure;
     /* The hint, 1 to 16. */
@@ -195,8 +195,8 @@ typedef struct cutline_reservation_event {
     size_t size;
     /* Kind of the event: one of CUTLINE_RESERVATION_EVENT_*. */
     int32_t kind;
-    /* The direction: one of CUTLINE_SIDE_*. */
-    int32_t side;
+    /* The direction: one of CUTLINE_TRAFFIC_DIRECTION_*. */
+    int32_t direction;
     /* The token bucket that is now reserved. */
     cutline_token_bucket reserved;
     /* Reason for the loss. */

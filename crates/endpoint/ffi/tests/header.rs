@@ -26,13 +26,12 @@ const ENUMS: [&str; 4] = [
 ];
 
 /// Types with another name in C than in Rust, where a name without its subject would be that of several things.
-const C_NAMES: [(&str, &str); 6] = [
+const C_NAMES: [(&str, &str); 5] = [
     ("ConnectionReservation", "reservation"),
     ("DirectionMib", "direction"),
     ("HistogramSummary", "distribution"),
     ("RefusalReason", "reason"),
     ("SessionEvent", "event"),
-    ("TrafficDirection", "side"),
 ];
 
 /// Head of the header file, above the declarations.
@@ -271,7 +270,7 @@ fn c_lays_structs_out_as_rust_does_and_finds_every_function() {
         )*};
     }
     sizes! {
-        "event" SessionEvent: size kind side measure hint limit measured error rate since_ns after_ns text;
+        "event" SessionEvent: size kind direction measure hint limit measured error rate since_ns after_ns text;
         "requirements" Requirements: min_rate size jitter_ns loss recovery_ns reordering;
         "totals" Totals: messages duplicated;
         "interval" Interval: length_ns rate throughput_bps gap_ns;
@@ -291,7 +290,7 @@ fn c_lays_structs_out_as_rust_does_and_finds_every_function() {
         "refusal" Refusal: reason available_bps node text;
         "direction_reservation" DirectionReservation: state requested reserved refusal;
         "reservation" ConnectionReservation: service send receive;
-        "reservation_event" ReservationEvent: size kind side reserved refusal node text;
+        "reservation_event" ReservationEvent: size kind direction reserved refusal node text;
     }
     let functions = functions();
     assert!(functions.len() > 20, "{functions:?}");

@@ -54,12 +54,12 @@ static int granted(cutline_options *options)
 
     cutline_reservation_event event = {.size = sizeof event};
     CHECK(cutline_next_reservation_event(socket, &event) == 1 && event.size == sizeof event);
-    CHECK(event.kind == CUTLINE_RESERVATION_EVENT_GRANTED && event.side == CUTLINE_SIDE_SEND);
+    CHECK(event.kind == CUTLINE_RESERVATION_EVENT_GRANTED && event.direction == CUTLINE_TRAFFIC_DIRECTION_SEND);
     CHECK(event.reserved.rate_bps == 500000 && strcmp(event.text, "send: 500 kbit/s is reserved") == 0);
     CHECK(cutline_next_reservation_event(socket, &event) == 1);
-    CHECK(event.kind == CUTLINE_RESERVATION_EVENT_GRANTED && event.side == CUTLINE_SIDE_RECEIVE);
+    CHECK(event.kind == CUTLINE_RESERVATION_EVENT_GRANTED && event.direction == CUTLINE_TRAFFIC_DIRECTION_RECEIVE);
     CHECK(cutline_next_reservation_event(socket, &event) == 1);
-    CHECK(event.kind == CUTLINE_RESERVATION_EVENT_CONFIRMED && event.side == CUTLINE_SIDE_RECEIVE);
+    CHECK(event.kind == CUTLINE_RESERVATION_EVENT_CONFIRMED && event.direction == CUTLINE_TRAFFIC_DIRECTION_RECEIVE);
     CHECK(strcmp(event.node, "10.0.0.1") == 0);
     CHECK(cutline_next_reservation_event(socket, &event) == 0);
     event.size = 3;
@@ -90,7 +90,7 @@ static int refused(cutline_options *options, const char *text, int reason, int64
     } else {
         do
             CHECK(cutline_next_reservation_event(socket, &event) == 1);
-        while (event.side != CUTLINE_SIDE_RECEIVE);
+        while (event.direction != CUTLINE_TRAFFIC_DIRECTION_RECEIVE);
         CHECK(event.kind == CUTLINE_RESERVATION_EVENT_LOST && event.refusal.reason == reason);
         CHECK(event.refusal.available_bps == available_bps && strstr(event.text, text));
     }

@@ -196,7 +196,7 @@ impl QosOptions {
     }
 
     /// Sets the acceptable alternatives, best first. When a limit stays violated and nothing else helps, the socket asks the peer for the
-    /// next of these, and for the better one when that is possible again: [`SessionEvent::Asked`](crate::SessionEvent::Asked), then
+    /// next of these, and for the better one when that is possible again: [`SessionEvent::Requested`](crate::SessionEvent::Requested), then
     /// [`SessionEvent::Agreed`](crate::SessionEvent::Agreed) with the specification that holds.
     #[must_use]
     pub fn alternatives(self, alternatives: Alternatives) -> Self {

@@ -289,7 +289,7 @@ fn count(events: &[SessionEvent], kind: fn(&SessionEvent) -> bool) -> usize {
 fn has_adapted_and_agreed_again(events: &[SessionEvent]) -> bool {
     count(events, |event| matches!(event, SessionEvent::Violated(..))) > 0
         && count(events, |event| matches!(event, SessionEvent::Rate(_))) > 1
-        && count(events, |event| matches!(event, SessionEvent::Asked(1))) > 0
+        && count(events, |event| matches!(event, SessionEvent::Requested(1))) > 0
         && count(events, |event| matches!(event, SessionEvent::Agreed(_))) > 1
 }
 

@@ -161,7 +161,8 @@ fn other_languages_read_what_is_reserved_in_each_direction() {
     // The acknowledgements take less than the data.
     assert!((1..requested.rate_bps / 2).contains(&found.receive.reserved.rate_bps), "{found:?}");
     let events: Vec<_> = std::iter::from_fn(|| stream.reservation_event()).collect();
-    let granted = events.iter().map(ReservationEvent::from).find(|event| (event.kind, event.side) == (1, 1));
+    let granted =
+        events.iter().map(ReservationEvent::from).find(|event| (event.kind, event.direction) == (1, 1));
     assert_eq!(granted.expect("it is granted").reserved, reserved);
 }
 
@@ -186,7 +187,8 @@ fn a_refusal_has_its_reason_and_what_would_be_granted_also_for_other_languages()
     assert_eq!((found.refusal.reason, found.refusal.available_bps), (1, 500_000));
     assert_eq!((words(&found.refusal.node), words(&found.refusal.text)), ("10.1.1.2", why));
     let events: Vec<_> = std::iter::from_fn(|| stream.reservation_event()).collect();
-    let lost = events.iter().map(ReservationEvent::from).find(|event| (event.kind, event.side) == (4, 2));
+    let lost =
+        events.iter().map(ReservationEvent::from).find(|event| (event.kind, event.direction) == (4, 2));
     assert_eq!(lost.expect("it is an event").refusal, found.refusal);
 }
 

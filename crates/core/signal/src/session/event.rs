@@ -22,9 +22,9 @@ pub enum SessionEvent {
     /// The peer takes no part in the negotiation. After one in which both ends have agreed, it has not answered, perhaps because its
     /// application leaves messages unread: the agreement still holds.
     OneSided(OneSidedReason),
-    /// This end asks by itself for another specification ([`Policies::renegotiate`](super::Policies::renegotiate)): its place among the alternatives, from 1, or 0 for
+    /// This end requests another specification by itself ([`Policies::renegotiate`](super::Policies::renegotiate)): its place among the alternatives, from 1, or 0 for
     /// the application's own. [`SessionEvent::Agreed`], [`SessionEvent::Refused`] or [`SessionEvent::OneSided`] gives the result.
-    Asked(usize),
+    Requested(usize),
     /// A measure is outside its limit.
     Violated(Direction, Violation),
     /// A measure is within its limit again.

@@ -148,7 +148,7 @@ impl Session {
             let least = send.min_rate.or(send.max_rate);
             negotiation.renegotiate(now, specification.clone());
             let least = least.filter(|_| renegotiation.is_asking_for_less());
-            self.tell(SessionEvent::Asked(place));
+            self.tell(SessionEvent::Requested(place));
             if let Some(rate) = least {
                 out.set_rate(rate);
                 self.tell(SessionEvent::Rate(rate));

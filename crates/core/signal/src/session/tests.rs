@@ -311,7 +311,7 @@ fn an_alternative_is_requested_as_the_last_measure_and_given_up_again() {
     };
     let asked = |world: &World| -> Vec<usize> {
         let asked = world.ends[0].events.iter().filter_map(|event| match event {
-            SessionEvent::Asked(place) => Some(*place),
+            SessionEvent::Requested(place) => Some(*place),
             _ => None,
         });
         asked.collect()
@@ -330,7 +330,7 @@ fn an_alternative_is_requested_as_the_last_measure_and_given_up_again() {
     world.service = Duration::ZERO;
     world.run(Duration::from_secs(80), ms(20), 160);
     assert_eq!((holds(&world), asked(&world)), (50.0, vec![1, 0, 1, 0]));
-    assert!(world.ends[1].events.iter().all(|event| !matches!(event, SessionEvent::Asked(_))));
+    assert!(world.ends[1].events.iter().all(|event| !matches!(event, SessionEvent::Requested(_))));
 }
 
 #[test]
@@ -350,7 +350,7 @@ fn limits_that_the_peer_keeps_are_not_weakened() {
     world.service = Duration::from_micros(33_333);
     world.run(Duration::from_secs(20), ms(20), 160);
     let events = &world.ends[0].events;
-    let asked = events.iter().position(|event| *event == SessionEvent::Asked(1)).unwrap();
+    let asked = events.iter().position(|event| *event == SessionEvent::Requested(1)).unwrap();
     let is_refused = |event: &SessionEvent| matches!(event, SessionEvent::Refused { send: Some(_), .. });
     assert!(events[asked..].iter().any(is_refused), "{events:?}");
     assert_eq!(world.ends[0].mib(world.now).send.contract.effective.max_rate, Some(50.0));

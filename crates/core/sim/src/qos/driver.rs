@@ -60,7 +60,7 @@ impl Driver {
             SessionEvent::Rate(rate) => self.target = Some(*rate),
             SessionEvent::Refused { .. }
             | SessionEvent::OneSided(_)
-            | SessionEvent::Asked(_)
+            | SessionEvent::Requested(_)
             | SessionEvent::Violated(..)
             | SessionEvent::Restored { .. }
             | SessionEvent::Lost { .. }
