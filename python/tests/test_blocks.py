@@ -218,7 +218,7 @@ class RateControl(unittest.TestCase):
         self.assertGreaterEqual(sender.rate_bps, 4 * 320_000 - 1)
         self.assertGreater(receiver.stats["packets"], first.stats["packets"])
 
-    def test_with_loss_it_has_the_rate_of_the_equation(self):
+    def test_with_loss_the_sender_has_the_rate_of_the_equation(self):
         sender, receiver = self.carried(60.0, lambda seq: seq % 100 == 99, reduce_oscillation=False)
         self.assertAlmostEqual(sender.loss_event_rate, 0.01, delta=0.001)
         expected = tfrc.throughput(1000, sender.rtt_s, sender.loss_event_rate)

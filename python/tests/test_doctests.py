@@ -27,7 +27,7 @@ class Docstrings(unittest.TestCase):
         os.symlink(REPOSITORY / "examples", Path(folder.name, "examples"))
         os.chdir(folder.name)
 
-    def test_every_example_gives_what_it_says(self):
+    def test_every_example_has_its_stated_output(self):
         tried = {}
         for module in modules():
             with self.subTest(module.__name__):

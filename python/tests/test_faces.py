@@ -109,7 +109,7 @@ TRANSPORT_CALLS = [
 
 
 class Table(unittest.TestCase):
-    def test_each_call_does_what_it_does_with_a_plain_socket(self):
+    def test_each_call_has_the_effect_of_a_plain_socket(self):
         for name, words, options in CALLS:
             with self.subTest(call=name, words=words, options=options):
                 found = []
@@ -166,7 +166,7 @@ class Table(unittest.TestCase):
         finally:
             plain.setdefaulttimeout(None)
 
-    def test_a_closed_socket_says_so(self):
+    def test_a_closed_socket_reports_its_state(self):
         for one in (*ours(), socket.create_server(LOOPBACK, options=QUICK)):
             one.close()
             one.close()
@@ -361,7 +361,7 @@ class Servers(unittest.IsolatedAsyncioTestCase):
             made.append(transport)
         return made
 
-    async def test_each_call_of_a_transport_does_what_it_does_with_asyncio(self):
+    async def test_each_call_of_a_transport_has_the_effect_of_asyncio(self):
         for name, words, options in TRANSPORT_CALLS:
             with self.subTest(call=name, words=words, options=options):
                 found = []
@@ -421,7 +421,7 @@ class Servers(unittest.IsolatedAsyncioTestCase):
                 transport.abort()
                 self.assertEqual(transport.get_write_buffer_size(), 0)
 
-    async def test_a_server_is_what_asyncio_has(self):
+    async def test_a_server_is_a_server_of_asyncio(self):
         async def serve(reader, writer):
             writer.write(await reader.read(100))
             await writer.drain()
@@ -588,7 +588,7 @@ class Servers(unittest.IsolatedAsyncioTestCase):
             server.close()
             server.abort_clients()
 
-    async def test_a_protocol_that_refuses_its_connection_leaves_nothing_behind(self):
+    async def test_a_protocol_that_refuses_its_connection_leaves_no_socket(self):
         class Refusing(asyncio.Protocol):
             def connection_made(self, transport):
                 # Of a peer that has not begun, it waits.

@@ -161,7 +161,7 @@ class Protection(unittest.TestCase):
         readers = asyncio.Queue()
         self.assertEqual(asyncio.run(receive()), (b"a message", True))
 
-    def test_without_the_capability_it_is_refused_and_nothing_changes(self):
+    def test_without_the_capability_protection_is_refused_without_effect(self):
         program = textwrap.dedent("""
             import errno, os
             from cutline import socket

@@ -97,7 +97,7 @@ class SameAsTheCommand(InFolder):
                 del summary[key]
         self.assertEqual(*summaries)
 
-    def test_either_continues_what_the_other_has_stored(self):
+    def test_command_and_package_continue_the_runs_of_each_other(self):
         cutline.run("small.toml", seeds=2)
         self.command("run", "small.toml", "--seeds", "3", "--resume")
         stored = Path("results/small/flows.parquet").read_bytes()
@@ -406,7 +406,7 @@ class Scenarios(InFolder):
         self.assertEqual([(flow.name, flow.count, flow.quality_class, flow.hint) for flow in plan.flows],
                          [("bulk", 2, "file-transfer", 16), ("audio", 1, "audio", 3)])
 
-    def test_a_plan_has_what_was_generated(self):
+    def test_a_plan_has_the_generated_network(self):
         plan = Scenario.from_file(REPOSITORY / "examples/fat-tree.toml").check()
         self.assertEqual((plan.hosts, plan.nodes, plan.paths), (16, 36, cutline.sim.HostPaths(2, 6, 4)))
         self.assertEqual((plan.engine.name, plan.engine.stages, plan.engine.window_s), ("event-loop", None, None))
@@ -439,7 +439,7 @@ class WrongInput(InFolder):
         self.assertEqual(os.listdir(), ["small.toml"], "nothing is written")
         return why.exception
 
-    def test_arguments_are_named_with_what_is_allowed(self):
+    def test_errors_of_arguments_name_the_allowed_values(self):
         run, scenario, wrong = cutline.run, small(), cutline.ArgumentError
         for name, value in [("seeds", 0), ("seeds", -1), ("seeds", 1.5), ("seeds", "3"), ("seeds", True), ("seeds", range(0)),
                             ("seeds", range(1, 9, 2)), ("seeds", [1, 2]), ("jobs", 0), ("jobs", -2), ("jobs", 1.0), ("jobs", True),

@@ -70,7 +70,7 @@ class Blocking(unittest.TestCase):
                 ours.renegotiate({"send": {"size": "800 B", "coerce": True}})
                 self.assertEqual(next(ours.events(10)).kind, "agreed")
 
-    def test_the_region_of_operation_and_what_is_left(self):
+    def test_the_region_of_operation_and_the_residual(self):
         # No two delays are the same.
         spec = {"send": {"min-rate": 1, "max-rate": 100, "size": "1000 B", "max-delay": "1 s", "jitter": "0 ms"}}
         ours, theirs = pair(SOCK_DGRAM, spec)
@@ -367,7 +367,7 @@ class Reservations(unittest.TestCase):
             self.assertEqual((events[2].node, events[2].reserved), ("10.0.0.1", None))
             self.assertEqual(list(ours.reservation_events()), [])
 
-    def test_a_refusal_has_its_reason_and_what_would_be_granted(self):
+    def test_a_refusal_has_reason_and_available_rate(self):
         def answer(request):
             is_refused = request["request"] == "reserve"
             return [{"reply": "failed", "id": request["id"], "refusal": self.REFUSAL, "in_place": False}] if is_refused else []

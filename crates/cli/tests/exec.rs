@@ -514,7 +514,7 @@ for _ in range(10): sender.sendto(bytes(1000), receiver.getsockname())
 const LONGEST_SEGMENT: u64 = 65_536;
 
 #[test]
-fn the_document_and_the_text_say_what_was_delivered() {
+fn the_document_and_the_text_have_the_delivered_traffic() {
     let script = script();
     let Some(command) = python(script.to_str().unwrap(), &["tcp", "udp"]) else { return };
     let folder = tempfile::tempdir().unwrap();

@@ -202,7 +202,7 @@ fn writes_inside_libc_are_reported_as_missing() {
 
 /// `bash` writes to its `/dev/udp` by stdio.
 #[test]
-fn the_shell_s_own_sockets_are_said_to_be_missing() {
+fn the_shells_own_sockets_are_reported_as_missing() {
     let script = "exec 3>/dev/udp/127.0.0.1/9; echo hello >&3";
     let output = exec(&["--hint", "6", "--quiet", "--json", "-"], &["bash", "-c", script]).output().unwrap();
     succeeded(&output);
@@ -314,7 +314,7 @@ fn files_of_a_killed_command_are_removed_by_the_next_one() {
 
 /// In a build folder the library is in the folder of its profile. Without it nothing is announced, and the program is not started.
 #[test]
-fn a_command_that_is_not_installed_finds_its_library_or_says_how_to_build_it() {
+fn a_command_that_is_not_installed_finds_its_library_or_names_its_build() {
     let folder = tempfile::tempdir().unwrap();
     let [release, preload] = ["release", "preload"].map(|name| folder.path().join(name));
     std::fs::create_dir(&release).unwrap();

@@ -299,7 +299,7 @@ fn clean_run(number: usize) -> Option<Value> {
 }
 
 #[test]
-fn without_a_monitor_the_error_says_what_starts_one() {
+fn without_a_monitor_the_error_names_its_command() {
     let folder = tempfile::tempdir().unwrap();
     let socket: PathBuf = folder.path().join("none.sock");
     let ask = |arguments: &[&str]| {

@@ -144,7 +144,7 @@ fn arguments_are_escaped() {
 }
 
 #[test]
-fn names_of_files_and_what_is_in_them_are_escaped() {
+fn names_and_contents_of_files_are_escaped() {
     let texts = [
         ("not TOML", format!("name = \"{NASTY}\"\n")),
         ("an unknown key", format!("\"key{QUOTED}\" = 1\n{SCENARIO}")),

@@ -31,7 +31,7 @@ fn without_such_queues_in_the_kernel_the_router_is_named() {
 }
 
 #[test]
-fn arguments_are_checked_before_the_kernel_is_asked() {
+fn arguments_are_checked_before_any_system_call() {
     for (line, words) in [
         ("add dev lo", "--rate"),
         ("add dev lo --rate 1bit", "--rate"),

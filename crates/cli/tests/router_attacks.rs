@@ -82,7 +82,7 @@ fn an_unread_pipe_does_not_block_forwarding() {
 }
 
 #[test]
-fn a_full_disk_behind_stdout_holds_up_nothing() {
+fn a_full_disk_behind_stdout_does_not_block_forwarding() {
     let Some(hosts) = Hosts::new("ad") else { return };
     let home = Home::new(QUEUE);
     let options = [&OPTIONS[..], &["--json", "--stats", "10ms"]].concat();
@@ -97,7 +97,7 @@ fn a_full_disk_behind_stdout_holds_up_nothing() {
 
 /// Messages about reloads, on a full disk and into a pipe that is full already.
 #[test]
-fn messages_that_cannot_be_written_hold_up_nothing() {
+fn unwritable_messages_do_not_block_forwarding() {
     let Some(mut hosts) = Hosts::new("ae") else { return };
     let home = Home::new(QUEUE);
     let file = home.text("r.toml");
@@ -260,7 +260,7 @@ fn strange_reloads_leave_the_queue_bounded_and_the_link_at_work() {
 
 /// The shortest frames with room for the longest, and with less memory than the limit requests.
 #[test]
-fn memory_is_bounded_by_what_frames_need() {
+fn memory_is_bounded_by_the_need_of_frames() {
     let Some(hosts) = Hosts::new("am") else { return };
     for (host, name) in [(&hosts.a, "a0"), (&hosts.middle, "p0"), (&hosts.middle, "p1"), (&hosts.b, "b0")] {
         host.ip(&["link", "set", name, "mtu", "9000"]).unwrap();

@@ -28,7 +28,7 @@ fn router(host: &Namespace, arguments: &[&str]) -> Output {
 
 /// Each obstacle is found by both, in the same words.
 #[test]
-fn a_check_finds_all_that_keeps_a_router_from_starting() {
+fn a_check_finds_all_obstacles_of_a_router() {
     let Some(host) = host("g") else { return };
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();

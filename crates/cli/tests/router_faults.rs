@@ -154,7 +154,7 @@ fn an_interface_goes_down_and_comes_back_under_load() {
 
 /// A router whose interface is taken away, up or down, reports its counters, and ends.
 #[test]
-fn a_removed_interface_ends_it_with_what_was_counted() {
+fn a_removed_interface_ends_the_router_with_its_statistics() {
     for was_down in [false, true] {
         let Some(mut lab) = Lab::new("g", &["--rate", "100Mbit"]) else { return };
         assert!(lab.is_crossed(false, 5001));
@@ -175,7 +175,7 @@ fn a_removed_interface_ends_it_with_what_was_counted() {
 
 /// A renamed interface is the same one.
 #[test]
-fn a_renamed_interface_goes_on() {
+fn a_renamed_interface_is_still_forwarded() {
     let Some(mut lab) = Lab::new("n", &["--rate", "100Mbit"]) else { return };
     lab.middle.ip(&["link", "set", "p1", "down"]).unwrap();
     lab.middle.ip(&["link", "set", "p1", "name", "q1"]).unwrap();
@@ -277,7 +277,7 @@ fn malformed(number: u64) -> Vec<u8> {
 
 /// Killed while datagrams come from both sides: nothing is left of it, and the next one carries them.
 #[test]
-fn a_killed_router_leaves_nothing_and_the_next_goes_on() {
+fn a_killed_router_leaves_no_state_and_the_next_one_forwards() {
     let Some(mut lab) = Lab::new("k", &["--rate", "100Mbit"]) else { return };
     assert!(lab.is_crossed(false, 5001));
     let [a, b] = lab.sockets(false, 5002);
@@ -303,7 +303,7 @@ fn a_killed_router_leaves_nothing_and_the_next_goes_on() {
 /// Stopped for a second while datagrams come at three quarters of the rate: the link has been idle in between, and yet
 /// not all that came meanwhile goes out at once.
 #[test]
-fn a_stopped_router_lets_its_schedule_slip() {
+fn a_stopped_router_moves_its_schedule() {
     undisturbed(|| {
         const BYTES_A_MS: usize = 1000;
         let Some(mut lab) = Lab::new("s", &["--rate", "8Mbit", "--overhead", "none", "--aqm", "drop-tail"])

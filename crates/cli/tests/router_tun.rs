@@ -298,7 +298,7 @@ fn a_setup_leads_through_the_router_translates_addresses_and_is_undone() {
 }
 
 #[test]
-fn a_setup_that_fails_or_is_cut_short_leaves_nothing() {
+fn a_failed_or_interrupted_setup_leaves_no_state() {
     let Some(lab) = Home::new("w").filter(|_| has_nft()) else { return };
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().to_str().unwrap();
@@ -463,7 +463,7 @@ fn a_bridge_between_interfaces_that_the_host_uses_is_refused_with_the_right_advi
 }
 
 #[test]
-fn a_gateway_is_brought_up_and_down_whatever_happens_in_between() {
+fn a_gateway_is_set_up_and_down_after_any_interruption() {
     let Some(mut lab) = Home::gateway("y") else { return };
     let folder = tempfile::tempdir().unwrap();
     lab.runtime = Some(folder.path().to_owned());
@@ -539,7 +539,7 @@ fn a_gateway_is_brought_up_and_down_whatever_happens_in_between() {
 }
 
 #[test]
-fn a_setup_that_would_cut_hosts_off_is_refused_with_what_to_do() {
+fn a_setup_that_would_cut_hosts_off_is_refused_with_advice() {
     let Some(lab) = Home::new("z").filter(|_| has_nft()) else { return };
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().to_str().unwrap();

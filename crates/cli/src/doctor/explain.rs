@@ -92,7 +92,7 @@ mod tests {
     use cutline_monitor::HostDocument;
 
     #[test]
-    fn a_host_without_rows_says_what_is_missing() {
+    fn a_host_without_rows_names_the_missing_parts() {
         let document = HostDocument::default();
         let explanation = explain(&HostEvidence { before: &document, after: &document, interfaces: &[] });
         let text = anstream::adapter::strip_str(&rendered(&explanation)).to_string();

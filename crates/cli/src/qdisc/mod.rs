@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_has_what_is_named() {
+    fn a_change_has_the_given_options_alone() {
         assert!(changed("change dev eth0").is_empty());
         let rate = changed("change dev eth0 --rate 4Mbit");
         assert_eq!(rate, QdiscChange { rate: Some((Rate::from_mbps(4), true)), ..QdiscChange::default() });

@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_in_the_kernel_that_are_not_shown_are_said_with_and_without_other_links() {
+    fn hidden_queues_in_the_kernel_are_reported_with_and_without_other_links() {
         let problem = Some("not permitted".to_owned());
         for routers in [Vec::new(), vec![RouterEntry::default()]] {
             let kernel_queues_problem = problem.clone();

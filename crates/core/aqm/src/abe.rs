@@ -35,7 +35,7 @@
 //!
 //! - The promises of the abstracts: `blue_is_served_no_later_than_in_a_fifo`, `green_waits_at_most_its_bound`,
 //!   `green_is_served_first_if_blue_can_wait`, `late_green_packets_are_dropped`.
-//! - The limit counts the virtual queue: `the_duplicate_is_what_the_limit_counts`.
+//! - The limit counts the virtual queue: `the_limit_counts_the_duplicate`.
 //! - Not compared with the papers' results: their full texts were not available, hence "-like".
 
 use crate::pool::{Held, List, Pool};
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn the_duplicate_is_what_the_limit_counts() {
+    fn the_limit_counts_the_duplicate() {
         let mut abe = abe(10);
         (0..10).for_each(|i| assert_eq!(arrive(&mut abe, 0, BLUE, i), Verdict::Pass));
         assert_eq!(arrive(&mut abe, 0, GREEN, 10), Verdict::Drop(DropReason::Overflow));

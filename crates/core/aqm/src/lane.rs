@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_heavier_is_found_from_wherever_the_search_starts() {
+    fn the_first_heavier_is_found_from_any_start() {
         let mut lane = Lane::new();
         // Leftovers of lighter packets must not be taken for waiting ones.
         (0..50).for_each(|i| push(&mut lane, i, entry(0)));

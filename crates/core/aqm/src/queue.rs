@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_count_what_waits() {
+    fn limits_count_waiting_packets() {
         let backlog = Backlog { packets: 3, bytes: 3000 };
         assert!(Limit::Packets(4).admits(backlog, 1500) && !Limit::Packets(3).admits(backlog, 1));
         assert!(Limit::Bytes(4000).admits(backlog, 1000) && !Limit::Bytes(4000).admits(backlog, 1001));

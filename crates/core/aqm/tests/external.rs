@@ -287,7 +287,7 @@ fn external_aqms_pass_the_conformance_suite() {
 }
 
 #[test]
-fn a_law_of_another_crate_says_where_its_queue_settles() {
+fn a_law_of_another_crate_has_a_standing_delay() {
     let standing = |name, values: &[(&str, ParameterValue)]| {
         queue(spec(name, values.iter().cloned()), None).standing_delay()
     };

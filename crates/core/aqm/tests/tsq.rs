@@ -183,7 +183,7 @@ fn without_ecn_nothing_is_marked() {
 }
 
 #[test]
-fn a_full_queue_drops_whatever_the_hint_and_ecn() {
+fn a_full_queue_drops_at_any_hint_and_ecn() {
     let tsq = Tsq::new(&TsqParams::default(), Limit::Packets(3), true, RATE, Always(0.0)).unwrap();
     let mut link = Link::new(tsq, RATE);
     // One goes into service, three wait.
@@ -214,7 +214,7 @@ fn drops_have_the_frequency_of_the_charge() {
 }
 
 #[test]
-fn a_new_rate_changes_what_is_offered_from_then_on() {
+fn a_new_rate_changes_the_bytes_offered_from_then_on() {
     let mut link = tsq(NoEarlyDrop);
     link.arrive_many(101, 16);
     let before = link.queue.offer(link.now, Hint::from_level(8));

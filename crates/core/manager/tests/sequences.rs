@@ -366,7 +366,7 @@ proptest! {
     /// However many flows a user requests, whatever it claims of them: its promises stay within its part, and another user
     /// that asks later gets its own.
     #[test]
-    fn a_lying_user_holds_no_more_than_its_share(claims in prop::collection::vec(any_request(), 1..100)) {
+    fn a_user_with_false_reports_holds_no_more_than_its_share(claims in prop::collection::vec(any_request(), 1..100)) {
         let interface = InterfaceCapacity { rate: Rate::from_mbps(100), reserved: Rate::ZERO };
         let capacities = Capacities { interfaces: [(InterfaceIndex(1), interface)].into(), ..Capacities::default() };
         let mut manager = ResourceManager::new(ResourceParams::default(), capacities).unwrap();

@@ -30,7 +30,7 @@ fn a_class_is_at_most_half_as_long_again_as_its_frames() {
 
 /// The shortest frames are as many as their own length allows, not that of the longest.
 #[test]
-fn short_frames_take_little_room_whatever_the_longest_is() {
+fn short_frames_take_little_room_at_any_largest_frame() {
     for largest in [1518, 9018, 65_549] {
         let mut frames = Frames::new(largest, 4 * MIB).unwrap();
         while store(&mut frames, 60, 1).is_some() {}

@@ -395,7 +395,7 @@ mod tests {
 
     /// A frame remembers the place of its flow, which another flow has when it leaves.
     #[test]
-    fn a_frame_whose_place_has_changed_hands_counts_for_its_own_flow() {
+    fn a_frame_of_a_replaced_flow_counts_for_its_own_flow() {
         let mut counts = TopFlows::default();
         let (flow, place) = arrive(&mut counts, Instant::ZERO, &frame(1, 1000));
         // Flows of the same set: more of them than it has ways.

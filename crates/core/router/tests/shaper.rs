@@ -126,7 +126,7 @@ fn sendings_follow_the_schedule_at_late_calls() {
 }
 
 #[test]
-fn a_frame_meets_the_queue_of_its_own_moment() {
+fn a_frame_arrives_at_the_queue_of_its_arrival_time() {
     let mut shaper = plain(drop_tail(1));
     for us in [0, 100, 1100, 1200] {
         // All are reported at 5 ms, with the times at which they came.
@@ -141,7 +141,7 @@ fn a_frame_meets_the_queue_of_its_own_moment() {
 }
 
 #[test]
-fn a_schedule_far_behind_slips() {
+fn a_late_schedule_is_moved() {
     let mut shaper = plain(drop_tail(1000));
     (0..1000).for_each(|_| shaper.receive(Instant::ZERO, &ip_frame(1000, 0, 0)));
     shaper.wake(at_us(500_000));
@@ -153,7 +153,7 @@ fn a_schedule_far_behind_slips() {
 
 /// A second's frames have come at half the link's rate while the caller was stopped: none was due when it stopped.
 #[test]
-fn a_stopped_caller_does_not_flood_with_what_came_meanwhile() {
+fn a_stopped_caller_does_not_send_its_backlog_as_a_burst() {
     let mut shaper = plain(drop_tail(1000));
     shaper.wake(at_us(1_000_000));
     (0..500).for_each(|number| shaper.receive(at_us(number * 2000), &ip_frame(1000, 0, 0)));
@@ -183,7 +183,7 @@ fn stamps_far_in_the_past_or_the_future_do_no_lasting_harm() {
 }
 
 #[test]
-fn a_port_that_takes_nothing_holds_the_link_and_memory_stays_bounded() {
+fn a_blocked_port_holds_the_link_and_memory_stays_bounded() {
     let mut shaper = plain(drop_tail(100));
     let mut port = Memory::default();
     for ms in 0..10_000 {
@@ -208,7 +208,7 @@ fn a_port_that_takes_nothing_holds_the_link_and_memory_stays_bounded() {
 }
 
 #[test]
-fn a_changed_rate_keeps_what_waits() {
+fn a_changed_rate_keeps_the_queue() {
     let mut shaper = plain(drop_tail(100));
     (0..10).for_each(|_| shaper.receive(Instant::ZERO, &ip_frame(1000, 0, 0)));
     shaper.set_rate(at_us(500), Rate::from_mbps(80));

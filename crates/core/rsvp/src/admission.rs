@@ -204,7 +204,7 @@ mod tests {
         /// Reservations never exceed the share, and all of it is returned, whatever is requested in whatever
         /// order.
         #[test]
-        fn never_more_than_the_share_and_all_comes_back(
+        fn admission_never_exceeds_the_share_and_returns_it(
             steps in prop::collection::vec((0_u64..20, 0.0_f32..200_000.0, 0.0_f32..90_000.0, any::<bool>()), 1..200)
         ) {
             let mut share = share(1600);

@@ -102,7 +102,7 @@ mod tests {
 
     /// RFC 2205 appendix C: figures 13 and 14.
     #[test]
-    fn messages_go_as_the_figures_say() {
+    fn messages_use_the_encapsulation_of_the_figures() {
         let (one, group) = (session([10, 0, 0, 9]), session([239, 1, 1, 1]));
         let router = IpAddr::from([10, 0, 0, 1]);
         let host = Encapsulation::Udp { router: Some(router) };

@@ -90,7 +90,7 @@ fn a_restarted_router_has_its_state_back_within_a_refresh() {
 
 /// No message is needed at the end: state without refreshes ends, everywhere, and all of it is free again.
 #[test]
-fn a_host_that_vanishes_leaves_nothing_behind() {
+fn a_vanished_host_leaves_no_state() {
     for params in both() {
         for vanished in [0, 3] {
             let mut world = line(7, 2, &params);

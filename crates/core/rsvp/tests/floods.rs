@@ -58,7 +58,7 @@ impl Bed {
 
 /// RFC 2205 section 3.7 has the sender state its refresh period. The stated value is believed up to a limit.
 #[test]
-fn state_without_refreshes_ends_whatever_its_sender_has_said() {
+fn state_without_refreshes_ends_at_any_stated_period() {
     let params = EngineParams::default();
     assert_eq!(params.lifetime_of(LONGEST), params.lifetime_of(params.longest_refresh));
     let slow = EngineParams { refresh: Duration::from_secs(600), ..params.clone() };

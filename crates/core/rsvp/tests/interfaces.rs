@@ -48,7 +48,7 @@ fn a_message_changes_nothing_of_an_interface_where_it_did_not_arrive() {
 
 /// The same messages take effect where they belong.
 #[test]
-fn the_same_messages_are_believed_where_they_belong() {
+fn the_same_messages_are_accepted_at_their_interface() {
     let mut bed = Bed::new(NONE);
     bed.says(2, bed.address(H2), bed.path_error());
     bed.says(1, bed.address(H1), bed.resv_error());

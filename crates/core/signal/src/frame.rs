@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_datagram_is_what_was_written() {
+    fn a_datagram_is_read_as_it_was_written() {
         let sent = at(123);
         let message = [&datagram_header(TOKEN, 9, sent, None)[..], b"hello"].concat();
         assert_eq!(datagram(&message, Some(TOKEN)), Frame::Data { number: 9, sent, rtt: None });
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_trip_time_is_said_in_two_bytes() {
+    fn a_round_trip_time_is_encoded_in_two_bytes() {
         let through = |rtt: Duration| {
             let bytes = datagram_header(TOKEN, 9, at(123), Some(rtt));
             match datagram(&bytes, Some(TOKEN)) {
@@ -424,7 +424,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_stream_is_what_was_written(
+        fn a_stream_is_read_as_it_was_written(
             messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 1..8),
             fragment in 1_usize..200, pieces in prop::collection::vec(1_usize..90, 0..80),
         ) {

@@ -581,7 +581,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn order_is_kept_unless_said_otherwise(
+        fn order_is_kept_without_reordering(
             params in impairments(true), gaps in prop::collection::vec(0u64..20_000, 1..200), seed: u64,
         ) {
             prop_assert!(params.keeps_order());

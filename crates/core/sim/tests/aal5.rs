@@ -57,7 +57,7 @@ fn a_packet_takes_the_time_of_its_cells() {
 
 /// QUANTA tables 1 and 2: a connection of the bandwidth of its load loses blocks, since cells have headers; a little more is enough.
 #[test]
-fn a_reservation_of_the_load_alone_loses_what_cells_take() {
+fn a_reservation_of_the_load_alone_loses_the_overhead_of_cells() {
     let lost = |percent: u64| {
         let link = Rate::from_kbps(500 * percent / 100);
         let outcome = outcome(&direct(8192, Rate::from_kbps(500), link, [None, None]), 1000);

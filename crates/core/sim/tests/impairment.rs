@@ -178,7 +178,7 @@ fn folding_changes_nothing_behind_a_link_that_reorders() {
 }
 
 #[test]
-fn the_seed_decides_everything() {
+fn the_seed_determines_the_run() {
     let network = line(&mixed(), Rate::from_mbps(10), Some(&all()));
     let with_seed = |seed| format!("{:?}", run(&network, &settings(10, seed)).unwrap().flows);
     assert_eq!(with_seed(1), with_seed(1));

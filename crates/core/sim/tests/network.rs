@@ -103,7 +103,7 @@ fn a_run_in_steps_is_the_run_at_once() {
 }
 
 #[test]
-fn the_seed_decides_everything() {
+fn the_seed_determines_the_run() {
     let network = Plan::paper(8).network();
     let with_seed =
         |seed| format!("{:?}", run(&network, &SimulationSettings { seed, ..settings(10) }).unwrap());

@@ -182,7 +182,7 @@ fn both_ends_agree_over_a_lossy_path_and_know_what_the_simulator_knows() {
 }
 
 #[test]
-fn the_application_sends_what_was_agreed_on() {
+fn the_application_sends_the_agreed_rate() {
     let needs = |rate: f64, size: u64| {
         Specification::builder().rates(1.0, rate, rate).size(Bytes::new(size)).coerce_all().build().unwrap()
     };
@@ -362,7 +362,7 @@ fn video_moves_inside_its_region_when_the_bottleneck_shrinks_and_returns() {
 /// weaker specification is agreed on within 15 s and stays while the bottleneck is narrow: the rate inside its region shows that the
 /// first one cannot be kept. That one is agreed on again within 32 s + 20 steps of 2 s + 30 s between trials + 10 s.
 #[test]
-fn video_goes_below_its_region_with_the_applications_leave_and_returns() {
+fn video_leaves_its_region_with_permission_and_returns() {
     let spec = Preset::Video.specification();
     let send = spec.change().rates(10.0, 40.0, 40.0).build().unwrap();
     let specifications = vec![ConnectionSpecification { send, ..ConnectionSpecification::default() }];

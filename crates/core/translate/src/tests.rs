@@ -384,7 +384,7 @@ fn a_reservation_counts_headers_and_a_little_more() {
 }
 
 #[test]
-fn a_reserved_protocol_reserves_whatever_marks_its_packets() {
+fn a_reserved_protocol_reserves_with_any_marking() {
     let request =
         TranslationRequest { protocol: Some(Protocol::RUdp), path: path(50), ..request(Preset::Audio) };
     let own = translated(&request);
@@ -593,7 +593,7 @@ fn measured() -> Baseline {
 }
 
 #[test]
-fn measurements_replace_assumptions_and_say_so() {
+fn measurements_replace_assumptions_and_are_named() {
     let measured = Some(std::sync::Arc::new(measured()));
     let file = translated(&TranslationRequest { baseline: measured.clone(), ..request(Preset::File) });
     assert_eq!(file.end_system.block, Bytes::new(8192));
@@ -631,7 +631,7 @@ fn measurements_replace_assumptions_and_say_so() {
 }
 
 #[test]
-fn a_rate_above_what_the_host_has_sent_is_unmet() {
+fn a_rate_above_the_measured_ceiling_is_unmet() {
     let spec =
         Specification::builder().rates(10_000.0, 10_000.0, 10_000.0).size(Bytes::new(1000)).build().unwrap();
     let baseline = Some(std::sync::Arc::new(measured()));

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_write_is_split_and_what_does_not_fit_is_dropped() {
+    fn a_long_write_is_split_and_the_excess_is_dropped() {
         let mut queue = SendQueue::new(1000, 3);
         assert_eq!(queue.write(2500), 0);
         assert_eq!(queue.write(10), 1);

@@ -266,7 +266,7 @@ fn sieve_decides_alike_on_a_recorded_trace() {
 
 /// In 40 days virtual time goes on by 8.6 * 10^12 B, so the epoch of the stored times has to move each time.
 #[test]
-fn sieve_goes_on_alike_after_long_pauses() {
+fn sieve_continues_alike_after_long_pauses() {
     let case = Case { name: "sieve-pauses", rates: &[(0.0, 20_000_000)], limit: 1000 };
     let load = Sources::new(&case, 20.0);
     let found = compare(&case, &mut Paused { load, every: 7.0, pause: 40.0 * 86_400.0 });

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_of_what_may_be_lost_is_lost_and_answers_come_back() {
+    fn a_share_of_the_selected_datagrams_is_lost_and_answers_return() {
         let server = UdpSocket::bind("127.0.0.1:0").unwrap();
         server.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let path = LossyPath::start(server.local_addr().unwrap(), 0.2, 7, |datagram| datagram != b"end");

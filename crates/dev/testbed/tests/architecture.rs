@@ -271,7 +271,7 @@ fn the_map_is_the_table_of_its_section() {
 }
 
 #[test]
-fn a_manifest_names_what_programs_need_and_not_what_tests_need() {
+fn a_manifest_has_the_dependencies_of_programs_without_those_of_tests() {
     let text = "[package]\nname = 'cutline-sim'\n[dependencies]\ncutline-aqm.workspace = true\ntoml = '1'\n\
                 [dev-dependencies]\ncutline-testbed.workspace = true\n[build-dependencies]\ncutline-units = '1'\n\
                 [target.'cfg(unix)'.dependencies]\ncutline-sys = { path = '../sys' }\n";

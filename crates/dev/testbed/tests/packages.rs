@@ -168,7 +168,7 @@ fn a_path_that_leaves_is_noticed() {
 }
 
 #[test]
-fn a_package_says_what_it_is() {
+fn a_package_has_a_description() {
     for folder in crates() {
         let text = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
         let manifest = DeTable::parse(&text).unwrap().into_inner();

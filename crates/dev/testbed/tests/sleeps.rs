@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 const SHORT: u64 = 99;
 
 #[test]
-fn a_test_that_sleeps_says_why() {
+fn a_test_that_sleeps_has_a_reason() {
     let sources = crates().into_iter().flat_map(|folder| rust_files(&root().join(folder)));
     check(sources.filter(|(path, _)| is_of_tests(path)), sleeps);
 }
 
 /// The tests of the Python package keep the rule, too.
 #[test]
-fn a_test_in_python_that_sleeps_says_why() {
+fn a_test_in_python_that_sleeps_has_a_reason() {
     let entries = fs::read_dir(root().join("python/tests")).unwrap().map(|entry| entry.unwrap().path());
     let tests: Vec<_> =
         entries.filter(|path| path.extension().is_some_and(|extension| extension == "py")).collect();

@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reservation_has_each_direction_with_what_is_reserved_or_why_not() {
+    fn a_reservation_has_each_direction_with_its_rate_or_refusal() {
         let ConnectionReservation { service, send, receive } = Some(&status()).into();
         assert_eq!(words(&service), "rsvp");
         assert_eq!((send.state, send.requested.rate_bps, send.reserved.rate_bps), (2, 100_000, 90_000));

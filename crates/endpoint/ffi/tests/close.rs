@@ -35,13 +35,13 @@ fn read_slowly(mut stream: QosTcpStream) -> std::io::Result<usize> {
 }
 
 #[test]
-fn a_program_that_ends_in_whatever_way_delivers_what_was_accepted() {
+fn a_program_delivers_accepted_data_however_it_ends() {
     delivers(&["close", "return", "exit", "shutdown", "destructor"], &[4, 3_000_000, 8_000_000]);
 }
 
 /// The library's end in a process that ends does not wait for a short time alone.
 #[test]
-fn over_a_slow_link_a_program_that_ends_delivers_what_was_accepted() {
+fn a_program_that_ends_delivers_accepted_data_over_a_slow_link() {
     if !cutline_testbed::may_make_namespaces("run the tests of cutline-ffi as root") {
         return;
     }

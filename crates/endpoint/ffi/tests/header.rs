@@ -73,7 +73,7 @@ fn parse(path: &str) -> File {
 }
 
 #[test]
-fn the_header_is_what_the_library_has() {
+fn the_header_has_the_declarations_of_the_library() {
     let header = header();
     let path = crates().join("ffi/include/cutline.h");
     if std::env::var_os("CUTLINE_BLESS").is_some() {

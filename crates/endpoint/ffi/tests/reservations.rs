@@ -71,7 +71,7 @@ fn refused(request: &Request) -> Vec<Reply> {
 }
 
 #[test]
-fn a_program_in_c_reads_what_is_reserved_and_why_not() {
+fn a_program_in_c_reads_reservations_and_refusals() {
     let folder = tempfile::tempdir().unwrap();
     let program = c::build(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reserve.c"), folder.path());
     let [at_granted, at_refused, silent, none] =

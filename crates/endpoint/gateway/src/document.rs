@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_has_what_was_reserved_for_it_or_why_not() {
+    fn a_connection_has_its_reservation_or_its_refusal() {
         let ended = || Refusal::new(RefusalReason::Ended);
         let refused = Refusal { reason: RefusalReason::Bandwidth, node: None, available_bps: Some(400_000) };
         let send = Direction::Send;

@@ -636,7 +636,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gateway_is_silent_when_it_says_nothing_though_something_was_sent() {
+    fn a_gateway_that_does_not_answer_sent_data_is_silent() {
         let second = |second: u64| Instant::from_nanos(second * 1_000_000_000);
         let mut life = Life::new(second(0));
         // Nothing was sent, so nothing is expected.

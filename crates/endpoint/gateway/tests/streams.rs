@@ -166,7 +166,7 @@ fn without_a_far_gateway_the_program_is_reset() {
 }
 
 #[test]
-fn a_server_that_breaks_off_never_looks_like_one_that_has_ended() {
+fn a_reset_of_a_server_never_becomes_an_end_of_stream() {
     let to = server(|mut stream| {
         stream.read_exact(&mut [0; 7]).unwrap();
         stream.write_all(&[b'x'; 1000]).unwrap();

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_harmless_where_it_is_allowed_or_fails() {
+    fn a_call_is_harmless_if_it_is_allowed_or_fails() {
         let [refused, other] = [call(55, [0; 6]), call(56, [0; 6])];
         for (action, is_harmless) in
             [(KILL, false), (TRAP, false), (ERRNO | 1, true), (LOG, true), (0, false)]

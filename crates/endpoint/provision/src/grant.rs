@@ -244,7 +244,7 @@ mod tests {
     use std::os::unix::net::UnixListener;
 
     #[test]
-    fn a_refusal_says_why_where_and_what_would_be_granted() {
+    fn a_refusal_has_reason_node_and_available_rate() {
         let refusal = Refusal {
             reason: RefusalReason::Bandwidth,
             node: Some([10, 0, 0, 1].into()),

@@ -258,7 +258,7 @@ mod tests {
 
     /// Ctrl-C in Python: the call returns to the language now and then, and is repeated.
     #[test]
-    fn a_call_that_looks_for_signals_leaves_the_gate_and_returns_to_its_place() {
+    fn a_call_that_checks_signals_leaves_the_gate_and_returns_to_its_place() {
         let _alone = alone();
         // Without a rate no message has its turn.
         let flow = GatedFlow::new(SchedulingClass::TimeShared, 1, Rate::ZERO);

@@ -53,7 +53,7 @@ fn a_datagram_server_answers_from_the_addressed_address() {
 }
 
 #[test]
-fn the_question_of_a_stream_is_answered_from_the_address_that_was_asked() {
+fn the_query_of_a_stream_is_answered_from_the_addressed_address() {
     for (listen, ip) in ASKED {
         let listener = QosTcpListener::bind(listen, &QosOptions::default()).unwrap();
         let to = at(ip, listener.local_addr().unwrap());
@@ -150,7 +150,7 @@ fn a_port_has_one_datagram_listener() {
 }
 
 #[test]
-fn a_stream_server_whose_datagram_port_is_taken_says_what_to_do() {
+fn a_stream_server_without_its_datagram_port_names_the_remedy() {
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
     let here = taken.local_addr().unwrap();
     let error = QosTcpListener::bind(here, &QosOptions::default()).unwrap_err();

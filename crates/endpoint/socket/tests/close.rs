@@ -208,7 +208,7 @@ fn exiting(to: SocketAddr, size: usize, how: &str) {
 }
 
 #[test]
-fn a_process_that_exits_delivers_what_its_streams_have_accepted() {
+fn a_process_that_exits_delivers_the_accepted_data_of_its_streams() {
     for how in ["open", "closed", "shut-down"] {
         for size in [1, 3_000_000, 8_000_000] {
             match delivered_by(|to| exiting(to, size, how)) {

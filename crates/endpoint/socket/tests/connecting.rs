@@ -39,7 +39,7 @@ fn refusing_place(ip: &str) -> SocketAddr {
 }
 
 #[test]
-fn a_stream_goes_to_the_address_that_answers() {
+fn a_stream_uses_the_answering_address() {
     let (silent, _place, _waiting) = silent_place();
     for peer in [Peer::Detect, Peer::Speaks] {
         let options = QosOptions::default().peer(peer);
@@ -78,7 +78,7 @@ fn a_plain_server_at_the_second_address_is_found() {
 }
 
 #[test]
-fn datagrams_go_to_the_address_that_answers() {
+fn datagrams_use_the_answering_address() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let listener = QosUdpListener::bind("127.0.0.1:0", &QosOptions::default()).unwrap();
     let here = listener.local_addr().unwrap();
@@ -234,7 +234,7 @@ fn datagrams_of_a_plain_peer_are_not_waited_for_in_the_kernel() {
 
 /// The peer's reports end each wait of a call early, so that none takes as long as the time until it looks for signals.
 #[test]
-fn a_call_looks_for_signals_while_reports_come() {
+fn a_call_checks_signals_while_reports_arrive() {
     let monitor = MonitorParams { interval: Duration::from_millis(20), ..MonitorParams::default() };
     let options = QosOptions::default().monitor(monitor).detection(PATIENCE);
     let streams = QosTcpListener::bind("127.0.0.1:0", &options).unwrap();
@@ -256,7 +256,7 @@ fn a_call_looks_for_signals_while_reports_come() {
 }
 
 #[test]
-fn the_time_of_a_call_goes_on_when_it_is_repeated() {
+fn the_timeout_of_a_call_continues_when_it_is_repeated() {
     let listener = QosUdpListener::bind("127.0.0.1:0", &QosOptions::default()).unwrap();
     let to = listener.local_addr().unwrap();
     let joining = thread::spawn(move || QosUdpSocket::connect(to, &QosOptions::default()).unwrap());

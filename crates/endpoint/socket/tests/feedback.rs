@@ -218,7 +218,7 @@ fn a_socket_shows_the_errors_that_a_plain_one_shows() {
 }
 
 #[test]
-fn a_call_that_waits_goes_on_waiting() {
+fn a_waiting_call_continues_to_wait() {
     if !may_make_namespaces(COMMAND) {
         return;
     }

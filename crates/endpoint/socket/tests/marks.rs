@@ -276,7 +276,7 @@ fn is_listened_at(port: u16) -> bool {
 
 /// A socket resets with its own mark. Without a socket, the kernel resets, and copies the mark of the packet that it answers.
 #[test]
-fn a_reset_of_the_kernel_has_the_mark_of_what_it_answers() {
+fn a_reset_of_the_kernel_has_the_mark_of_the_answered_segment() {
     let [asks, asked] = [6, 11].map(|level| QosOptions::default().marking(hint(level)).peer(Peer::Speaks));
     let mut ports = Vec::new();
     let packets = captured("reset", || {

@@ -222,7 +222,7 @@ fn a_socket_that_is_private_is_not_published() {
 
 /// A monitor that starts later, or again, is found.
 #[test]
-fn a_monitor_that_comes_back_is_published_to_again() {
+fn a_returning_monitor_is_published_to_again() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("publish.sock");
     let mut process = start("both", &socket);

@@ -119,7 +119,7 @@ fn a_stream_over_a_network_that_is_cut_is_lost_in_bounded_time_and_made_again() 
 
 /// A segment that no route leads to is not in flight: the kernel keeps it, and nothing waits for an acknowledgement.
 #[test]
-fn a_stream_whose_route_goes_while_nothing_is_in_flight_is_lost() {
+fn an_idle_stream_without_a_route_is_lost() {
     if !may_make_namespaces("sudo -E cargo test -p cutline-socket reconnect::") {
         return;
     }

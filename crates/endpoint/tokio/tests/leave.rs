@@ -38,7 +38,7 @@ fn a_process_that_ends() {
 }
 
 #[tokio::test]
-async fn a_process_that_ends_delivers_what_its_streams_have_accepted() {
+async fn a_process_that_ends_delivers_the_accepted_data_of_its_streams() {
     for how in ["open", "dropped", "shut-down"] {
         let listener = QosTcpListener::bind("127.0.0.1:0", &talkative()).await.unwrap();
         let to = listener.local_addr().unwrap();

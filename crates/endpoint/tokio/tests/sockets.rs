@@ -70,7 +70,7 @@ fn talkative() -> QosOptions {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_dropped_or_shut_down_delivers_what_it_has_accepted() {
+async fn a_dropped_or_shut_down_stream_delivers_its_accepted_data() {
     for how in ["drop", "shutdown", "halves"] {
         let (mut ours, mut theirs) = streams(LOOPBACK[0], &talkative()).await;
         let reading = tokio::spawn(async move {
@@ -142,7 +142,7 @@ async fn many_connect_at_a_time_without_threads() {
 }
 
 #[tokio::test]
-async fn a_connect_that_is_dropped_or_late_leaves_nothing_behind() {
+async fn a_dropped_or_late_connect_leaves_no_connection() {
     let silent = tokio::net::UdpSocket::bind(LOOPBACK[0]).await.unwrap();
     let to = silent.local_addr().unwrap();
     let options = QosOptions::default().peer(Peer::Speaks);
@@ -315,7 +315,7 @@ fn connecting_blocks_no_other_task() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_cancelled_has_done_nothing() {
+async fn a_cancelled_call_has_no_effect() {
     // Receiving: every message arrives once, though most calls are cancelled.
     let (ours, theirs) = datagrams(&QosOptions::default(), &QosOptions::default()).await;
     let sender = tokio::spawn(async move {

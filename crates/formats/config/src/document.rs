@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_leads_nowhere_says_so() {
+    fn an_error_of_a_path_names_the_missing_part() {
         let mut doc = document("name = 'n'\n[[flow]]\nname = 'audio'\n");
         let mut why = |path| set(&mut doc, path, "1").unwrap_err();
         assert_eq!(why("flow.audoi.hint"), "there is no flow \"audoi\", did you mean \"audio\"?");

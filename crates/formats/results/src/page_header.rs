@@ -191,14 +191,14 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_ends_early_is_not() {
+    fn a_truncated_page_is_not_whole() {
         for end in 1..PAGE.len() {
             assert!(!are_whole(&PAGE[..end]), "{end} B");
         }
     }
 
     #[test]
-    fn a_page_that_says_it_is_too_large_is_not() {
+    fn a_page_above_the_largest_size_is_not_whole() {
         let page = |unpacked: &[u8]| [&PAGE[..3], unpacked, &PAGE[4..]].concat();
         // 64 MiB in zigzag order is 2^27, and one more byte is 2^27 + 2.
         assert!(are_whole(&page(&[0x80, 0x80, 0x80, 0x40])));

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_another_kind_are_refused_with_what_is_allowed() {
+    fn values_of_another_kind_are_refused_with_the_allowed_ones() {
         let kind = ParameterKind::Duration { least: Duration::from_millis(1), most: Duration::from_secs(1) };
         let l = parameter("l", kind, false);
         let error = l.check(&ParameterValue::Number(3.0)).unwrap_err().to_string();

@@ -109,7 +109,7 @@ fn values_are_set_read_and_checked() {
 }
 
 #[test]
-fn only_what_is_optional_can_be_switched_off() {
+fn only_optional_values_can_be_switched_off() {
     let common = Common { most: Some(3), ..Common::default() };
     assert_eq!(common.clone().with_values([("most", ParameterValue::Off)]).unwrap().most, None);
     assert!(common.with_values([("mode", ParameterValue::Off)]).is_err());

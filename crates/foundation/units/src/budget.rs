@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_is_a_delay_only_where_one_says_so() {
+    fn the_largest_hint_is_a_delay_only_on_request() {
         assert_eq!(after(16, 50), 16);
         let all = HintBudget { largest: true, ..BUDGET };
         assert_eq!(all.after(Hint::from_level(16), Duration::from_millis(50)).level(), 6);

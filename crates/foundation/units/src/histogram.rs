@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn merging_what_no_histogram_counts_stays_at_the_greatest_count() {
+    fn merged_counts_saturate_at_the_greatest_count() {
         let parts =
             HistogramParts { buckets: vec![(5_000, u32::MAX)], sum_ns: u64::MAX, ..of(&[5_000]).parts() };
         let mut histogram = Histogram::from_parts(&parts);

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_of_a_packet_goes_on_at_the_new_rate() {
+    fn the_rest_of_a_packet_is_sent_at_the_new_rate() {
         let mut wire = Serializer::new(Rate::from_bps(8));
         wire.send(Instant::ZERO, Bytes::new(10));
         assert_eq!(wire.free_at(), Instant::ZERO + Duration::from_secs(10));

@@ -32,7 +32,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn a_message_comes_out_as_it_went_in(length in 0..=LONGEST_MESSAGE, mtu in 64_usize..9200, padding in 0_usize..46) {
+    fn a_message_is_read_as_it_was_written(length in 0..=LONGEST_MESSAGE, mtu in 64_usize..9200, padding in 0_usize..46) {
         let message = message(length, 7);
         let mut frames = frames(9, &message, mtu);
         for frame in &mut frames {

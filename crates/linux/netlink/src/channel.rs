@@ -284,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_datagram_is_split_where_its_lengths_say() {
+    fn a_datagram_is_split_by_its_lengths() {
         let message = |length: u32, room: usize| {
             let mut bytes = length.to_ne_bytes().to_vec();
             bytes.resize(room, 7);

@@ -55,7 +55,7 @@ fn errors_distinguish_kernels_without_these_queues() {
 }
 
 #[test]
-fn settings_are_refused_before_the_kernel_is_asked() {
+fn settings_are_refused_before_any_system_call() {
     in_namespace("refused", || {
         let queues = KernelQueues::new(Path::new(BPFFS));
         for (aqm, tsq) in [("pie", true), ("fq-codel", false), ("pi", false), ("cake", false)] {

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_found_wherever_they_are_cut() {
+    fn lines_are_found_at_any_cut() {
         let text = b"one\n\ntwo and three\nfo";
         for size in 1..text.len() {
             let mut lines = LineBuffer::new(100);
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_reads_nothing_or_goes_is_noticed() {
+    fn a_server_that_does_not_read_or_closes_is_noticed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s");
         let listener = UnixListener::bind(&path).unwrap();

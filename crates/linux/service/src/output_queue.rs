@@ -247,7 +247,7 @@ mod tests {
 
     /// A caller that waits for a slow reader gets all of its output out, whatever room the queue has.
     #[test]
-    fn a_slow_reader_is_waited_for_unless_the_caller_gives_up() {
+    fn the_queue_waits_for_a_slow_reader_until_the_deadline() {
         let (mut reader, writer) = pipe().unwrap();
         let queue = OutputQueue::new(&writer, PLAIN, |(): ()| "x".repeat(1 << 20));
         drop(writer);

@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "needs a datagram socket, which Miri has not")]
-    fn the_address_that_was_asked_answers() {
+    fn the_addressed_address_answers() {
         assert!(is_answered("0.0.0.0:0", "127.0.0.1"));
         assert!(is_answered("0.0.0.0:0", "127.0.0.77"));
         assert!(is_answered("127.0.0.78:0", "127.0.0.78"));

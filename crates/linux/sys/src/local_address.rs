@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "needs a datagram socket, which Miri has not")]
-    fn a_datagram_is_answered_from_the_address_that_it_came_to() {
+    fn a_datagram_is_answered_from_its_destination_address() {
         for (any, asked) in [
             ("0.0.0.0:0", "127.0.0.1"),
             ("0.0.0.0:0", "127.0.0.2"),

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_that_was_removed_meanwhile_is_noticed() {
+    fn a_removed_namespace_is_noticed() {
         if !is_permitted() {
             eprintln!("not run: network namespaces cannot be made");
             return;

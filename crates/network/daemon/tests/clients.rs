@@ -61,7 +61,7 @@ fn busy(label: &str, flows: u64) -> Option<(Net, DaemonClient)> {
 
 /// A client that sends ten thousand requests and reads nothing, and twenty others, cost little memory and delay no other; and a client that reads gets all.
 #[test]
-fn a_client_that_reads_nothing_is_not_read_either() {
+fn a_client_that_does_not_read_is_not_read() {
     let Some((net, _sender)) = busy("cls", 200) else { return };
     let before = memory(&net, "a");
     let greedy = silent(&net, "a");
@@ -281,7 +281,7 @@ fn a_user_has_a_part_of_the_requests() {
 
 /// Without a free descriptor, a further client is refused with the reason, and the others are served.
 #[test]
-fn a_client_for_whom_no_descriptor_is_left_is_refused() {
+fn a_client_is_refused_without_a_free_descriptor() {
     const CLIENTS: usize = 60;
     let Some(mut net) = Net::new("cln", COMMAND) else { return };
     net.start("a");

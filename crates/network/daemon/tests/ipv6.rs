@@ -153,7 +153,7 @@ fn a_reservation_over_ipv6_is_set_up_used_and_removed() {
 
 /// A rule sends the flow by another link, and so does its reservation; when the rule goes, it comes back.
 #[test]
-fn a_reservation_over_ipv6_goes_where_rules_send_its_packets() {
+fn a_reservation_over_ipv6_uses_the_route_of_the_rules() {
     let Some(mut net) = network("sxp") else { return };
     net.rsvp = "refresh = '500 ms'\nlocal-repair = '100 ms'";
     net.node("r3")

@@ -130,7 +130,7 @@ fn a_rate_is_checked_against_the_packets_of_the_interface() {
 
 /// The start is refused where another program has set a discipline, or where the socket has no folder, and so does the check.
 #[test]
-fn a_check_finds_what_keeps_an_agent_from_starting() {
+fn a_check_finds_the_obstacles_of_an_agent() {
     if !cutline_testbed::may_make_namespaces(COMMAND) {
         return;
     }

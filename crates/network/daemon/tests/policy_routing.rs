@@ -37,7 +37,7 @@ const SOUTH: usize = 2;
 
 /// Each kind of rule sends one of two flows by another link, and so does its reservation; when the rule goes, it comes back.
 #[test]
-fn a_reservation_goes_where_rules_send_its_packets() {
+fn a_reservation_uses_the_route_of_the_rules() {
     let Some(mut net) = Net::new("pol", COMMAND) else { return };
     net.rsvp = "refresh = '500 ms'\nlocal-repair = '100 ms'";
     net.start_all();
@@ -71,7 +71,7 @@ fn a_reservation_goes_where_rules_send_its_packets() {
 
 /// A packet filter may mark packets before they are routed. The mark is in the file.
 #[test]
-fn a_reservation_goes_where_a_rule_sends_packets_with_the_mark_in_the_file() {
+fn a_reservation_uses_the_route_of_the_mark_in_the_file() {
     let Some(mut net) = Net::new("pom", COMMAND) else { return };
     net.root = "route-mark = 7";
     net.rsvp = "refresh = '500 ms'\nlocal-repair = '100 ms'";
@@ -87,7 +87,7 @@ fn a_reservation_goes_where_a_rule_sends_packets_with_the_mark_in_the_file() {
 
 /// Of two links of equal cost, each flow has its reservation on the one that the kernel chooses for its ports.
 #[test]
-fn a_reservation_goes_by_the_link_that_is_chosen_by_its_ports() {
+fn a_reservation_uses_the_link_selected_by_its_ports() {
     let Some(mut net) = Net::new("ecm", COMMAND) else { return };
     net.rate = "100 Mbit/s";
     let policy = || std::fs::write("/proc/sys/net/ipv4/fib_multipath_hash_policy", "1").unwrap();

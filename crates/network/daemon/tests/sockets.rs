@@ -141,7 +141,7 @@ fn words(text: &[u8]) -> &str {
 }
 
 #[test]
-fn other_languages_read_what_is_reserved_in_each_direction() {
+fn other_languages_read_the_reservation_of_each_direction() {
     let Some(mut net) = Net::new("lang", COMMAND) else { return };
     net.start_all();
     let patience = ("reservation-patience", "60 s");
@@ -167,7 +167,7 @@ fn other_languages_read_what_is_reserved_in_each_direction() {
 }
 
 #[test]
-fn a_refusal_has_its_reason_and_what_would_be_granted_also_for_other_languages() {
+fn a_refusal_has_reason_and_available_rate_in_other_languages() {
     let Some(mut net) = Net::new("offer", COMMAND) else { return };
     net.rate = "1 Mbit/s";
     net.start_all();

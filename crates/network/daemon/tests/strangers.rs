@@ -97,7 +97,7 @@ fn guarded(label: &str) -> Option<Net> {
 /// RFC 2747: messages at the interface without keys change nothing of those with keys, whomever they name. Refreshes come every 30 s, so what
 /// a message takes away stays away.
 #[test]
-fn a_stranger_at_a_link_without_keys_changes_nothing_of_the_others() {
+fn a_stranger_at_a_link_without_keys_does_not_change_other_links() {
     let Some(net) = guarded("stk") else { return };
     let (mut sender, mut receiver) = net.set_up(5000);
     let (stranger, session, its) = (Stranger::new(&net), session(5000), Sender::new(ip(A), 5000));

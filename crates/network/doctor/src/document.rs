@@ -82,7 +82,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_report_says_what_is_ready_and_every_finding_with_its_group() {
+    fn a_report_has_readiness_and_every_finding_with_its_group() {
         let findings = vec![
             Finding::warning("clock", "slow", "choose another"),
             Finding::missing("iproute2", "gone", &[Use::Laboratory], "install it"),

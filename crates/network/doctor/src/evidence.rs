@@ -64,7 +64,7 @@ mod tests {
     use cutline_router_service::{Interface, QdiscDocument, Statistics};
 
     #[test]
-    fn the_interfaces_of_a_router_here_are_probed_and_others_left_out() {
+    fn only_interfaces_of_a_local_router_are_probed() {
         let interface = |name: &str| Interface { name: name.to_owned(), ..Interface::default() };
         let router =
             Statistics { interfaces: vec![interface("lo"), interface("nosuch0")], ..Statistics::default() };

@@ -99,7 +99,7 @@ fn the_counters_of_a_killed_process_are_those_of_its_last_answer() {
 
 /// A process that is killed leaves the snapshot of its start, and the journal since.
 #[test]
-fn the_journal_has_what_a_killed_process_has_answered() {
+fn the_journal_has_the_replies_of_a_killed_process() {
     let place = Place::new();
     let service = place.start();
     let mut client = place.client();

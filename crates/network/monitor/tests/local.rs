@@ -270,7 +270,7 @@ fn a_request_that_is_not_known_is_refused_in_words() {
 }
 
 #[test]
-fn a_second_monitor_and_a_missing_one_are_said() {
+fn a_second_and_a_missing_monitor_are_reported() {
     let monitor = Monitor::start();
     let options = CollectorOptions {
         publish: monitor.publish(),

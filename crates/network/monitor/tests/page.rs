@@ -36,7 +36,7 @@ fn browser() -> Option<Browser> {
 }
 
 #[test]
-fn an_empty_page_says_what_is_missing_and_what_brings_it() {
+fn an_empty_page_names_the_missing_parts_and_the_remedy() {
     let Some(mut browser) = browser() else { return };
     let monitor = Monitor::start();
     browser.open(&format!("http://{}/", monitor.serve()), [1200, 900]);
@@ -57,7 +57,7 @@ fn an_empty_page_says_what_is_missing_and_what_brings_it() {
 
 /// Any user may publish more than a page can show.
 #[test]
-fn a_page_says_how_many_rows_it_does_not_list() {
+fn a_page_shows_the_number_of_omitted_rows() {
     let Some(mut browser) = browser() else { return };
     let monitor = Monitor::start();
     let mut publishers: Vec<Publisher> = (0..35).map(|_| monitor.publisher("many")).collect();

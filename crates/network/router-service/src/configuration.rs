@@ -273,7 +273,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn strict_priority_says_what_is_below() {
+    fn strict_priority_names_the_queue_below() {
         let text = "in = 'a'\nout = 'b'\nforward = { rate = '9 Mbit/s', queue = { aqm = 'strict-priority', classes = 2, \
                     limit = '90 packets', below = { aqm = 'pie', target = '8 ms' } } }\n\
                     reverse = { rate = '9 Mbit/s', queue = { aqm = 'drop-tail', limit = '9 packets' } }\n";
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_says_what_differs_from_the_standard() {
+    fn a_document_has_the_differences_from_the_standard() {
         let text = "in = 'a'\nout = 'b'\nhints = { EF = 4 }\nremark = { CS1 = 'LE' }\n\
                     queue.q = { aqm = 'pi', limit = '64 KB', q-ref = '100 packets', tsq = true }\n\
                     forward = { rate = '15 Mbit/s', queue = 'q' }\n\

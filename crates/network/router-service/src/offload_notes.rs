@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_note_lives_as_long_as_what_it_is_about() {
+    fn a_note_exists_while_its_offloads_are_off() {
         let folder = tempfile::tempdir().unwrap();
         let note = Note::write(&folder.path().join("new"), "lo", &["tx-checksumming"]).unwrap();
         let path = note.path.clone();

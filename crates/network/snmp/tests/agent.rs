@@ -22,7 +22,7 @@ fn pairs(text: &str) -> Vec<(Vec<u32>, String)> {
 }
 
 #[test]
-fn a_manager_reads_what_applications_publish() {
+fn a_manager_reads_the_rows_of_applications() {
     let host = Host::start();
     let mut video = host.publisher("video");
     publish(&mut video, &[row(7), violated(9)]);

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_point_is_named_with_what_it_costs() {
+    fn the_best_point_is_named_with_its_costs() {
         let found = [
             values("hint=1", "q", &[0.990, 0.991, 0.992]),
             values("hint=1", "loss_ratio", &[0.010, 0.012, 0.011]),
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn one_point_or_one_seed_says_nothing() {
+    fn one_point_or_one_seed_is_no_evidence() {
         assert_eq!(sentences(&[values("", "q", &[0.7, 0.9])], &none), "");
         assert_eq!(sentences(&[values("hint=1", "q", &[0.7]), values("hint=16", "q", &[0.9])], &none), "");
     }

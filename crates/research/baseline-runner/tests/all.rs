@@ -45,7 +45,7 @@ fn row<'d>(document: &'d BaselineDocument, protocol: &str, block: u64, load: Opt
 }
 
 #[test]
-fn a_table_has_what_the_plan_says_and_a_second_run_adds_nothing() {
+fn a_table_has_the_points_of_the_plan_and_a_second_run_adds_none() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("baseline.json");
     undisturbed(|| {
@@ -84,7 +84,7 @@ fn a_table_has_what_the_plan_says_and_a_second_run_adds_nothing() {
 }
 
 #[test]
-fn a_stopped_run_goes_on_where_it_was() {
+fn a_stopped_run_continues_at_its_place() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("baseline.json");
     let plan = BaselinePlan { protocols: vec!["udp".into()], rates: vec![], blocks: vec![1024], ..plan() };

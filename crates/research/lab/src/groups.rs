@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_have_room_for_time_stamps_and_nagle_is_off_only_if_the_file_says_so() {
+    fn segments_have_room_for_time_stamps_and_nagle_is_off_only_by_the_file() {
         let options = |keys: &str| {
             let flows = of(&format!(
                 "transport = {{ protocol = 'tcp', mss = '1000 B'{keys} }}\napp = {{ kind = 'bulk' }}\n"

@@ -423,7 +423,7 @@ mod tests {
     use cutline_sim::qos::Passage;
 
     #[test]
-    fn names_say_how_receivers_are_run() {
+    fn names_select_the_mode_of_receivers() {
         let receiving = |carrier, is_protected, decoders| Receiving { carrier, is_protected, decoders };
         for (name, expected) in [
             ("managed-4", receiving(LoadedCarrier::Datagrams, true, 4)),

@@ -51,7 +51,7 @@ fn wire(rows: &RunResult) -> [u64; 3] {
 }
 
 #[test]
-fn the_laboratory_loses_and_reorders_what_the_simulator_does() {
+fn the_laboratory_loses_and_reorders_the_packets_of_the_simulator() {
     if !may_make_namespaces(COMMAND) {
         return;
     }
@@ -81,7 +81,7 @@ fn the_laboratory_loses_and_reorders_what_the_simulator_does() {
 }
 
 #[test]
-fn the_kernels_tcp_repairs_what_the_link_loses() {
+fn the_kernels_tcp_repairs_the_losses_of_the_link() {
     if !may_make_namespaces(COMMAND) {
         return;
     }

@@ -72,7 +72,7 @@ fn show(film: &Film, loss: f64, folder: &Path) -> (Viewing, GatewayDocument) {
 
 #[test]
 #[ignore = "ffmpeg and omniORB in real time: `make validate-programs`"]
-fn a_viewer_of_netvideo_sees_what_was_sent_or_what_losses_leave_of_it() {
+fn a_viewer_of_netvideo_receives_the_sent_video_less_its_losses() {
     if !are_installed(&[("ffmpeg", "-version")]) {
         return;
     }

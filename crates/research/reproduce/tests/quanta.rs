@@ -28,7 +28,7 @@ fn every_figure_is_measured_and_drawn() {
 }
 
 #[test]
-fn the_direct_connections_leave_what_the_scenario_says() {
+fn the_direct_connections_leave_the_rate_of_the_scenario() {
     let scenario = study("quanta").experiments[2].scenario_file(false).unwrap().expand().unwrap();
     let network = scenario[0].scenario.network().unwrap();
     let link = network.flows()[0].route[1];

@@ -89,7 +89,7 @@ fn a_case_of_the_rivals_is_measured_and_drawn() {
 }
 
 #[test]
-fn a_study_of_our_own_asks_a_question() {
+fn a_study_of_our_own_has_a_question() {
     let folder = tempfile::tempdir().unwrap();
     let evaluation = study("modern")
         .ready(&quick(folder.path(), &[4]))

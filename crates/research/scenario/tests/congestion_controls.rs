@@ -256,7 +256,7 @@ fn controls() -> String {
 }
 
 #[test]
-fn the_page_of_congestion_controls_has_what_is_simulated() {
+fn the_page_of_congestion_controls_has_the_simulated_values() {
     let page = PAGE
         .replace("CONTROLS\n", &controls())
         .replace("ONE\n", &one())

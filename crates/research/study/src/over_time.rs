@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_interval_is_looked_for_after_the_time() {
+    fn the_first_interval_is_searched_after_the_time() {
         let run = intervals(&[1.0, 9.0, 4.0, 8.0]);
         let first = |after, condition| OverTime::First { after, condition }.of(&run);
         assert_eq!(first(0.5, Condition::AtMost(4.0)), 1.0);

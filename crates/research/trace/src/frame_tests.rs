@@ -80,7 +80,7 @@ fn sequence_numbers_wrap() {
 }
 
 #[test]
-fn the_code_point_carries_the_hint_and_the_ecn_bits_what_the_packet_has() {
+fn the_code_point_has_the_hint_and_the_ecn_bits_of_the_packet() {
     let look = |hint, ecn, marked| {
         let packet = SeenPacket { hint: Hint::from_level(hint), ecn, marked, ..packet(segment(0, 9), 49) };
         parsed(&filled(&packet, CapturePoint::Arrival, None), |ip, _| (ip.dscp.value(), ip.ecn.value()))

@@ -15,7 +15,7 @@ fn written(run: &RunResult) -> (Vec<u8>, Value) {
 }
 
 #[test]
-fn the_structure_is_what_flents_reader_expects() {
+fn the_structure_is_that_of_flents_reader() {
     let (_, run) = captured(&scenario("pie"));
     let (file, document) = written(&run);
     assert_eq!(file, written(&run).0, "the same bytes again");

@@ -61,7 +61,7 @@ fn dissect(capture: &[u8]) -> Option<String> {
 /// tshark reports every retransmitted segment as a retransmission or as out of order, depending on its time. Some are lost
 /// before the queue, or are in the network at the end.
 #[test]
-fn tshark_sees_what_the_simulator_did() {
+fn tshark_reads_the_packets_of_the_simulator() {
     let (capture, run) = captured(&scenario("pie"));
     let Some(text) = dissect(&capture) else { return };
     let packets: Vec<Dissected<'_>> =

@@ -395,7 +395,7 @@ fn with_a_key_both_ends_are_authenticated() {
 }
 
 #[test]
-fn a_sender_without_the_key_is_refused_whatever_it_says() {
+fn a_sender_without_the_key_is_refused_at_any_message() {
     let params = ReceiverParams { key: Some(key(1)), ..ReceiverParams::default() };
     let ((), sessions, refused) = sessions(params, |address| {
         for open in [OPEN.to_owned(), format!("{} {OPEN}", "0".repeat(64))] {
@@ -615,7 +615,7 @@ fn sent_by_both_ends() {
 }
 
 #[test]
-fn a_receiver_that_vanishes_leaves_what_was_received() {
+fn measurements_survive_a_vanished_receiver() {
     in_enough_time(|time| {
         let (outcome, session) = stopped_session(time, |address| {
             send(&[address], reversed(plans()), params(3_600_000), &AtomicBool::new(false))
@@ -724,7 +724,7 @@ fn begun(address: SocketAddr, plan: FlowPlan) -> (Client, UdpSocket) {
 }
 
 #[test]
-fn a_lost_control_connection_ends_what_the_receiver_sends() {
+fn a_lost_control_connection_ends_the_traffic_of_the_receiver() {
     let ((), session) = session(|address, _| {
         let (client, socket) = begun(address, plans().remove(0));
         drop(client);
@@ -753,7 +753,7 @@ fn a_closed_port_ends_its_flow() {
 }
 
 #[test]
-fn a_receiver_bounds_what_it_sends() {
+fn a_receiver_bounds_its_own_traffic() {
     let ask = |plans: Vec<FlowPlan>| {
         let most_rate = Rate::from_kbps(1000);
         let receiver = ReceiverParams { most_rate, most_flows: 3, ..ReceiverParams::default() };
@@ -832,7 +832,7 @@ fn a_sender_that_was_stopped_does_not_keep_the_receiver() {
 
 /// A sender says that it continues, also while it waits for what its kernel still sends.
 #[test]
-fn a_sender_that_goes_on_is_not_silent() {
+fn a_sender_that_continues_is_not_silent() {
     let (outcome, session) = session(|address, _| {
         let slow = SendParams { linger: Duration::from_millis(300), interval: None, ..params(18_000) };
         send(&[address], plans(), slow, &AtomicBool::new(false)).unwrap()

@@ -58,7 +58,7 @@ pub(crate) fn a_host_that_splits_its_traffic_gains_only_where_flows_count<Q: Sie
 }
 
 /// Pulses with periods around tau = 250 ms.
-pub(crate) fn pulses_gain_nothing<Q: Sieving>(most_gain: f64) {
+pub(crate) fn pulses_gain_no_share<Q: Sieving>(most_gain: f64) {
     let received = |pulses: Option<u64>| {
         let mut bench = usual::<Q>().flow(1, 0.6).flow(2, 0.6).flow(3, 0.6);
         bench.pulses = pulses;

@@ -58,7 +58,7 @@
 //! - Start-time fairness, the largest wait of a sparse flow, and the gain of a false hint:
 //!   `backlogged_flows_get_the_same_to_two_packets`, `a_sparse_flow_waits_for_sparse_flows_alone`,
 //!   `no_claim_gains_a_share`.
-//! - Pulses around tau: `pulses_gain_nothing`.
+//! - Pulses around tau: `pulses_gain_no_share`.
 //! - Dropped packets: `flows_with_higher_rates_lose_more`, `a_flow_that_does_not_respond_keeps_its_share`, `a_hint_is_a_target`, `marks_are_no_way_to_stay`.
 //! - New flows: `new_flows_share_an_allowance`, `calls_that_begin_do_not_wait_for_slow_starts`.
 //! - Hosts: `a_host_that_splits_its_traffic_gains_only_where_flows_count`, `a_host_has_one_share_and_its_flows_a_fair_part_of_it`,

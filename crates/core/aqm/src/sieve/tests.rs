@@ -45,8 +45,8 @@ fn a_host_that_splits_its_traffic_gains_only_where_flows_count() {
 }
 
 #[test]
-fn pulses_gain_nothing() {
-    promises::pulses_gain_nothing::<Q>(1.02);
+fn pulses_gain_no_share() {
+    promises::pulses_gain_no_share::<Q>(1.02);
 }
 
 #[test]

@@ -44,7 +44,7 @@
 //!
 //! # Validation
 //!
-//! - The equations by hand: `six_sixteenths_of_the_drain_time`, `q_prime_counts_what_is_ahead_and_in_service`,
+//! - The equations by hand: `six_sixteenths_of_the_drain_time`, `q_prime_counts_packets_ahead_and_in_service`,
 //!   `the_charge_is_steep_behind_a_long_queue`.
 //! - The lanes against a list kept in order of w, with random operations: `tests/oracle.rs`.
 //! - Over every law that may drop early: `tsq_keeps_the_probability_of_the_law_for_the_largest_hint`,
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn q_prime_counts_what_is_ahead_and_in_service() {
+    fn q_prime_counts_packets_ahead_and_in_service() {
         let mut tsq = a_hundred_packets();
         // The k-th packet weighs k packet times; hint 1's 53.33 / 16 = 3.33 ms are behind 7 of them.
         let offer = tsq.offer(Instant::ZERO, Hint::LEAST_DELAY);

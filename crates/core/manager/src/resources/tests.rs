@@ -141,7 +141,7 @@ fn rates_reserved_by_rsvp_are_not_shared() {
 }
 
 #[test]
-fn a_reservation_takes_the_place_of_a_flows_charge_and_gives_it_back() {
+fn a_reservation_replaces_the_charge_of_a_flow_and_returns_it() {
     let mut manager = manager(100);
     let resource = ResourceKind::Interface(InterfaceIndex(1));
     let capacities = |reserved| Capacities {
@@ -173,7 +173,7 @@ fn a_reservation_takes_the_place_of_a_flows_charge_and_gives_it_back() {
 }
 
 #[test]
-fn room_is_made_before_it_is_given() {
+fn flows_are_lowered_before_others_are_raised() {
     let mut manager = manager(100);
     let first = admit(&mut manager, request(1, TimeShared, 1000, 0));
     assert_eq!(

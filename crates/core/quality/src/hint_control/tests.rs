@@ -97,7 +97,7 @@ fn without_noise_the_hint_reaches_the_maximum_from_either_end_and_stays() {
 
 /// In half a noisy hour, nine of ten end within 0.03 of the best quality.
 #[test]
-fn with_noise_the_hint_comes_near_the_maximum() {
+fn with_noise_the_hint_approaches_the_maximum() {
     for start in [1, 8, 16] {
         let near = |seed: &u64| {
             let mut bed = Bed::new(&from(start), *seed);

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn the_climber_goes_on_while_quality_rises_and_turns_when_it_falls() {
+    fn the_climber_continues_while_quality_rises_and_turns_when_it_falls() {
         let mut walk = Walk::new(&HintParams::default());
         // A hill with its top at 7.
         let hill = |level: u16| 1.0 - (f64::from(level) - 7.0).abs() / 20.0;

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_has_what_was_put_in() {
+    fn a_set_has_its_inserted_parameters() {
         let set: Coerced = [SpecParameter::Loss, SpecParameter::MinRate].into_iter().collect();
         assert_eq!(set.iter().collect::<Vec<_>>(), [SpecParameter::MinRate, SpecParameter::Loss]);
         assert_eq!((Coerced::from_bits(set.bits()), Coerced::from_bits(1 << 11)), (Some(set), None));

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_region_goes_from_the_best_to_the_worst() {
+    fn a_region_extends_from_the_best_to_the_worst() {
         let region = Region::new(&video());
         let axes: Vec<_> =
             region.axes().iter().map(|axis| (axis.measure.name(), axis.best, axis.worst)).collect();

@@ -179,7 +179,7 @@ fn unknown_classes_are_refused_ignored_or_passed_on() {
 /// RFC 2205 section 3.10: a session or a sender of a type that is not known, such as those of tunnels (RFC 3209 section 4.6: SESSION with type
 /// 7), is answered with "Unknown C-Type", and the error has the objects as they came.
 #[test]
-fn sessions_of_unknown_types_are_refused_with_what_they_named() {
+fn sessions_of_unknown_types_are_refused_with_class_and_type() {
     let session = [0, 16, class::SESSION, 7, 10, 0, 0, 9, 0, 0, 0, 1, 10, 0, 0, 1];
     let template = [0, 12, class::SENDER_TEMPLATE, 7, 10, 0, 0, 1, 0, 0, 0, 1];
     for sample in [&samples()[0], &samples()[3]] {

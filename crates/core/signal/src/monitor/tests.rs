@@ -119,7 +119,7 @@ fn a_change_of_the_estimated_offset_is_no_jitter() {
 }
 
 #[test]
-fn late_messages_make_up_for_lost_ones_and_duplicates_count_for_nothing() {
+fn late_messages_replace_lost_ones_and_duplicates_are_not_counted() {
     let mut arrivals = arrivals();
     for (number, ms) in [(0, 10), (1, 20), (4, 30), (4, 31), (1 << 40, 32)] {
         arrive(&mut arrivals, number, 0, ms);
@@ -174,7 +174,7 @@ fn before_the_first_message_there_is_silence_and_no_gap() {
 }
 
 #[test]
-fn a_sender_that_is_known_to_send_nothing_makes_no_gap() {
+fn a_known_pause_of_the_sender_is_no_gap() {
     let mut arrivals = arrivals();
     arrive(&mut arrivals, 0, 0, 100);
     arrivals.on_sent(at(450), 1);
@@ -361,7 +361,7 @@ fn false_reports_are_refused_counted_and_change_nothing() {
 }
 
 #[test]
-fn the_totals_of_what_was_sent_may_not_fall_and_give_the_demand() {
+fn the_totals_of_sent_messages_never_fall_and_determine_the_demand() {
     let mut reports = PeerReports::default();
     let mut peer = departures();
     let mut report = |number: u32, peer: &mut Departures, falls: u64| {

@@ -128,7 +128,7 @@ fn if_both_begin_a_round_the_initiators_counts_with_both_proposals() {
 }
 
 #[test]
-fn a_change_of_mind_during_the_first_round_is_the_second() {
+fn a_change_during_the_first_round_starts_the_second() {
     let (mut one, mut other) = (initiator(video(), Some(key())), responder(video(), Some(key())));
     one.renegotiate(Instant::ZERO, needs(loss(3.0), Specification::OPEN));
     exchange(Instant::ZERO, &mut one, &mut other);

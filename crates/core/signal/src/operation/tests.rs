@@ -201,7 +201,7 @@ proptest! {
 
     /// A bottleneck with a long or a short queue that shrinks and recovers.
     #[test]
-    fn a_sender_comes_inside_stays_there_and_returns(
+    fn a_sender_enters_its_region_stays_and_returns(
         rate in 25.0_f64..78.0, room in prop_oneof![Just(1.0_f64), Just(5.0), Just(1000.0)], used in 20_u64..60,
         varies in 0.0_f64..15.0, late in 0_usize..2,
     ) {

@@ -265,7 +265,7 @@ fn pending_events_are_bounded() {
 }
 
 #[test]
-fn the_origin_follows_from_what_both_ends_know() {
+fn the_origin_follows_from_the_reports_of_both_ends() {
     let slow = Delivery { messages: 5, ..good(0) };
     let demand = |held: u64| Some(OfferedMessages { messages: 35, time: ms(500 - held) });
     for (unread, held, place) in [
@@ -296,7 +296,7 @@ fn the_origin_follows_from_what_both_ends_know() {
 }
 
 #[test]
-fn loss_that_the_receiving_host_has_dropped_is_its_own() {
+fn drops_of_the_receiving_host_are_its_own_loss() {
     let spec = Specification::builder().loss(1.0).build().unwrap();
     for (lost, overflowed, origin) in [
         (10, 0, ViolationOrigin::Network),
@@ -320,7 +320,7 @@ fn loss_that_the_receiving_host_has_dropped_is_its_own() {
 }
 
 #[test]
-fn silence_of_an_end_whose_own_application_does_not_read_is_its_own() {
+fn silence_of_an_end_with_a_blocked_application_is_its_own() {
     for (is_unread, origin) in [(false, ViolationOrigin::Network), (true, ViolationOrigin::SendingHost)] {
         let mut watch = watch();
         watch.on_silence(Instant::ZERO + ms(6500), ms(5500), is_unread);

@@ -83,7 +83,7 @@ fn an_on_off_source_bursts_at_its_rate() {
 }
 
 #[test]
-fn speech_is_active_as_p_59_says() {
+fn speech_has_the_activity_of_p_59() {
     let (mut app, mut rng) = start(&Params::TalkSpurt(TalkSpurtParams::default()));
     let written = writes(&mut app, &mut rng, at(20_001.0));
     let rate = written.iter().map(|write| write.1).sum::<u64>() as f64 * 8.0 / 20_000.0;

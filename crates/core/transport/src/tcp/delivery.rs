@@ -17,7 +17,7 @@
 //!
 //! Worked: ten segments of 1000 B leave together at 0. The first acknowledgement arrives at 100 ms and releases the eleventh, which is
 //! acknowledged at 210 ms, when 11,000 B are delivered. `P.delivered` = 1000 B and `P.delivered_time` = 100 ms, so the rate is
-//! 10,000 B / 110 ms = 90.9 kB/s (`a_sample_is_what_was_delivered_since_the_departure`).
+//! 10,000 B / 110 ms = 90.9 kB/s (`a_sample_has_the_bytes_delivered_since_the_departure`).
 
 use cutline_units::{Duration, Instant};
 use std::collections::VecDeque;
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_is_what_was_delivered_since_the_departure() {
+    fn a_sample_has_the_bytes_delivered_since_the_departure() {
         let mut sampler = eleven();
         sampler.begin();
         (1..10).for_each(|n| arrive(&mut sampler, 100 + n, 0, (n + 1) * 1000));

@@ -39,7 +39,7 @@ fn three_ranges_or_more_than_two_segments_mean_a_loss() {
 }
 
 #[test]
-fn the_pipe_excludes_what_is_lost_and_includes_retransmissions() {
+fn the_pipe_excludes_lost_segments_and_includes_retransmissions() {
     let mut board = board(&[(2, 5), (7, 8)]);
     board.begin_recovery(0);
     // RFC 6675 section 4, SetPipe: 0 and 1 are lost; 5, 6, 8 and 9 are not known to be.

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shorter_timeout_gives_more() {
+    fn a_shorter_timeout_allows_a_higher_rate() {
         let with = |t_rto| throughput_with_timeout(1000.0, R, t_rto, 0.01, false);
         assert!((with(R * 4) - throughput(1000.0, R, 0.01)).abs() < 1e-6);
         // 1000 / (0.1 * 0.0816497 + 0.2 * 0.00184300)

@@ -119,7 +119,7 @@ fn a_spurious_timeout_is_taken_back() {
 
 /// RFC 6937: a recovery in which half the flight is lost keeps sending.
 #[test]
-fn the_window_falls_in_proportion_to_what_is_delivered() {
+fn the_window_falls_in_proportion_to_the_delivered_bytes() {
     let mut script = Script::bulk(Params { initial_window: InitialWindow::Segments(20), ..rack() });
     script.sends(0..20).at(100).sack(&[(1, 4)]).ssthresh(10_000);
     let first = script.transmit();

@@ -250,7 +250,7 @@ fn an_idle_slow_flow_keeps_its_rate() {
 }
 
 #[test]
-fn a_constant_rate_application_is_not_held_to_twice_what_it_sends() {
+fn a_constant_rate_application_is_not_limited_to_twice_its_rate() {
     let mut sender = Sender::new(&Arc::new(plain()), Instant::ZERO);
     let mut now = 0;
     // 1000 B every 50 ms, 20,000 B/s; feedback each 100 ms.

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_change_with_what_they_say() {
+    fn texts_change_with_their_content() {
         let mut texts = RowTexts::default();
         let contract = |effective| Contract { effective, agreement: None };
         let [open, video] = [Specification::OPEN, Preset::Video.specification()].map(contract);

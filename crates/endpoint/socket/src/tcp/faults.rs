@@ -150,7 +150,7 @@ fn retry(error: &io::Error) -> bool {
 }
 
 #[test]
-fn no_byte_is_lost_or_doubled_whatever_the_kernels_calls_do() {
+fn no_byte_is_lost_or_doubled_at_any_result_of_the_kernel() {
     for seed in 0..8 {
         let options = || quick(QosOptions::default());
         let [ours, theirs] = through(Fault::Pieces, seed, options(), options()).unwrap();

@@ -256,7 +256,7 @@ fn a_reset_in_the_middle_of_a_write_is_no_end_of_the_stream() {
 }
 
 #[test]
-fn a_listener_that_comes_back_in_time_is_found_and_a_later_one_is_not() {
+fn a_listener_that_returns_in_time_is_found_and_a_later_one_is_not() {
     let place = {
         let listener = listener("127.0.0.1:0".parse().unwrap());
         listener.local_addr().unwrap()

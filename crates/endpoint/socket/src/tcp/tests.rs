@@ -54,7 +54,7 @@ fn pair(address: &str, asks: &QosOptions, asked: &QosOptions) -> (QosTcpStream, 
 }
 
 #[test]
-fn bytes_cross_and_both_ends_know_what_was_agreed_on() {
+fn bytes_cross_and_both_ends_have_the_agreement() {
     for (address, peer, key) in [
         ("127.0.0.1:0", Peer::Detect, false),
         ("[::1]:0", Peer::Speaks, false),
@@ -300,7 +300,7 @@ fn a_conflict_of_the_ends_is_named_at_both() {
 }
 
 #[test]
-fn the_kernel_paces_what_was_agreed_on() {
+fn the_kernel_paces_at_the_agreed_rate() {
     let rates = Specification::builder()
         .rates(1.0, 100.0, 200.0)
         .size(Bytes::new(1200))
@@ -468,7 +468,7 @@ fn data_are_unread_from_their_first_sighting() {
 }
 
 #[test]
-fn a_direction_that_was_shut_down_keeps_no_reports_and_the_other_one_goes_on() {
+fn a_shut_down_direction_keeps_no_reports_and_the_other_one_continues() {
     let (ours, mut theirs) = pair(
         LOOPBACK[0],
         &quick(QosOptions::default().peer(Peer::Speaks)),

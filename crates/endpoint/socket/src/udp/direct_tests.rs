@@ -145,7 +145,7 @@ fn a_watched_descriptor_shows_messages_and_control_messages_are_taken() {
 }
 
 #[test]
-fn rate_control_paces_and_hears_feedback() {
+fn rate_control_paces_and_receives_feedback() {
     if !may_run() {
         return;
     }

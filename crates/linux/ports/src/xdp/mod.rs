@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_busy_is_tried_again() {
+    fn only_a_busy_queue_is_tried_again() {
         let mut left = 3;
         let mut attempt = |error: Errno| {
             left -= 1;

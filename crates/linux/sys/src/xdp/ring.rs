@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_consumer_takes_what_is_published_over_the_wrap_in_order() {
+    fn a_consumer_takes_published_entries_over_the_wrap_in_order() {
         let mut arrived = Consumer::new(ring::<libc::xdp_desc>());
         let start = arrived.next;
         assert!(arrived.pop().is_none());

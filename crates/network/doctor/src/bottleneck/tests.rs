@@ -97,7 +97,7 @@ fn a_given_base_raises_the_confidence() {
 }
 
 #[test]
-fn without_probes_a_busy_queue_is_ours_and_an_idle_one_says_nothing() {
+fn without_probes_a_busy_queue_is_ours_and_an_idle_one_is_no_evidence() {
     let mut busy = seen(&[(1.0, 60, 0), (1.0, 60, 0)]);
     let mut idle = seen(&[(0.4, 0, 0), (0.4, 0, 0)]);
     (busy.path, idle.path) = (None, None);
@@ -108,7 +108,7 @@ fn without_probes_a_busy_queue_is_ours_and_an_idle_one_says_nothing() {
 }
 
 #[test]
-fn without_statistics_growth_alone_says_nothing() {
+fn without_statistics_growth_alone_is_no_evidence() {
     let mut grown = seen(&[(0.0, 0, 20), (0.0, 0, 200), (0.0, 0, 200)]);
     grown.intervals.iter_mut().for_each(|interval| interval.queue = None);
     assert_eq!(verdict(&grown), (BottleneckPlace::Unknown, Confidence::Low));

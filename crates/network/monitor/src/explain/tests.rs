@@ -547,7 +547,7 @@ fn a_queue_in_the_kernel_is_evidence_like_a_routers() {
 
 /// Received packets have left another host, and not this one.
 #[test]
-fn a_queue_in_the_kernel_explains_nothing_that_is_received() {
+fn a_queue_in_the_kernel_is_no_cause_for_received_traffic() {
     let long = Traffic { utilisation: 0.97, mean_wait_ms: 240.0, ..Traffic::default() };
     let receives_late = |row: &mut SocketRow, _| {
         row.receive.last_delay = Some(spread(260.0));

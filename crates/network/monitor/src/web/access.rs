@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn only_names_of_this_host_lead_here() {
+    fn only_names_of_this_host_are_served() {
         let ask = |host: &str| access(None).viewer(User::Local(0), &headers(&[("host", host)]), "");
         for host in
             ["127.0.0.1:9466", "localhost", "[::1]:80", "10.0.0.1", "Gateway.Home:80", "[fe80::1%eth0]:9466"]

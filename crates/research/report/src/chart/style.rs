@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbouring_slots_differ_in_everything() {
+    fn neighbouring_slots_differ_in_every_property() {
         for slot in 0..5 {
             assert_ne!(PALETTE[slot], PALETTE[slot + 1]);
             assert_ne!(dash(slot), dash(slot + 1));

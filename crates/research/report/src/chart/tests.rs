@@ -158,7 +158,7 @@ fn a_gap_breaks_the_line() {
 }
 
 #[test]
-fn a_point_lies_where_its_axes_say() {
+fn a_point_has_the_place_of_its_values() {
     let axes = || (Axis::linear("").range(0.0, 10.0), Axis::linear("").range(0.0, 1.0));
     let chart = Chart::new("t")
         .x(axes().0)
@@ -306,7 +306,7 @@ fn a_course_without_a_spike_is_shown_whole() {
 
 /// The plots of a column are equally wide, so one with a long vertical label may need staggered names in all of them.
 #[test]
-fn names_that_are_staggered_leave_room_for_what_is_below() {
+fn staggered_names_leave_room_below() {
     let names = ["drop-tail", "pi", "pie", "codel", "fq-codel", "cake", "sieve"];
     let chart = |title: &str, scale: f64| {
         let bars = (0..7).map(move |i| (f64::from(i), scale * f64::from(i + 1)));

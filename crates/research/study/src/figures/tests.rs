@@ -195,7 +195,7 @@ fn an_error_has_no_others_in_its_wake() {
 }
 
 #[test]
-fn a_claim_is_about_an_experiment_of_its_figure() {
+fn a_claim_uses_an_experiment_of_its_figure() {
     assert_eq!(
         error("measure = 'q', of = 'x', experiment = 'video', above = 0"),
         "39: key \"CLAIM.experiment\": value 'video' is not allowed: expected an experiment of the figure: \"audio\""

@@ -129,7 +129,7 @@ fn recovery_conserves_packets_for_a_round_trip_and_then_restores_the_window() {
 }
 
 #[test]
-fn a_timeout_leaves_the_model_and_the_window_grows_by_what_is_delivered() {
+fn a_timeout_keeps_the_model_and_the_window_grows_by_delivered_bytes() {
     let (mut bbr, mut window) = bbr();
     (bbr.mode, bbr.is_full) = (Mode::ProbeBandwidth, true);
     bbr.least_rtt = Some(Duration::from_millis(100));

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn messages_cross_and_both_ends_know_what_was_agreed_on() {
+fn messages_cross_and_both_ends_have_the_agreement() {
     for (address, key) in LOOPBACK.into_iter().zip([None, Some([b'k'; 32])]) {
         let with_key = |options: QosOptions| match key {
             Some(key) => options.key(&key).unwrap(),

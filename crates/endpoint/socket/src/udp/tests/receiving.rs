@@ -103,7 +103,7 @@ fn every_datagram_has_the_code_point() {
 }
 
 #[test]
-fn reports_come_without_the_application_doing_anything() {
+fn reports_arrive_without_calls_of_the_application() {
     let (ours, theirs) =
         pair("127.0.0.1:0", &QosOptions::sending(Preset::Audio.specification()), &QosOptions::default());
     ours.send(&[1; 160]).unwrap();
@@ -269,7 +269,7 @@ fn an_error_that_the_service_thread_meets_is_that_of_the_next_call() {
 /// An end that sends its last message and closes at once: reports to it are refused, and the kernel reports that before the
 /// message.
 #[test]
-fn a_message_that_came_before_an_error_is_received_before_it() {
+fn a_message_before_an_error_is_received_before_it() {
     for nonblocking in [false, true] {
         let listener = UdpSocket::bind(LOOPBACK[0]).unwrap();
         let socket =
