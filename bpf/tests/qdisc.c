@@ -208,7 +208,7 @@ static void salt(const char *folder, const char *interface)
 
 #define PACKET ((double)(1 << CUTLINE_PACKET_BITS))
 
-static void tell_count(const char *name, struct cutline_count count)
+static void print_count(const char *name, struct cutline_count count)
 {
     printf(", \"%s\": [%llu, %llu]", name, (unsigned long long)count.packets, (unsigned long long)count.bytes);
 }
@@ -221,15 +221,15 @@ static void show(const char *folder, cl_u32 instance)
         fail("cutline_statistics");
     printf("{\"layout\": %u, \"generation\": %u, \"refused\": %u, \"running\": %u", found.layout, found.generation, found.refused_generation,
            found.running);
-    tell_count("received", found.received);
-    tell_count("sent", found.sent);
-    tell_count("early", found.early);
-    tell_count("overflow", found.overflow);
-    tell_count("unsent", found.unsent);
-    tell_count("not_ip", found.not_ip);
-    tell_count("backlog", found.backlog);
-    tell_count("below", found.below_fair_share);
-    tell_count("above", found.above_fair_share);
+    print_count("received", found.received);
+    print_count("sent", found.sent);
+    print_count("early", found.early);
+    print_count("overflow", found.overflow);
+    print_count("unsent", found.unsent);
+    print_count("not_ip", found.not_ip);
+    print_count("backlog", found.backlog);
+    print_count("below", found.below_fair_share);
+    print_count("above", found.above_fair_share);
     printf(", \"average\": %.3f, \"max_p\": %.6f, \"target\": %.3f", found.average / PACKET, found.max_p / (double)CUTLINE_ONE, found.target / PACKET);
     printf(", \"p\": %.9f, \"slipped_ms\": %.3f, \"fair_share_bps\": %llu, \"hints\": {", found.probability / (double)CUTLINE_ONE,
            found.slipped / 1e6, (unsigned long long)found.fair_share_bps);

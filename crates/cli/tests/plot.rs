@@ -50,7 +50,7 @@ fn series(picture: &Value, panel: usize) -> Vec<&str> {
 }
 
 #[test]
-fn each_kind_draws_what_is_stored() {
+fn each_kind_draws_the_stored_results() {
     let place = measured();
     for (kind, panels) in [("overview", 4), ("cdf", 1), ("time", 4), ("sweep", 4), ("plane", 1)] {
         let picture = json(&place, &["plot", "results/small", "--kind", kind]);

@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn every_screen_shows_what_it_is_about() {
+    fn every_screen_shows_its_subject() {
         let mut socket = SocketRow { peer: "192.0.2.1:5004".to_owned(), ..SocketRow::default() };
         socket.send.sent_bytes = 1;
         socket.send.effective = "min-rate = 60 messages/s".to_owned();

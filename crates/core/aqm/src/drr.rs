@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn hints_take_turns_whatever_their_flows_send() {
+    fn hints_take_turns_at_any_rates_of_their_flows() {
         let mut drr = drr(DrrParams { by: DrrClassifier::Hint, classes: 2, ..DrrParams::default() }, 100);
         for flow in [9, 10, 11, 12, 1, 8] {
             arrive(&mut drr, flow, 1500);

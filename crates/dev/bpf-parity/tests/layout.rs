@@ -43,7 +43,7 @@ fn answers(test: &str, body: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_field_has_the_place_and_the_size_that_c_gives_it() {
+fn every_field_has_the_place_and_the_size_of_c() {
     let structs = [
         described::<InterfaceKey>("cutline_interface", InterfaceKey::places()),
         described::<InstanceAssignment>("cutline_assignment", InstanceAssignment::places()),

@@ -186,7 +186,7 @@ fn formatted(text: &str) -> String {
 }
 
 #[test]
-fn every_recipe_is_found_from_where_people_look() {
+fn every_recipe_is_linked_from_both_pages() {
     for page in ["ARCHITECTURE.md", "docs/internals/extending.md"] {
         let text = fs::read_to_string(root().join(page)).expect("the page is there");
         for name in recipes().iter().map(|recipe| &*recipe.name).chain(TO_READ) {

@@ -4,7 +4,7 @@ use cutline_testbed::repository::{crates, rust_files};
 use cutline_testbed::skipped_tests;
 
 #[test]
-fn every_test_that_may_be_skipped_is_where_the_list_says() {
+fn every_skippable_test_exists_by_its_listed_name() {
     let programs: Vec<_> =
         crates().iter().map(|path| path.join("tests")).filter(|path| path.exists()).collect();
     let files: Vec<_> = programs.iter().flat_map(|tests| rust_files(tests)).collect();

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_library_comes_first_where_it_works() {
+    fn the_library_is_preferred_if_it_works() {
         let never = || panic!("nobody asks for control groups");
         assert_eq!(choose(&program(None), None, found, never).unwrap().method, MarkingMethod::Preload);
         assert_eq!(

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn earlier_and_later_callers_get_what_both_have() {
+    fn callers_of_other_versions_get_the_common_fields() {
         let value = Two { size: 16, value: 7 };
         let filled = |size| {
             let mut to = [size, 99, 99];

@@ -25,7 +25,7 @@ static void signals(int on)
 }
 
 /* A datagram socket that answers nothing. */
-static int socket_of_nobody(void)
+static int unanswered_socket(void)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
     int made = socket(AF_INET, SOCK_DGRAM, 0);
@@ -118,7 +118,7 @@ int main(void)
     cutline_close(ours);
     cutline_options_free(again);
     /* The peer does not answer. */
-    int silent = socket_of_nobody();
+    int silent = unanswered_socket();
     struct sockaddr_in address;
     socklen_t length = sizeof address;
     CHECK(getsockname(silent, (struct sockaddr *)&address, &length) == 0);

@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn each_direction_has_what_is_reserved_for_it() {
+    fn each_direction_has_its_reservation() {
         let bucket = |rate_bps| TrafficSpec {
             rate: Rate::from_bps(rate_bps),
             bucket: Bytes::new(2000),

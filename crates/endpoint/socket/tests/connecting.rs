@@ -165,7 +165,7 @@ fn interrupted<T: Send + 'static>(call: impl FnOnce() -> io::Result<T> + Send + 
 }
 
 #[test]
-fn each_call_that_waits_by_itself_returns_for_signals() {
+fn each_blocking_call_returns_for_signals() {
     let options = QosOptions::default();
     let datagrams = QosUdpListener::bind("127.0.0.1:0", &options).unwrap();
     let to = datagrams.local_addr().unwrap();

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn json_says_the_same() {
+    fn json_has_the_same_values() {
         let json =
             r#"{"class": "video", "send": {"max-delay": "90 ms", "min-delay": "0 ms", "coerce": ["loss"]}}"#;
         let toml = "class = 'video'\n[send]\nmax-delay = '90 ms'\nmin-delay = '0 ms'\ncoerce = ['loss']\n";

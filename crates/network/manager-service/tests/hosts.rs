@@ -103,7 +103,7 @@ fn a_host_whose_flows_see_a_queue_lowers_those_of_the_other() {
 }
 
 #[test]
-fn hosts_with_other_keys_are_not_heard() {
+fn messages_of_hosts_with_other_keys_are_dropped() {
     let [first, second] = pair();
     let _services = [start(&first, &key(7)), start(&second, &key(8))];
     let is_forged = || first.status().paths[0].forged > 3 && second.status().paths[0].forged > 3;

@@ -587,7 +587,7 @@ mod tests {
 
     /// A manager that walks stops at a name that does not rise, and never sees the ones behind it.
     #[test]
-    fn indices_rise_whatever_a_process_states() {
+    fn indices_rise_at_any_statements_of_a_process() {
         let host = MonitoredHost::new(PublicationLimits::DEFAULT);
         let mut registry = host.registry();
         let id = registry.open(Process { pid: 5, uid: 1000 }).unwrap();

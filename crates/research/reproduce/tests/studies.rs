@@ -35,7 +35,7 @@ fn figures_show_every_experiment_and_no_others() {
 }
 
 #[test]
-fn every_study_says_what_it_is_about() {
+fn every_study_has_a_description() {
     for study in studies() {
         assert!(!study.about.is_empty() && study.about.len() < 140, "{}: {:?}", study.id, study.about);
     }

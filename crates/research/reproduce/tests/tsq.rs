@@ -71,7 +71,7 @@ fn a_figure_is_simulated_and_reported() {
 }
 
 #[test]
-fn the_error_about_an_unknown_figure_lists_the_known_ones() {
+fn the_error_of_an_unknown_figure_lists_the_known_ones() {
     let folder = tempfile::tempdir().unwrap();
     let error = run(folder.path(), &[7], false).unwrap_err();
     assert_eq!(

@@ -74,7 +74,7 @@ mod tests {
 
     /// Readers who cite Cutline find the papers, and every page about one of them names it.
     #[test]
-    fn the_papers_are_cited_wherever_they_are_needed() {
+    fn papers_are_cited_in_readme_and_citation_file() {
         let (readme, citation_file) = (read("README.md"), read("CITATION.cff"));
         for paper in PAPERS {
             assert!(readme.contains(&paper.citation()), "README.md lacks {}", paper.citation());

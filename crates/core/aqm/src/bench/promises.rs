@@ -71,7 +71,7 @@ pub(crate) fn pulses_gain_no_share<Q: Sieving>(most_gain: f64) {
 }
 
 /// Flow 3 is sparse, but for a second in which it sends ten times as much.
-pub(crate) fn a_surge_is_soon_forgotten<Q: Sieving>() {
+pub(crate) fn the_effect_of_a_surge_ends_soon<Q: Sieving>() {
     let mut bench = usual::<Q>().flow(1, 0.7).flow(2, 0.7).flow(3, 0.06);
     bench.surge = Some((2, 5000..6000));
     let got = bench.run(20).got;

@@ -59,12 +59,12 @@
 //!   `backlogged_flows_get_the_same_to_two_packets`, `a_sparse_flow_waits_for_sparse_flows_alone`,
 //!   `no_claim_gains_a_share`.
 //! - Pulses around tau: `pulses_gain_no_share`.
-//! - Dropped packets: `flows_with_higher_rates_lose_more`, `a_flow_that_does_not_respond_keeps_its_share`, `a_hint_is_a_target`, `marks_are_no_way_to_stay`.
+//! - Dropped packets: `flows_with_higher_rates_lose_more`, `a_flow_that_does_not_respond_keeps_its_share`, `a_hint_is_a_target`, `a_flow_that_ignores_marks_is_held_to_its_share`.
 //! - New flows: `new_flows_share_an_allowance`, `calls_that_begin_do_not_wait_for_slow_starts`.
 //! - Hosts: `a_host_that_splits_its_traffic_gains_only_where_flows_count`, `a_host_has_one_share_and_its_flows_a_fair_part_of_it`,
 //!   `new_flows_of_a_host_have_its_share`.
 //! - An attacker that knows the salt: `an_attack_by_a_known_salt_ends_with_it`.
-//! - A surge: `a_surge_is_soon_forgotten`. A rate that falls: `sparse_flows_are_served_first_after_a_fall_of_the_rate`.
+//! - A surge: `the_effect_of_a_surge_ends_soon`. A rate that falls: `sparse_flows_are_served_first_after_a_fall_of_the_rate`.
 //! - No other engine has Sieve. `experiments/suites` compares it with FQ-CoDel, CAKE and DualPI2, cell by cell.
 
 mod accounts;

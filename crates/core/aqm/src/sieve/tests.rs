@@ -58,8 +58,8 @@ fn new_flows_share_an_allowance() {
 }
 
 #[test]
-fn a_surge_is_soon_forgotten() {
-    promises::a_surge_is_soon_forgotten::<Q>();
+fn the_effect_of_a_surge_ends_soon() {
+    promises::the_effect_of_a_surge_ends_soon::<Q>();
 }
 
 /// A flow that claims to mind delay waits less and loses more, and does not get more.
@@ -73,7 +73,7 @@ fn a_hint_is_a_target() {
 }
 
 #[test]
-fn marks_are_no_way_to_stay() {
+fn a_flow_that_ignores_marks_is_held_to_its_share() {
     // A flow that ignores marks is dropped above `MARK_UNTIL`, and gets its share; scalable or not.
     for is_scalable in [false, true] {
         let share = promises::share_of_a_flow_that_ignores_marks::<Q>(is_scalable);

@@ -128,7 +128,7 @@ mod tests {
     proptest! {
         /// Compared with a set of all numbers.
         #[test]
-        fn every_number_is_what_a_set_says(steps in prop::collection::vec((0_u64..1500, any::<bool>()), 1..400)) {
+        fn every_number_follows_from_a_set(steps in prop::collection::vec((0_u64..1500, any::<bool>()), 1..400)) {
             let (mut numbers, mut set) = (Numbers::default(), BTreeSet::new());
             for (step, back) in steps {
                 let expected = set.last().map_or(0, |last: &u64| last + 1);

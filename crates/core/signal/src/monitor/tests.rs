@@ -80,7 +80,7 @@ fn throughput_and_loss_are_those_of_the_paper() {
 }
 
 #[test]
-fn delay_and_jitter_are_those_of_the_paper_whatever_the_clocks_say() {
+fn delay_and_jitter_are_those_of_the_paper_at_any_clocks() {
     // QoSockets eq. 4 and 5: delays of 10, 30, 25 and 25 ms; the sender's clock is 5 s behind.
     let offset = ClockOffset::from_nanos(-5_000_000_000);
     let mut arrivals = Arrivals::new(at(10_000), &MonitorParams::default()).unwrap();
@@ -432,7 +432,7 @@ fn steps() -> impl Strategy<Value = Vec<TraceStep>> {
 proptest! {
     /// Intervals compared with a complete recount.
     #[test]
-    fn intervals_have_what_the_messages_were(steps in steps()) {
+    fn intervals_have_the_values_of_the_messages(steps in steps()) {
         let (mut arrivals, mut now, mut seen) = (arrivals(), 1000, BTreeSet::new());
         let mut oracle: Vec<(u64, u64)> = Vec::new();
         for (wait, number, delay) in steps {

@@ -90,7 +90,7 @@ fn a_conflict_is_named_at_both_ends_and_changes_nothing() {
 }
 
 #[test]
-fn either_end_can_ask_for_something_else() {
+fn either_end_can_request_another_specification() {
     for key in [None, Some(key())] {
         let (mut one, mut other) =
             (initiator(video(), key), responder(ConnectionSpecification::default(), key));
@@ -206,7 +206,7 @@ fn another_version_is_reported_and_served_one_sided() {
 }
 
 #[test]
-fn an_end_without_the_key_is_not_heard() {
+fn messages_of_an_end_without_the_key_are_dropped() {
     let other_key = Key::new(&[b'o'; 32], b"test").unwrap();
     for (ours, theirs) in [(Some(key()), None), (None, Some(key())), (Some(key()), Some(other_key))] {
         let (mut one, mut other) = (initiator(video(), ours), responder(video(), theirs));

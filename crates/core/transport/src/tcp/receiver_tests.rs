@@ -114,7 +114,7 @@ fn dctcp_echoes_the_mark_of_each_segment() {
 }
 
 #[test]
-fn dctcp_acknowledges_what_was_delayed_when_the_mark_changes() {
+fn dctcp_acknowledges_delayed_segments_when_the_mark_changes() {
     let mut receiver = receiver(Params { algorithm: Algorithm::Dctcp, ecn: Ecn::Ect0, ..delaying() });
     let mut at = |at, n, ce| receiver.on_segment(ms(at), &segment(n, 0), ce).map(|ack| (ack.ack, ack.ece));
     assert_eq!(at(10, 0, false), None);

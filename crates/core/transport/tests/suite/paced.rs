@@ -371,7 +371,7 @@ fn above_two_hundredths_of_losses_version_3_yields_and_version_1_does_not() {
 }
 
 #[test]
-fn in_a_shallow_buffer_version_3_loses_a_small_part_of_what_version_1_does() {
+fn in_a_shallow_buffer_version_3_loses_a_small_part_of_the_losses_of_version_1() {
     let lost = |algorithm: Algorithm| {
         let both = [params(algorithm.clone()), params(algorithm)];
         let mut shared = Shared::new(Link::new(50, 40, 0.3), both, Duration::from_secs(1));

@@ -620,7 +620,7 @@ fn a_restarted_router_and_a_new_socket_are_left_out() {
 }
 
 #[test]
-fn the_texts_of_others_are_harmless() {
+fn texts_of_other_programs_are_escaped() {
     let explanation = explained(Some(&Traffic::default()), |row, is_end| {
         late(300.0)(row, is_end);
         row.peer = "\u{1b}[2J".into();

@@ -176,7 +176,7 @@ figures.toml:9:71: key \"figure[1].claims.a-{n.v}.abve\" is not known here: did 
 
 /// A wrong value is reported once, and not also as a missing one.
 #[test]
-fn an_error_has_no_others_in_its_wake() {
+fn an_error_causes_no_further_errors() {
     assert_eq!(
         error("measure = 'q', of = 1, above = 0"),
         "21: key \"CLAIM.of\": value 1 is not allowed: expected a text in quotes"

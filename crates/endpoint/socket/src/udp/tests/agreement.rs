@@ -132,7 +132,7 @@ fn a_conflict_of_the_ends_is_named() {
 }
 
 #[test]
-fn either_end_can_ask_for_something_else() {
+fn either_end_can_request_another_specification() {
     let (ours, theirs) = pair("127.0.0.1:0", &QosOptions::sending(bulk()), &QosOptions::receiving(bulk()));
     let small = Specification::builder().size(Bytes::new(300)).coerce_all().build().unwrap();
     theirs.renegotiate(ConnectionSpecification { receive: small, ..ConnectionSpecification::default() });
