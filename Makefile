@@ -32,7 +32,7 @@ NETWORK := sys netlink direct qdisc-loader socket tokio ffi gateway traffic daem
 LABORATORIES := cli lab baseline-runner
 NET := $(foreach name,$(NETWORK) $(LABORATORIES),-p cutline-$(name))
 
-.PHONY: help setup trial demo check bpf test test-vm test-net test-real-time attack properties bless python-bless fuzz fuzz-corpus lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-qdisc validate-linux-tcp validate-traces validate-exec validate-page validate-explain validate-mib validate-programs validate-cases validate-rsvp validate-readme validate-recipes install install-command install-library install-service deb check-deb check-systemd package wheel check-wheel python-reference bench-python python-tree test-python test-python-quick test-python-full clean service
+.PHONY: help setup trial demo check bpf test test-vm test-net test-real-time attack properties soak bless python-bless fuzz fuzz-corpus lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-qdisc validate-linux-tcp validate-traces validate-exec validate-page validate-explain validate-mib validate-programs validate-cases validate-rsvp validate-readme validate-recipes install install-command install-library install-service deb check-deb check-systemd package wheel check-wheel python-reference bench-python python-tree test-python test-python-quick test-python-full clean service
 
 help:
 	@echo "make demo      builds, runs the whole TSQ evaluation, writes the report ($(RESULTS)/tsq/report.html)"
@@ -46,6 +46,7 @@ help:
 	@echo "make test-vm   loads these queues into a kernel in a virtual machine and uses them: ten to twenty minutes on one core (downloads a kernel)"
 	@echo "make trial     the simulator alone for trying a change: target/trial/cutline, which builds again in seconds"
 	@echo "make properties  all tests ROUNDS times, each with new random cases"
+	@echo "make soak      all tests ROUNDS times beside busy loops, as on a machine that is always at work"
 	@echo "make bless     writes golden results and generated pages again; read the diff, and say in the commit why they change"
 	@echo "make fuzz      searches inputs that break a parser, SECONDS_EACH for each; TARGET=... FUZZ_TIME=... searches one for that time"
 	@echo "make fuzz-corpus  adds the findings of make fuzz, and inputs that reach new code, to the committed corpora"
@@ -149,6 +150,10 @@ properties: setup
 		seed=$$(shuf -i 1-1000000000 -n 1); echo "PROPTEST_RNG_SEED=$$seed"; \
 		PROPTEST_RNG_SEED=$$seed $(CARGO) test --workspace --locked --quiet --no-fail-fast || exit 1; \
 	done
+
+# All tests several times in a row beside a busy loop for each processor: none may depend on how soon it is served.
+soak: setup
+	tools/soak.sh $(ROUNDS) $(MAKE) --no-print-directory test
 
 # With all crates, and so with the features that `make test` has, so that nothing is built a second time.
 bless: setup
