@@ -49,6 +49,8 @@ const SINK_LINK: LinkAddress = [0x02, 0, 0, 0, 0x35, 0x02];
 const HOST: &str = "host";
 /// Address at which a flow's receiver listens.
 const SINK_PLACE: SocketAddrV4 = SocketAddrV4::new(SINK, QOS_PORT);
+/// The largest number of decoders beside a receiver. Each is a process with some 30 MB.
+const MOST_DECODERS: u32 = 64;
 /// Number of ports of frames.
 const MOST_PORTS: usize = 10_000;
 /// Time for the start of decoders, and for the ends of a connection to agree.
@@ -84,7 +86,7 @@ impl Receiving {
         let refuse = || LabError::NoRouters {
             place: format!("flow {flow}"),
             what: "a name that does not say how its receiver is run",
-            instead: "use managed-N or unmanaged-N, with the number of decoders, 0 to 16, behind tcp- or direct- for a stream or frames",
+            instead: "use managed-N or unmanaged-N, with the number of decoders, 0 to 64, behind tcp- or direct- for a stream or frames",
         };
         let (carrier, receiver) = match flow.split_once('-') {
             Some(("tcp", receiver)) => (LoadedCarrier::Stream, receiver),
@@ -94,7 +96,7 @@ impl Receiving {
         let (kind, decoders) = receiver.rsplit_once('-').ok_or_else(refuse)?;
         let decoders: u32 = decoders.parse().map_err(|_| refuse())?;
         match kind {
-            _ if decoders > 16 => Err(refuse()),
+            _ if decoders > MOST_DECODERS => Err(refuse()),
             "managed" => Ok(Self { carrier, is_protected: true, decoders }),
             "unmanaged" => Ok(Self { carrier, is_protected: false, decoders }),
             _ => Err(refuse()),
@@ -428,7 +430,7 @@ mod tests {
         for (name, expected) in [
             ("managed-4", receiving(LoadedCarrier::Datagrams, true, 4)),
             ("unmanaged-0", receiving(LoadedCarrier::Datagrams, false, 0)),
-            ("direct-managed-16", receiving(LoadedCarrier::Frames, true, 16)),
+            ("direct-managed-64", receiving(LoadedCarrier::Frames, true, 64)),
             ("tcp-unmanaged-1", receiving(LoadedCarrier::Stream, false, 1)),
         ] {
             assert_eq!(Receiving::of(name).unwrap(), expected, "{name}");
@@ -436,7 +438,7 @@ mod tests {
         for name in [
             "managed",
             "managed-x",
-            "managed-17",
+            "managed-65",
             "video-1",
             "tcp-1",
             "udp-managed-1",

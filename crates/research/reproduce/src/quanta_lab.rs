@@ -27,11 +27,11 @@ type RegionChart = (&'static str, [f64; 2], &'static [Shown]);
 const FIFO: &[(&str, &str)] = &[("link.line.queue", "fifo")];
 const CHARTS: [RegionChart; 5] = [
     (
-        "A receiver at 1 Gbit/s beside 16 decoders",
+        "A receiver at 1 Gbit/s beside 48 decoders",
         [1.0, 3.5],
         &[
-            Shown { experiment: "host-load-many", flow: "unmanaged-16", at: &[], name: "unmanaged" },
-            Shown { experiment: "host-load-many", flow: "managed-16", at: &[], name: "managed" },
+            Shown { experiment: "host-load-many", flow: "unmanaged-48", at: &[], name: "unmanaged" },
+            Shown { experiment: "host-load-many", flow: "managed-48", at: &[], name: "managed" },
         ],
     ),
     (
