@@ -34,9 +34,11 @@ class Udp:
 
     name: str
     count: int
-    kbps: int
+    kbps: float
     kind: str = "cbr"
     mark: Mark | None = None
+    size: int = FRAME
+    """Of its packets on the wire, with the Ethernet header."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,8 @@ class Mix:
     delay_ms: int = DELAY_MS
     """The round trip without queues."""
     tcp_classes: tuple[Tcp, ...] = ()
+    rate_mbps: int = RATE_MBPS
+    """The rate of the link."""
 
     def load(self, queue: "Queue", seed: int) -> str:
         """The arguments of `load`."""
@@ -80,8 +84,11 @@ class Mix:
         flows = []
         for number, udp in enumerate(self.udp):
             host = HOSTS[number] if queue.hosts is Hosts.CLASS else 0
-            mark = f":{udp.mark.code_point}" if queue.marks and udp.mark else ""
-            flows.append(f"udp:{udp.name}:{udp.count}:{udp.kbps * 1000}:{udp.kind}" + (f":{host}{mark}" if host or mark else ""))
+            code_point = udp.mark.code_point if queue.marks and udp.mark else 0
+            optional = [(host, 0), (code_point, 0), (udp.size, FRAME)]
+            while optional and optional[-1][0] == optional[-1][1]:
+                optional.pop()
+            flows.append(":".join(map(str, ["udp", udp.name, udp.count, udp.kbps * 1000, udp.kind, *(value for value, _ in optional)])))
         if self.bulk:
             flows.append(f"tcp:{self.bulk}:{control}" + (f":{HOSTS[-1]}" if queue.hosts is Hosts.CLASS else ""))
         for tcp in self.tcp_classes:
@@ -99,14 +106,14 @@ seed = {seeds[0]}
 seeds = {len(seeds)}
 
 [dumbbell]
-rate = "{RATE_MBPS} Mbit/s"
+rate = "{self.rate_mbps} Mbit/s"
 delay = "0 ms"
 access-rate = "10 Gbit/s"
 access-delay = "{self.delay_ms / 4:g} ms"
 queue = {{ {queue.cutline} }}
 """
         for udp in self.udp:
-            app = f'kind = "{udp.kind}", rate = "{udp.kbps} kbit/s", size = "{FRAME} B"'
+            app = f'kind = "{udp.kind}", rate = "{udp.kbps} kbit/s", size = "{udp.size} B"'
             keys = queue.host(udp.name) + (f"hint = {udp.mark.hint}\n" if queue.marks and udp.mark else "")
             text += self._group(udp.name, udp.count, 'protocol = "udp", header = "0 B"', app, keys)
         if self.bulk:
@@ -161,6 +168,10 @@ class Queue:
     def has(self, mix: Mix) -> bool:
         """True if it is measured with this mix."""
         return any(fnmatch.fnmatch(mix.name, pattern) for pattern in self.mixes)
+
+    def tc_at(self, rate_mbps: int) -> str:
+        """The arguments of `tc` for a link of another rate."""
+        return self.tc.replace(f"{RATE_MBPS}mbit", f"{rate_mbps}mbit")
 
     def host(self, group: str) -> str:
         """The line of a scenario that names the host of a group, if it is named."""

@@ -15,7 +15,8 @@ SOURCES = {name: linux_vm.HERE / "linux" / name for name in ("init.sh", "load.c"
 
 def plan(mix: Mix, queue: Queue, seeds: range) -> list[str]:
     """The lines of the machine's plan, one for each seed."""
-    return [f"{mix.name}-{queue.name}-{seed}|{mix.delay_ms}ms|{queue.tc}|{mix.load(queue, seed)}" for seed in seeds]
+    rate = "" if mix.rate_mbps == RATE_MBPS else f"@{mix.rate_mbps}"
+    return [f"{mix.name}-{queue.name}-{seed}|{mix.delay_ms}ms{rate}|{queue.tc_at(mix.rate_mbps)}|{mix.load(queue, seed)}" for seed in seeds]
 
 
 def machine_runs(folder: Path, name: str, lines: list[str], seconds: float, version: str, more: dict[str, Path]) -> list[dict]:
@@ -45,7 +46,7 @@ def kernel_run(found: dict, mix: Mix) -> Run:
     """The measures of one run of the machine."""
     sent = {name: found["end"][name] - found["begin"][name] for name in ("bytes", "packets", "drops")}
     run = {
-        "utilisation": sent["bytes"] * 8 / (RATE_MBPS * 1e6 * found["seconds"]),
+        "utilisation": sent["bytes"] * 8 / (mix.rate_mbps * 1e6 * found["seconds"]),
         "drops": sent["drops"] / (sent["packets"] + sent["drops"]),
     }
     for name, flows in found["classes"].items():

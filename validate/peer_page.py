@@ -90,7 +90,8 @@ def sections(cases: list[dict], mixes: list, peer: tuple[str, str], notes: list[
     parts: list[str] = []
     unexplained: list[str] = []
     for mix in mixes:
-        parts.append(f"## {mix.name}\n\n{mix.text[0].upper()}{mix.text[1:]}; measured for {mix.seconds - mix.warm_up} s.\n")
+        about = paragraph(f"{mix.text[0].upper()}{mix.text[1:]}; measured for {mix.seconds - mix.warm_up} s.")
+        parts.append(f"## {mix.name}\n\n{about}")
         of_mix = [case for case in cases if case["mix"] == mix.name]
         parts.append(table(of_mix, *peer))
         for case in of_mix:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs three experiments with Cutline's queueing disciplines in the kernel of a virtual machine, with real TCP, beside the kernel's own queues and
+"""Runs five experiments with Cutline's queueing disciplines in the kernel of a virtual machine, with real TCP, beside the kernel's own queues and
 beside the simulator.
 
     python3 validate/qdisc.py --cutline target/release/cutline --out docs/validation

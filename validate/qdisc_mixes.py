@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import linux_mixes
 import stats
-from linux_mixes import Mark, Mix, Queue, Tcp, Udp
+from linux_mixes import FRAME, TCP_HEADER, Mark, Mix, Queue, Tcp, Udp
 from peer import TOLERANCE, Run, Tolerances, mean
 
 Runs = dict[tuple[str, str], list[Run]]
@@ -39,25 +39,37 @@ HOME = Mix(
     (Udp("call", 6, AUDIO_KBPS, mark=hint(6)), Udp("video", 2, 1000, mark=hint(6))),
     bulk=6, control="cubic", tcp_classes=(Tcp("web", 10, hint(12), pages=True),), seconds=15, warm_up=5, delay_ms=40,
 )  # fmt: skip
-EXPERIMENTS = {"audio": AUDIO, "cheat": [CHEAT], "home": [HOME]}
-MIXES = [*AUDIO, CHEAT, HOME]
+PING = Mix(
+    "ping", "4 uploads by CUBIC and 100 echo requests a second of 98 B, on a link of 2 Mbit/s, 20 ms",
+    (Udp("ping", 1, 100 * 98 * 8 / 1000, size=98),),
+    bulk=4, control="cubic", seconds=20, warm_up=5, delay_ms=20, rate_mbps=2,
+)  # fmt: skip
+FLOOD_KBPS = 20_000
+FLOOD = Mix(
+    "flood", f"16 uploads by CUBIC, 6 calls of {AUDIO_KBPS} kbit/s, and a flood of {FLOOD_KBPS // 1000} Mbit/s over UDP that claims hint 1, 40 ms",
+    (Udp("call", 6, AUDIO_KBPS, mark=hint(6)), Udp("flood", 1, FLOOD_KBPS, mark=hint(1))),
+    bulk=16, control="cubic", seconds=12, warm_up=4, delay_ms=40,
+)  # fmt: skip
+EXPERIMENTS = {"audio": AUDIO, "cheat": [CHEAT], "home": [HOME], "ping": [PING], "flood": [FLOOD]}
+MIXES = [*AUDIO, CHEAT, HOME, PING, FLOOD]
 
 
-def of_linux(name: str, known: str) -> Queue:
-    """A queue of the comparison with Linux, with the home mix."""
+def of_linux(name: str, known: str, mixes: tuple[str, ...]) -> Queue:
+    """A queue of the comparison with Linux, with these mixes."""
     [queue] = (queue for queue in linux_mixes.QUEUES if queue.name == known)
-    return replace(queue, name=name, mixes=("home",))
+    return replace(queue, name=name, mixes=mixes)
 
 
 # tc computes the weight 1/32 from a burst of 50 packets (Floyd and Jacobson 1993, section IV).
 RED = "red limit 1000000 min 30000 max 90000 avpkt 1000 burst 50 probability 0.1 bandwidth 15mbit"
 
 QUEUES = [
-    Queue("sieve", "cutline", 'aqm = "sieve", limit = "1000 packets"', mixes=("cheat", "home"), marks=True),
-    Queue("tsq", "cutline --aqm pi --tsq", 'aqm = "pi", limit = "1000 packets", tsq = true', marks=True),
-    of_linux("fq_codel", "fq_codel"),
-    of_linux("cake", "cake-100ms"),
-    of_linux("pie", "pie"),
+    Queue("sieve", "cutline", 'aqm = "sieve", limit = "1000 packets"', mixes=("cheat", "home", "ping", "flood"), marks=True),
+    # Its law and its charge are those of the paper's link of 15 Mbit/s and 300 ms, and it isolates no flows.
+    Queue("tsq", "cutline --aqm pi --tsq", 'aqm = "pi", limit = "1000 packets", tsq = true', mixes=("audio-*", "cheat", "home"), marks=True),
+    of_linux("fq_codel", "fq_codel", ("cheat", "home", "ping", "flood")),
+    of_linux("cake", "cake-100ms", ("cheat", "home", "ping", "flood")),
+    of_linux("pie", "pie", ("home", "ping", "flood")),
     Queue(
         "red", RED, 'aqm = "red", limit = "1000 packets", min-th = "30 packets", max-th = "90 packets", max-p = 0.1, w-q = 0.03125',
         mixes=("home",),
@@ -89,14 +101,17 @@ def throughput_quality(kbps: float) -> float:
 
 
 def with_derived(run: Run, mix: Mix, mean_wait: float) -> Run:
-    """The measures of a run, with those that follow from them: the quality of audio, or the share of the liars.
+    """The measures of a run, with those that follow from them: the quality of audio, or the share of the liars or of the flood.
 
-    `mean_wait` is that of audio, in s. Half of the round trip without queues is one way.
+    `mean_wait` is that of audio, in s. Half of the round trip without queues is one way. The share of the flood is that of the link, headers included.
     """
     if mix in AUDIO:
         delay_ms = mix.delay_ms / 2 + mean_wait * 1e3
         kbps = AUDIO_KBPS * (1 - run["audio.loss"])
         return run | {"audio.quality": min(delay_quality(delay_ms), throughput_quality(kbps))}
+    if mix is FLOOD:
+        of_bulk = run["bulk.goodput"] * FRAME / (FRAME - TCP_HEADER)
+        return run | {"flood.share": FLOOD_KBPS * 1e3 * (1 - run["flood.loss"]) / of_bulk}
     return run | {"liar.share": run["liar.goodput"] / run["bulk.goodput"]} if mix is CHEAT else run
 
 
@@ -151,7 +166,8 @@ def best_hint(runs: Runs) -> int:
 
 def findings(linux: Runs, cutline: Runs) -> list[Finding]:
     """The findings of the measured queues. The rules are fixed here; the runs only choose the hints that are called the best."""
-    return [*audio_findings(best_hint(linux), best_hint(cutline)), *cheat_findings(), *home_findings(linux)]
+    best = best_hint(linux), best_hint(cutline)
+    return [*audio_findings(*best), *cheat_findings(), *home_findings(linux), *ping_findings(linux), *flood_findings(linux)]
 
 
 def audio_findings(kernels_best: int, simulators_best: int) -> list[Finding]:
@@ -187,19 +203,63 @@ def cheat_findings() -> list[Finding]:
     ]  # fmt: skip
 
 
+def rivals(mix: str, measured: Runs) -> list[str]:
+    """The other queues that a mix is measured with."""
+    return [queue.name for queue in QUEUES if queue.name != "sieve" and (mix, queue.name) in measured]
+
+
 def home_findings(measured: Runs) -> list[Finding]:
     """Sieve: calls wait no longer than with the other queues, to 3 ms, and lose nothing, and the link is as busy as with FQ-CoDel."""
 
     def of(queue: str, measure: str) -> Place:
         return "home", queue, measure
 
-    rivals = [queue.name for queue in QUEUES if queue.name != "sieve" and ("home", queue.name) in measured]
     return [
         Finding("calls-wait", "home, Sieve: wait of calls, 99th percentile", of("sieve", "call.p99"), below=0.010),
         Finding("calls-loss", "home, Sieve: loss of calls", of("sieve", "call.loss"), below=0.005),
         *(
             Finding(f"calls-{rival}", f"home: wait of calls, 99th percentile, with Sieve, less that with {rival}", of("sieve", "call.p99"), of(rival, "call.p99"), below=0.003)
-            for rival in rivals
+            for rival in rivals("home", measured)
         ),
         Finding("utilisation", "home: utilisation with Sieve, less that with fq_codel", of("sieve", "utilisation"), of("fq_codel", "utilisation"), above=-0.02),
+    ]  # fmt: skip
+
+
+def ping_findings(measured: Runs) -> list[Finding]:
+    """Sieve: a ping waits for two packets of 4 ms at most, no longer than with the other queues, to 3 ms, and loses nothing."""
+
+    def of(queue: str, measure: str) -> Place:
+        return "ping", queue, measure
+
+    return [
+        Finding("ping-wait", "ping, Sieve: wait of the ping, 99th percentile", of("sieve", "ping.p99"), below=0.008),
+        Finding("ping-loss", "ping, Sieve: loss of the ping", of("sieve", "ping.loss"), below=0.005),
+        *(
+            Finding(f"ping-{rival}", f"ping: wait of the ping, 99th percentile, with Sieve, less that with {rival}", of("sieve", "ping.p99"), of(rival, "ping.p99"), below=0.003)
+            for rival in rivals("ping", measured)
+        ),
+        Finding("ping-utilisation", "ping: utilisation with Sieve, less that with fq_codel", of("sieve", "utilisation"), of("fq_codel", "utilisation"), above=-0.02),
+    ]  # fmt: skip
+
+
+def flood_findings(measured: Runs) -> list[Finding]:
+    """Sieve: beside a flood calls wait and lose as little as at home, and the flood gets no more than with the kernel's queues for flows, to a tenth of a share."""
+
+    def of(queue: str, measure: str) -> Place:
+        return "flood", queue, measure
+
+    return [
+        Finding("flood-wait", "flood, Sieve: wait of calls, 99th percentile", of("sieve", "call.p99"), below=0.010),
+        Finding("flood-loss", "flood, Sieve: loss of calls", of("sieve", "call.loss"), below=0.005),
+        *(
+            Finding(f"flood-{rival}", f"flood: wait of calls, 99th percentile, with Sieve, less that with {rival}", of("sieve", "call.p99"), of(rival, "call.p99"), below=0.003)
+            for rival in rivals("flood", measured)
+        ),
+        *(
+            Finding(
+                f"flood-share-{rival}", f"flood: rate of the flood, over that of an upload, with Sieve, less that with {rival}",
+                of("sieve", "flood.share"), of(rival, "flood.share"), below=0.1,
+            )
+            for rival in ("fq_codel", "cake")
+        ),
     ]  # fmt: skip

@@ -6,17 +6,18 @@ from qdisc_mixes import AUDIO_HINTS, MIXES, Finding, Runs, qualities, values
 
 HEAD = """# Queues in the kernel, with real TCP
 
-This page has three experiments with Cutline's queueing disciplines (`cutline qdisc`) in Linux
+This page has five experiments with Cutline's queueing disciplines (`cutline qdisc`) in Linux
 {kernel}, beside the kernel's own queues and beside the simulator. The kernel has
 {seeds} runs of each, and the simulator {simulated}, with 95 % confidence intervals (Student's t; a
 difference by Welch). `make validate-qdisc` rewrites this page.
 
 The kernel is Debian's, unchanged. It runs in a virtual machine whose processor executes one
 instruction per nanosecond of virtual time. Three namespaces are a sender, a router and a receiver.
-The queue under test is on the router's link of 15 Mbit/s. Cutline's queues and CAKE shape by
-themselves; the other queues are below HTB, which sends one packet at a time. TCP is the kernel's
-own, without ECN. Every data packet has 1000 B with its Ethernet header, except the last one of a
-page. The simulator has the same flows, and the TCP of `defaults = "linux"`.
+The queue under test is on the router's link of 15 Mbit/s, or of 2 Mbit/s for the ping. Cutline's
+queues and CAKE shape by themselves; the other queues are below HTB, which sends one packet at a
+time. TCP is the kernel's own, without ECN. Every data packet has 1000 B with its Ethernet header,
+except those of the ping and the last one of a page. The simulator has the same flows, and the TCP
+of `defaults = "linux"`.
 
 - **audio**: the experiment of the TSQ paper's section 4.2 with one conference over UDP, for some
   of the hints. TSQ is over PI with the paper's parameters. With hint 16 for all the queue is first
@@ -25,6 +26,9 @@ page. The simulator has the same flows, and the TCP of `defaults = "linux"`.
 - **home**: uploads, readers of pages, videos and calls. With TSQ and Sieve calls and videos have
   hint 6, and pages hint 12. RED has thresholds of 30 and 90 packets, a largest probability of 0.1
   and a weight of 1/32. The other queues have their defaults.
+- **ping**: echo requests beside uploads on a slow link.
+- **flood**: calls and uploads beside a sender of UDP above the rate of the link. With Sieve it
+  claims hint 1. Its rate over that of an upload counts headers.
 
 Waits are those of the packets of UDP in the queue, as means over the flows: for the kernel from the
 sender's `send` to the arrival at the receiver, without the time on the wire.

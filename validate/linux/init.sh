@@ -29,8 +29,10 @@ up() { # NAMESPACE DEVICE: without segments larger than a packet
     $ip -n "$1" link set "$2" gso_max_segs 1 up
 }
 
-build() { # DELAY QUEUE...: src - r - dst with the queue at r
-    delay=$1; shift
+build() { # DELAY[@MBPS] QUEUE...: src - r - dst with the queue at r
+    delay=${1%@*} rate=15
+    case "$1" in *@*) rate=${1#*@} ;; esac
+    shift
     for namespace in src r dst; do $ip netns add $namespace && $ip -n $namespace link set lo up; done
     $ip link add out mtu 986 netns src type veth peer name in mtu 986 netns r
     $ip link add sink mtu 986 netns dst type veth peer name bottleneck mtu 986 netns r
@@ -45,19 +47,19 @@ build() { # DELAY QUEUE...: src - r - dst with the queue at r
     done
     if [ "$1" = cutline ]; then # It is its own shaper, too.
         shift
-        quietly cutline add dev bottleneck --rate 15Mbit --overhead none "$@"
+        quietly cutline add dev bottleneck --rate ${rate}Mbit --overhead none "$@"
     elif [ "$1" = cake ]; then # It is its own shaper.
         $ip netns exec r $tc qdisc add dev bottleneck root handle 10: "$@" || echo "FAILED tc $*"
     else
         # A burst of one byte: each packet waits until the last one is gone, as at a link.
         $ip netns exec r $tc qdisc add dev bottleneck root handle 1: htb default 1
-        $ip netns exec r $tc class add dev bottleneck parent 1: classid 1:1 htb rate 15mbit burst 1 cburst 1
+        $ip netns exec r $tc class add dev bottleneck parent 1: classid 1:1 htb rate ${rate}mbit burst 1 cburst 1
         $ip netns exec r $tc qdisc add dev bottleneck parent 1:1 handle 10: "$@" || echo "FAILED tc $*"
     fi
     $ip netns exec dst $tc qdisc add dev sink root netem delay "$delay" limit 100000
 }
 
-# A line: NAME|DELAY|QUEUE...|LOAD...
+# A line: NAME|DELAY[@MBPS]|QUEUE...|LOAD...
 while IFS='|' read -r name delay queue load; do
     build "$delay" $queue
     echo "RUN $name"

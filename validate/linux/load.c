@@ -3,7 +3,7 @@
  *   load SEED SECONDS WARM_UP FLOWS...
  *
  * FLOWS are "tcp:COUNT:CONGESTION_CONTROL[:HOST[:CODE_POINT]]", "pages:COUNT:CONGESTION_CONTROL:HOST:CODE_POINT:MEDIAN:SIGMA:PAUSE" and
- * "udp:NAME:COUNT:BITS_PER_SECOND:cbr|poisson[:HOST[:CODE_POINT]]". A flow of pages sends a page over its connection, waits from the arrival of
+ * "udp:NAME:COUNT:BITS_PER_SECOND:cbr|poisson[:HOST[:CODE_POINT[:FRAME]]]", with the bytes of a frame. A flow of pages sends a page over its connection, waits from the arrival of
  * the last byte for an exponential time with the mean PAUSE, in seconds, and sends the next one. Sizes are lognormal, with the median MEDIAN in
  * bytes. Senders are in the namespace `src`, with the address 10.0.1.HOST if there is one; receivers are in `dst`; the queue is at the device
  * `bottleneck` of the namespace `r`. One process does everything, so there is one clock. Prints a line "RESULT {...}" of JSON, with the
@@ -25,9 +25,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FRAME = 1000, OVERHEAD = 14 + 20 + 8, PAYLOAD = FRAME - OVERHEAD, MOST = 512, PORT = 6000, CHUNK = 65536 };
+enum { FRAME = 1000, OVERHEAD = 14 + 20 + 8, MOST = 512, PORT = 6000, CHUNK = 65536 };
 
-struct class { const char *name; int first, count, poisson, host, code_point; double gap; };
+struct class { const char *name; int first, count, poisson, host, code_point, frame; double gap; };
 struct udp { int class, socket; double next; unsigned sent; double *delays; size_t received, room; };
 struct pages { double median, sigma, pause, next; size_t unsent, awaited; }; /* Without a median it is one long transfer. */
 struct tcp { int socket, accepted, host, code_point; const char *control; double start, bytes; unsigned retransmissions; struct sockaddr_in from; struct pages pages; };
@@ -125,10 +125,13 @@ static void parse(char *flows) {
     class->name = strtok(NULL, ":");
     class->first = udp_count;
     class->count = atoi(strtok(NULL, ":"));
-    class->gap = FRAME * 8 / atof(strtok(NULL, ":"));
+    double rate = atof(strtok(NULL, ":"));
     class->poisson = !strcmp(strtok(NULL, ":"), "poisson");
     class->host = number_or(strtok(NULL, ":"), 0);
     class->code_point = number_or(strtok(NULL, ":"), 0);
+    class->frame = number_or(strtok(NULL, ":"), FRAME);
+    if (class->frame > FRAME || class->frame < OVERHEAD + (int)sizeof(struct stamp)) { errno = EINVAL; fail("frame"); }
+    class->gap = class->frame * 8 / rate;
     for (int i = 0; i < class->count; i++) udps[udp_count++] = (struct udp){ .class = class_count };
     class_count++;
 }
@@ -140,10 +143,10 @@ static double send_udp(double at, int measured, double end) {
         struct udp *flow = &udps[i];
         struct class *class = &classes[flow->class];
         while (flow->next <= at) {
-            char packet[PAYLOAD] = { 0 };
+            char packet[FRAME - OVERHEAD] = { 0 };
             struct stamp stamp = { now(), i, measured };
             memcpy(packet, &stamp, sizeof stamp);
-            send(flow->socket, packet, sizeof packet, 0);
+            send(flow->socket, packet, class->frame - OVERHEAD, 0);
             flow->sent += measured;
             flow->next += class->poisson ? exponential(class->gap) : class->gap;
         }
