@@ -43,7 +43,8 @@ help:
 	@echo "make attack    all known attacks on a running router, cutlined, gateways, stored results and the laboratory, ATTACK_TIME seconds each,"
 	@echo "               in namespaces of its own (root); ATTACK=name,... runs only these, ATTACK_SEED=... repeats the choices of an earlier run"
 	@echo "make bpf       compiles the kernel's queues into target/bpf, with clang and the kernel's types, which it downloads (for developers)"
-	@echo "make test-vm   loads these queues into a kernel in a virtual machine and uses them: ten to twenty minutes on one core (downloads a kernel)"
+	@echo "make test-vm   loads these queues into a kernel in a virtual machine and uses them: ten to twenty minutes on one core (downloads a kernel);"
+	@echo "               KERNEL=oldest takes the oldest kernel of Debian's backports that has such queues, not the newest"
 	@echo "make trial     the simulator alone for trying a change: target/trial/cutline, which builds again in seconds"
 	@echo "make properties  all tests ROUNDS times, each with new random cases"
 	@echo "make soak      all tests ROUNDS times beside busy loops, as on a machine that is always at work"
@@ -55,7 +56,7 @@ help:
 	@echo "make bench     speed, side by side with ns-2; writes bench.json (installs Debian's ns2)"
 	@echo "make bench-router  the router's part of it alone, beside the kernel's forwarding; writes bench-router.json (root)"
 	@echo "make validate-linux  against the kernel's own queues in a virtual machine, which writes docs/validation/linux.md (five runs a mix: four to five hours on one core; downloads a kernel)"
-	@echo "make validate-qdisc  Cutline's queues in the kernel with real TCP, beside the kernel's own and the simulator, in that machine, which writes docs/validation/qdisc.md (twenty minutes on one core)"
+	@echo "make validate-qdisc  Cutline's queues in the kernel with real TCP, beside the kernel's own and the simulator, in that machine, which writes docs/validation/qdisc.md (half an hour on one core)"
 	@echo "make validate  these two; against ns-2 (ten minutes on one core), ns-3 (fifteen) and Linux's TCP (half an hour in real time), which writes docs/validation; traces and RSVP's messages read by tshark and flent; cutline exec with a browser and"
 	@echo "               iperf3; gateways with ffmpeg and omniORB (installs them; root); programs of one host on a slow line; the recipes of docs/internals"
 	@echo "make validate-readme  compares the numbers and the figure of the README with the ones that its commands measure"
@@ -134,7 +135,7 @@ bpf:
 test-vm: setup
 	@tools/setup.sh linux
 	$(CARGO) build --locked -p cutline-cli
-	python3 validate/qdisc_vm.py
+	python3 validate/qdisc_vm.py --kernel $(or $(KERNEL),newest)
 
 attack: setup
 	known=$$(mktemp); CUTLINE_ATTACK_KNOWN=$$known \
@@ -215,7 +216,7 @@ validate-linux: $(BIN)
 	@tools/setup.sh linux
 	python3 validate/linux.py --cutline $(BIN) --out docs/validation
 
-# Three experiments with the queues of bpf/ in the same machine. What has been measured with the same programs is not measured again.
+# Five experiments with the queues of bpf/ in the same machine. What has been measured with the same programs is not measured again.
 validate-qdisc: $(BIN)
 	@tools/setup.sh linux
 	python3 validate/qdisc.py --cutline $(BIN) --out docs/validation

@@ -17,6 +17,8 @@ HERE = Path(__file__).resolve().parent
 SUITES = ("trixie", "trixie-backports")
 MODULES = ("sch_htb", "sch_codel", "sch_pie", "sch_netem", "sch_fq_codel", "sch_dualpi2", "veth", "sch_fq_pie", "sch_cake", "sch_red")
 """In the order of loading. Those that the kernel has built in are not in the package."""
+FIRST_WITH_EBPF = [6, 17]
+"""The first version of Debian's kernel with queueing disciplines in eBPF. Its Linux 6.16 has been built without `CONFIG_NET_SCH_BPF`."""
 LINES_OF_APT = """Dir::State "{0}/apt";
 Dir::State::status "{0}/apt/status";
 Dir::Cache "{0}/apt/cache";
@@ -26,25 +28,43 @@ Acquire::Languages "none";
 """
 
 
-def kernel(folder: Path) -> Path:
-    """The newest cloud kernel of the suite, unpacked; downloaded unless it is there."""
+def numbers(version: str) -> list[int]:
+    """The numbers of a version of the kernel: 7, 2 and 12 of `7.2.12+deb13-cloud-amd64`."""
+    return [int(number) for number in re.findall(r"\d+", version.split("+")[0])]
+
+
+def kernel(folder: Path, which: str = "newest") -> Path:
+    """The newest cloud kernel of the suites, or the `oldest` with queueing disciplines in eBPF, unpacked. A folder with a kernel keeps it."""
     found = list(folder.glob("root/usr/lib/modules/*/vmlinuz"))
     if found:
         return found[0]
     environment = os.environ | {"APT_CONFIG": str(apt(folder))}
     run = {"env": environment, "check": True, "capture_output": True, "text": True, "timeout": 600}
     subprocess.run(["apt-get", "update"], **run)
-    names = subprocess.run(["apt-cache", "pkgnames", "linux-binary-"], **run).stdout.split()
-    versions = {name.removeprefix("linux-binary-") for name in names if re.fullmatch(r"linux-binary-\d\S*-cloud-amd64", name)}
-    if not versions:
-        raise RuntimeError(f"the mirror has no cloud kernel in {' or '.join(SUITES)}")
-    version = max(versions, key=lambda text: [int(number) for number in re.findall(r"\d+", text.split("+")[0])])
+    names = subprocess.run(["apt-cache", "pkgnames", "linux-"], **run).stdout.split()
+    version = chosen(names, which)
+    if not version:
+        raise RuntimeError(f"the mirror has no {which} cloud kernel in {' or '.join(SUITES)}")
+    # Before Linux 6.19 a kernel and its modules are in one package.
+    parts = [f"linux-{part}-{version}" for part in ("binary", "modules")]
     packages = folder / "packages"
     packages.mkdir(exist_ok=True)
-    subprocess.run(["apt-get", "download", f"linux-binary-{version}", f"linux-modules-{version}"], cwd=packages, **run)
+    subprocess.run(["apt-get", "download", *(parts if parts[0] in names else [f"linux-image-{version}"])], cwd=packages, **run)
     for package in packages.glob("*.deb"):
         subprocess.run(["dpkg-deb", "-x", package, folder / "root"], check=True)
-    return kernel(folder)
+    in_boot = folder / f"root/boot/vmlinuz-{version}"
+    if in_boot.exists():
+        in_boot.rename(folder / f"root/usr/lib/modules/{version}/vmlinuz")
+    return kernel(folder, which)
+
+
+def chosen(names: list[str], which: str) -> str:
+    """The version of the newest cloud kernel among packages, or of the oldest one with queueing disciplines in eBPF; empty if there is none."""
+    packages = (re.fullmatch(r"linux-(?:binary|image)-(\d\S*-cloud-amd64)", name) for name in names)
+    versions = sorted({package[1] for package in packages if package}, key=numbers)
+    if which == "oldest":
+        return next((version for version in versions if numbers(version) >= FIRST_WITH_EBPF), "")
+    return versions[-1] if versions else ""
 
 
 def apt(folder: Path) -> Path:
