@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Loads the queueing disciplines of `bpf/` into Debian's newest kernel in a virtual machine, uses them, and judges what happened.
+"""Loads the queueing disciplines of `bpf/` into Debian's newest kernel in a virtual machine, or into the oldest one with queueing disciplines in eBPF
+(`--kernel oldest`), uses them, and judges what happened.
 
     python3 validate/qdisc_vm.py --cutline target/debug/cutline --work target/linux-vm
 
@@ -190,7 +191,7 @@ def down_and_up(queue: Found) -> str:
 
 def commands(queue: Found) -> str:
     """The command adds, changes, replaces and removes; a second `add`, a foreign queueing discipline, a missing object and a wrong value are refused with a reason."""
-    wanted = {"loaded": 0, "add": 0, "replace": 0, "replace-own": 0, "kept": 0, "change": 0, "metrics": 0, "del": 0, "many-add": 0, "many-del": 0}
+    wanted = {"loaded": 0, "add": 0, "replace": 0, "replace-own": 0, "kept": 0, "change": 0, "metrics": 0, "del": 0, "many-add": 0, "many-del": 0, "many-instances": 0}
     refused = {"under-mq": REFUSED, "over-mq": 1, "add-twice": 1, "add-foreign": 1, "del-twice": 1, "unloadable": 1, "wrong": 2, "change-larger": 2, "no-interface": 2, "unknown": REFUSED}
     wrong = [f"{step}: {queue.codes(step)}" for step, code in (wanted | refused).items() if set(queue.codes(step)) != {code}]
     reasons = {
@@ -201,6 +202,7 @@ def commands(queue: Found) -> str:
         "del-gone": ("memory was freed",),
         "over-mq": ("mq 1:", "one for all transmit queues"),
         "many-add": ("2 transmit queues",),
+        "many-instances": ("--instances 7 has no effect", "was set to 64"),
         "change": ("4 Mbit/s", "in use", "tso off gso off"),
     }
     for step, words in reasons.items():
@@ -399,9 +401,9 @@ def many_flows(queue: Found) -> str:
 
 
 def mq_commands(queue: Found) -> str:
-    """The command adds, changes, replaces and removes a queue for each of two transmit queues in use, below `mq`, and nothing is left. It sets one where one is in use, and refuses 300."""
+    """The command adds, changes, replaces and removes a queue for each of two transmit queues in use, below `mq`, and nothing is left. It sets one where one is in use, refuses 300, and leaves a queue of another program unless it may not."""
     wanted = {"add": 0, "change": 0, "replace": 0, "del": 0, "round-add": 0, "round-del": 0, "add-twice": 1, "del-twice": 1}
-    wanted |= {"spare-add": 0, "spare-del": 0, "too-many": 2}
+    wanted |= {"spare-add": 0, "spare-del": 0, "too-many": 2, "del-others": 1, "del-all": 0}
     wrong = [f"{step}: {queue.codes(step)}" for step, code in wanted.items() if set(queue.codes(step)) != {code}]
     if "one for each of 2 transmit queues" not in queue.said["add"]:
         wrong.append(f"add says {queue.said['add']}")
@@ -410,6 +412,11 @@ def mq_commands(queue: Found) -> str:
         wrong.append(f"{spare['hardware_queues']} queues for a transmit queue in use")
     if "at most 256 transmit queues" not in queue.said["too-many"]:
         wrong.append(f"300 transmit queues: {queue.said['too-many']}")
+    if "pfifo on transmit queue 2 of `many`" not in queue.said["del-others"] or "--all" not in queue.said["del-others"]:
+        wrong.append(f"a queue of another program: {queue.said['del-others']}")
+    shown = {step: sorted(entry["kind"].rstrip("0123456789") for entry in queue.tc[step]) for step in ("others", "none")}
+    if len(shown["others"]) != 3 or "pfifo" not in shown["others"] or any(kind.startswith("cutline_") for kind in shown["none"]):
+        wrong.append(f"del without and with --all leaves {shown}")
     kinds = [entry["kind"] for entry in queue.tc["first"]]
     if kinds[0] != "mq" or len(kinds) != 3 or not all(kind.startswith("cutline_") for kind in kinds[1:]):
         wrong.append(f"queueing disciplines {kinds}")
@@ -507,12 +514,21 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("target/bpf"), help="folder of the objects (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=100, help="rounds of adding and removing under load (default: %(default)s)")
     parser.add_argument("--only", choices=("init", SECOND), default="", help="one machine: that with one processor, or that with two")
+    parser.add_argument(
+        "--kernel", choices=("newest", "oldest"), default="newest",
+        help="that of the suites to boot: the oldest one with queueing disciplines in eBPF gets a folder of its own in that of the machine (default: %(default)s)",
+    )  # fmt: skip
     parser.add_argument("--verbose", action="store_true", help="print the machine's output as well")
     arguments = parser.parse_args()
     try:
         require(arguments.cutline)
         with building():
+            # The objects are those of the newest kernel's types: one file is for all kernels.
             tools, objects = bpf_build.build(arguments.work, arguments.out)
+            if arguments.kernel != "newest":
+                arguments.work /= arguments.kernel
+                arguments.work.mkdir(exist_ok=True)
+                linux_vm.kernel(arguments.work, arguments.kernel)
             files = image(arguments.work, tools, objects, arguments.cutline, arguments.rounds)
     except NotRun as reason:
         print(f"test-vm: not run: {reason}")

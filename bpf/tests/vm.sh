@@ -225,6 +225,9 @@ for queue in $(cat /queues); do
     status many-add command add dev many --rate 10Gbit $options
     said many-add
     status many-del command del dev many
+    status many-instances command add dev many --rate 10Mbit --instances 7 $options
+    said many-instances
+    status many-del command del dev many
     $ip -n r link del many
 
     # An interface that vanishes with its queue.
@@ -284,6 +287,6 @@ for kind in noqueue pfifo fq_codel "cake unlimited"; do
     blast ${kind% *}
     detach >/dev/null 2>&1
 done
-dmesg | grep -E "WARNING|BUG|refcount|Oops" | sed 's/^/KERNELMESSAGE /'
+complaints
 echo "DONE"
 poweroff -f

@@ -22,4 +22,6 @@ status() { # STEP COMMAND...
 command() { nsenter --net=/run/netns/r /usr/bin/cutline qdisc "$@"; }
 said() { echo "SAID $1 $(tr '\n' ' ' </run/output)"; }
 pins() { echo "PINS $1 $(find /sys/fs/bpf/cutline 2>/dev/null | wc -l)"; }
+# Lines of the kernel's log about a fault.
+complaints() { dmesg | grep -E "WARNING|BUG|refcount|Oops|detected stall" | sed 's/^/KERNELMESSAGE /'; }
 slab() { echo "SLAB $1 $(awk '/^skbuff_head_cache|^skbuff_fclone_cache/ { sum += $2 } END { print sum + 0 }' /proc/slabinfo)"; }

@@ -60,6 +60,16 @@ for queue in $(cat /queues); do
     status del command del dev many
     status del-twice command del dev many
 
+    # Another program takes a transmit queue: its queue stays until it is named.
+    status add command add dev many --rate 10Mbit --mq $options
+    major=$($ip netns exec r $tc qdisc show dev many | awk '$2 == "mq" { print $3 }')
+    $ip netns exec r $tc qdisc replace dev many parent "${major}2" pfifo
+    status del-others command del dev many
+    said del-others
+    echo "TC others $($ip netns exec r $tc -s -j qdisc show dev many | tr -d '\n')"
+    status del-all command del dev many --all
+    echo "TC none $($ip netns exec r $tc -s -j qdisc show dev many | tr -d '\n')"
+
     # The card's own rate: nothing is shaped, and nothing lost.
     status add command add dev many --rate 1Gbit --unshaped --mq $options
     send 0 14000 3 & send 1 14000 3 & wait
@@ -93,6 +103,6 @@ for queue in $(cat /queues); do
     slab after
     pins unloaded
 done
-dmesg | grep -E "WARNING|BUG|refcount|Oops|detected stall" | sed 's/^/KERNELMESSAGE /'
+complaints
 echo "DONE"
 poweroff -f

@@ -68,8 +68,9 @@ struct AddArgs {
     #[arg(long)]
     replace: bool,
     /// Largest number of interfaces with such a queue, or of transmit queues with --mq, in all network namespaces; it holds from the first queue to the last
-    #[arg(long, value_name = "N", default_value_t = INSTANCES, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    instances: u32,
+    /// [default: 64]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    instances: Option<u32>,
 }
 
 /// Change the queue of an interface while packets wait in it
@@ -148,6 +149,9 @@ struct ShowArgs {
 struct DelArgs {
     #[command(flatten)]
     place: Place,
+    /// Remove the queueing disciplines that other programs have set for single transmit queues as well
+    #[arg(long)]
+    all: bool,
 }
 
 /// An interface, and the place of the pins.
@@ -213,10 +217,13 @@ impl AddArgs {
             name,
             &settings,
             self.replace,
-            &ObjectLoader { instances: self.instances },
+            &ObjectLoader { instances: self.instances.unwrap_or(INSTANCES) },
         )?;
         output::print(&format!("{}: {}\n", Printable(name), in_a_line(&added)))?;
         print_notes(&added, Some(self.rate), Some(settings.queue.limit));
+        if let Some(note) = note_on_instances(self.instances, &added) {
+            message::print(&note);
+        }
         Ok(())
     }
 
@@ -320,7 +327,7 @@ impl ShowArgs {
 impl DelArgs {
     fn remove(&self) -> Result<(), Failure> {
         let name = self.place.interface()?;
-        let done = match self.place.pins.queues().remove(name)? {
+        let done = match self.place.pins.queues().remove(name, self.all)? {
             Removal::Removed => "the queue was removed",
             Removal::Freed => "the queue was removed before; its memory was freed",
             Removal::NoInterface => {
@@ -378,6 +385,17 @@ fn in_a_line(status: &QdiscStatus) -> String {
     let shaped = if config.shape_bps == 0 { "without shaping, for a link of" } else { "at" };
     let each = document::for_each_queue(status).map(|words| format!(", {words}")).unwrap_or_default();
     format!("{} {shaped} {rate}, {}{each}", in_words(status.queue, config), document::limit(config))
+}
+
+/// Returns a note where the number of instances is another one than `wanted`.
+fn note_on_instances(wanted: Option<u32>, added: &QdiscStatus) -> Option<String> {
+    let (kind, instances) = (added.queue.kernel_name(), added.instances);
+    wanted.filter(|wanted| *wanted != instances).map(|wanted| {
+        format!(
+            "note: --instances {wanted} has no effect: the number for {kind} was set to {instances} with its first queue, and holds until its last one is \
+             removed (docs/guide/qdisc.md)"
+        )
+    })
 }
 
 /// Prints the notes on a new rate, a new limit, or both.
@@ -466,6 +484,26 @@ mod tests {
                 "{refused:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_number_of_instances_without_effect_is_reported() {
+        let Action::Add(args) = parsed("add dev eth0 --rate 1Mbit --instances 40000") else { panic!("add") };
+        let added = cutline_qdisc::testing::status("sieve", false);
+        let note = note_on_instances(args.instances, &added).unwrap();
+        assert!(note.contains("--instances 40000 has no effect"), "{note}");
+        assert!(note.contains("cutline_sieve3 was set to 64"), "{note}");
+        assert_eq!(note_on_instances(Some(64), &added), None);
+        let Action::Add(args) = parsed("add dev eth0 --rate 1Mbit") else { panic!("add") };
+        let added = QdiscStatus { instances: 40_000, ..added };
+        assert_eq!(note_on_instances(args.instances, &added), None, "none is wanted");
+        assert_eq!(INSTANCES, 64, "the help names it");
+    }
+
+    #[test]
+    fn del_leaves_other_programs_alone_unless_all_is_given() {
+        let all = |line: &str| matches!(parsed(line), Action::Del(DelArgs { all: true, .. }));
+        assert_eq!([all("del dev eth0"), all("del dev eth0 --all")], [false, true]);
     }
 
     #[test]

@@ -54,6 +54,27 @@ impl Interface {
         Self::named_by(&mut Channel::open()?, name)
     }
 
+    /// Returns the interface of this name without its addresses, in the network namespace of the calling thread. The number of other interfaces does not
+    /// matter.
+    ///
+    /// # Errors
+    /// As [`Interface::named`].
+    pub fn without_addresses(name: &str) -> Result<Self, Error> {
+        let channel = &mut Channel::open()?;
+        let mut message = LinkMessage::default();
+        message.attributes.push(LinkAttribute::IfName(name.to_owned()));
+        let failed = || format!("the interface `{name}` cannot be read");
+        let answers = channel.request(RouteNetlinkMessage::GetLink(message), 0, failed);
+        let mut found = answers.unwrap_or_default().into_iter().filter_map(Self::from_answer);
+        match found.find(|interface| interface.name == name) {
+            Some(interface) => Ok(interface),
+            // The error has the names of all interfaces.
+            None => {
+                Self::named_by(channel, name).map(|interface| Self { addresses: Vec::new(), ..interface })
+            }
+        }
+    }
+
     /// Returns the interface of this name, in the network namespace of the channel. It needs no further descriptor.
     pub(crate) fn named_by(channel: &mut Channel, name: &str) -> Result<Self, Error> {
         let mut all = interfaces_by(channel)?;
@@ -71,6 +92,13 @@ impl Interface {
         }
         let used = interface::transmit_queues(&self.name, self.index);
         used.map_or(self.transmit_queues, |used| used.min(self.transmit_queues))
+    }
+
+    fn from_answer(answer: RouteNetlinkMessage) -> Option<Self> {
+        match answer {
+            RouteNetlinkMessage::NewLink(link) => Self::read(link),
+            _ => None,
+        }
     }
 
     fn read(message: LinkMessage) -> Option<Self> {
@@ -114,11 +142,7 @@ fn interfaces_by(channel: &mut Channel) -> Result<Vec<Interface>, Error> {
     let failed = || "the interfaces cannot be listed".to_owned();
     let links = channel.list(&RouteNetlinkMessage::GetLink(LinkMessage::default()), failed)?;
     let addresses = channel.list(&RouteNetlinkMessage::GetAddress(AddressMessage::default()), failed)?;
-    let read = |message| match message {
-        RouteNetlinkMessage::NewLink(link) => Interface::read(link),
-        _ => None,
-    };
-    let mut interfaces: Vec<Interface> = links.into_iter().filter_map(read).collect();
+    let mut interfaces: Vec<Interface> = links.into_iter().filter_map(Interface::from_answer).collect();
     interfaces.sort_by_key(|interface| interface.index);
     for message in addresses {
         let RouteNetlinkMessage::NewAddress(message) = message else { continue };

@@ -4,7 +4,9 @@
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "real packets take real time")]
 
 use cutline_flow::{FlowSelector, TrafficSpec};
-use cutline_netlink::{ClassId, Counters, Error, HtbShaper, Interface, RootQdisc, ShaperOptions, sweep};
+use cutline_netlink::{
+    ClassId, Counters, Error, HtbShaper, Interface, RootQdisc, ShaperOptions, Touched, TrafficMonitor, sweep,
+};
 use cutline_sys::namespace::Namespace;
 use cutline_sys::packet;
 use cutline_testbed::{in_time, may_make_namespaces, undisturbed};
@@ -510,11 +512,20 @@ fn every_transmit_queue_has_a_discipline_below_mq() {
         RootQdisc::add_for_each_queue(many, "pfifo", 3, false).unwrap();
         let found = RootQdisc::of(many).unwrap().unwrap();
         assert_eq!(found.kind, "mq");
-        assert_eq!(found.below.iter().collect::<Vec<_>>(), ["pfifo"]);
+        assert_eq!(found.below, [1, 2, 3].map(|queue| (queue, "pfifo".to_owned())).into());
         assert_eq!(RootQdisc::all().unwrap(), [(many.index, found)].into());
         RootQdisc::add_for_each_queue(many, "pfifo", 3, false).unwrap_err();
     });
     assert_eq!(hosts.tc("qdisc show dev many").matches("qdisc pfifo ").count(), 3);
+    // Another program replaces that of one transmit queue.
+    let found = hosts.sender.within(|| RootQdisc::of(&Interface::named("many").unwrap()).unwrap().unwrap());
+    hosts.tc(&format!("qdisc replace dev many parent {:x}:2 bfifo", found.unwrap().handle));
+    with_many(|many| {
+        let found = RootQdisc::of(many).unwrap().unwrap();
+        let kinds = [(1, "pfifo"), (2, "bfifo"), (3, "pfifo")];
+        assert_eq!(found.below, kinds.map(|(queue, kind)| (queue, kind.to_owned())).into());
+        assert_eq!(RootQdisc::all().unwrap(), [(many.index, found)].into());
+    });
     with_many(|many| {
         RootQdisc::remove(many).unwrap();
         // Nothing is left of one that the kernel does not know.
@@ -532,6 +543,40 @@ fn every_transmit_queue_has_a_discipline_below_mq() {
         RootQdisc::add_for_each_queue(many, "pfifo", 1, false).unwrap();
     });
     assert_eq!(hosts.tc("qdisc show dev many").matches("qdisc pfifo ").count(), 1);
+    with_many(|many| {
+        let found = RootQdisc::of(many).unwrap().unwrap();
+        assert_eq!(found.below, [(1, "pfifo".to_owned())].into());
+        assert_eq!(RootQdisc::all().unwrap(), [(many.index, found)].into());
+    });
+}
+
+/// The owner of a shaper makes it again after a report of a change. A look must not be reported as one.
+#[test]
+fn a_look_at_a_shaper_is_no_change_of_it() {
+    let Some(hosts) = Hosts::new("look") else { return };
+    let shaper =
+        hosts.with(|east| HtbShaper::install(east, Rate::from_mbps(10), ShaperOptions::default()).unwrap());
+    hosts.with(|east| {
+        let mut monitor = TrafficMonitor::open().unwrap();
+        let found = RootQdisc::of(east).unwrap().unwrap();
+        assert_eq!(found.kind, "htb");
+        assert_eq!(monitor.take(|_| false).unwrap(), Touched::default());
+    });
+    drop(shaper);
+}
+
+/// An interface is the same with one request as in the list of all, apart from its addresses.
+#[test]
+fn an_interface_is_found_without_a_list() {
+    let Some(hosts) = Hosts::new("alone") else { return };
+    hosts.with(|east| {
+        let found = Interface::without_addresses("east").unwrap();
+        assert_eq!(found, Interface { addresses: Vec::new(), ..east.clone() });
+        for none in ["none", "a-name-that-is-too-long-for-the-kernel", ""] {
+            let error = Interface::without_addresses(none).unwrap_err().to_string();
+            assert!(error.contains(&format!("no interface `{none}`")), "{error}");
+        }
+    });
 }
 
 /// A veth allocates a transmit queue for each processor, and the kernel sends to one of them unless more are asked for. `/sys` shows the interfaces of

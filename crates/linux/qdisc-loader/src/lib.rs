@@ -4,6 +4,7 @@
 
 use cutline_qdisc::{KernelQueue, LINK, QdiscError, QdiscLoader};
 use cutline_sys::SysError;
+use cutline_sys::bpf::NoQueueingDisciplines;
 use libbpf_rs::{MapCore as _, MapType, ObjectBuilder, PrintLevel, set_print};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -12,6 +13,8 @@ use std::{fs, io};
 /// The environment variable that may name the folder of the objects.
 pub const OBJECTS_VARIABLE: &str = "CUTLINE_BPF";
 
+/// The verifier's words where programs are interpreted, for the first call of a function of the kernel.
+const NOT_COMPILED: &str = "JIT is required for calling kernel function";
 /// Prefix of the names of all pinned maps.
 const PREFIX: &str = "cutline_";
 /// The maps that have an entry for each instance.
@@ -94,7 +97,7 @@ fn load_object(path: &Path, instances: u32, folder: &Path) -> Result<(), QdiscEr
             return failed(format!("{} cannot be loaded", path.display()), source);
         }
         let log = cutline_sys::lock(&MESSAGES).clone();
-        QdiscError::Load { object: path.to_owned(), why: source.to_string(), log }
+        refused(path, source.to_string(), log)
     })?;
     fs::create_dir_all(folder).map_err(|error| {
         SysError::privileged(format!("{} cannot be made", folder.display()), "CAP_SYS_ADMIN", error)
@@ -111,6 +114,15 @@ fn load_object(path: &Path, instances: u32, folder: &Path) -> Result<(), QdiscEr
     }
     let mut link = link.ok_or_else(|| QdiscError::OtherLayout { folder: folder.to_owned() })?;
     link.pin(folder.join(LINK)).map_err(|error| failed("the link of the queue cannot be pinned", error))
+}
+
+/// Returns the error of an object that the kernel refuses. Only the first network namespace shows whether programs are compiled, so elsewhere the verifier's
+/// reason does.
+fn refused(path: &Path, why: String, log: String) -> QdiscError {
+    if log.contains(NOT_COMPILED) {
+        return NoQueueingDisciplines::NotCompiled.into();
+    }
+    QdiscError::Load { object: path.to_owned(), why, log }
 }
 
 /// Returns the error of a queue that the kernel does not add. It has each name once, also when the pins are in another bpffs.
@@ -145,6 +157,18 @@ mod tests {
         assert!(message(io::ErrorKind::AlreadyExists).contains("--bpffs"));
         let other = message(io::ErrorKind::InvalidInput);
         assert!(other.contains("cutline_sieve cannot be added") && !other.contains("--bpffs"), "{other}");
+    }
+
+    /// As libbpf prints it.
+    #[test]
+    fn a_kernel_that_interprets_programs_is_named_in_any_network_namespace() {
+        let log = "libbpf: prog 'cl_enqueue': BPF program load failed: -524\nlibbpf: prog 'cl_enqueue': -- BEGIN PROG LOAD LOG --\n\
+                   JIT is required for calling kernel function\n-- END PROG LOAD LOG --\n";
+        let message =
+            |log: &str| refused(Path::new("sieve.bpf.o"), "error".to_owned(), log.to_owned()).to_string();
+        assert!(message(log).contains("net.core.bpf_jit_enable=1"), "{}", message(log));
+        assert!(message(log).contains("cutline router up"), "{}", message(log));
+        assert!(message("R1 invalid mem access").starts_with("sieve.bpf.o cannot be loaded: error"));
     }
 
     #[test]

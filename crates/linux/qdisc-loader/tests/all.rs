@@ -45,7 +45,7 @@ fn errors_distinguish_kernels_without_these_queues() {
                 assert!(!error.is_usage());
             }
             // Where the kernel has them, the objects or the privilege are missing, or it has worked and is undone.
-            (Ok(()), Ok(_)) => drop(queues.remove("lo").unwrap()),
+            (Ok(()), Ok(_)) => drop(queues.remove("lo", false).unwrap()),
             (Ok(()), Err(error)) => assert!(!matches!(error, QdiscError::NotSupported(_)), "{error}"),
             (supported, added) => panic!("{supported:?} and {added:?}"),
         }

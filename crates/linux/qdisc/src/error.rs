@@ -1,9 +1,11 @@
 //! Errors of the kernel's queues.
 
+use crate::layout::LAYOUT;
 use cutline_params::ParameterError;
 use cutline_sys::SysError;
 use cutline_sys::bpf::NoQueueingDisciplines;
 use cutline_text::Printable;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
@@ -115,6 +117,36 @@ pub enum QdiscError {
         /// Its major number.
         handle: u16,
     },
+    /// The interface has a queue that another version of Cutline has made.
+    #[error(
+        "`{interface}` has the queue {kind} of {} version of Cutline, which this version cannot read or change: `cutline qdisc add --replace` replaces it, \
+         `tc qdisc del dev {} root` removes it, and `rm -r {}` frees the memory of that version after its last queue",
+        older_or_newer(*layout),
+        Printable(interface),
+        Printable(folder.display())
+    )]
+    OtherVersion {
+        /// The interface.
+        interface: String,
+        /// Name of the queue in the kernel.
+        kind: String,
+        /// Version of its layouts.
+        layout: u32,
+        /// The folder of its pins.
+        folder: PathBuf,
+    },
+    /// Another program has set queueing disciplines of its own among those of Cutline's, below `mq`.
+    #[error(
+        "{} of `{interface}`, set by another program: nothing was removed; `cutline qdisc del --all` removes {} as well",
+        leaves_in_words(others),
+        if others.len() > 1 { "them" } else { "it" }
+    )]
+    OthersBelow {
+        /// The interface.
+        interface: String,
+        /// Kinds of the queueing disciplines, by the number of the transmit queue from 1 on.
+        others: BTreeMap<u16, String>,
+    },
     /// The old queueing discipline of the interface has been removed, and the new one could not be set.
     #[error(
         "{error}; the queueing discipline that `{interface}` had is removed, and it has the kernel's default now: `cutline qdisc add` sets a queue again"
@@ -218,6 +250,23 @@ fn of_several_queues(kind: &str) -> &'static str {
         }
         _ => "",
     }
+}
+
+fn older_or_newer(layout: u32) -> &'static str {
+    if layout < LAYOUT { "an older" } else { "a newer" }
+}
+
+/// Returns words such as "fq_codel on transmit queue 2 and pfifo on transmit queues 3, 4".
+fn leaves_in_words(leaves: &BTreeMap<u16, String>) -> String {
+    let mut by_kind: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (queue, kind) in leaves {
+        by_kind.entry(kind).or_default().push(queue.to_string());
+    }
+    let of_kind = |(kind, queues): (&str, Vec<String>)| {
+        let plural = if queues.len() > 1 { "s" } else { "" };
+        format!("{} on transmit queue{plural} {}", Printable(kind), queues.join(", "))
+    };
+    by_kind.into_iter().map(of_kind).collect::<Vec<_>>().join(" and ")
 }
 
 fn queues_in_words(has: u32, needs: u32) -> String {

@@ -1,7 +1,7 @@
 //! Adding, changing, reading and removing the queues of this host's interfaces.
 
 use crate::idle::follow_idle_time;
-use crate::layout::{AccountLayout, InterfaceKey, QUEUES, QdiscConfig, QdiscCounters};
+use crate::layout::{AccountLayout, InterfaceKey, LAYOUT, QUEUES, QdiscConfig, QdiscCounters};
 use crate::leaves::packets_of_each;
 use crate::pins::{self, Entry, Pins};
 use crate::{KernelQueue, QdiscChange, QdiscError, QdiscSettings, in_words};
@@ -31,6 +31,8 @@ const MAGIC: i64 = 0xcafe_4a11;
 const FOLDER_MODE: u32 = 0o700;
 /// Permissions to write for others than the owner.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
+/// Instances that a command examines for memory without a queueing discipline, the first ones and as many at random: all unless `--instances` is larger.
+const EXAMINED: u32 = 64;
 /// Number of looks for a change in the statistics, and the time between them.
 const LOOKS: u32 = 20;
 const BETWEEN: Duration = Duration::from_millis(10);
@@ -56,6 +58,8 @@ pub struct QdiscStatus {
     pub queue: KernelQueue,
     /// Number of its instance, or of that of the first transmit queue.
     pub instance: u32,
+    /// Largest number of instances of this kind of queue, which was set with the first one.
+    pub instances: u32,
     /// The configuration that was written last.
     pub config: QdiscConfig,
     /// Its statistics, those of all transmit queues together. The gauges of an empty queue have followed the idle time.
@@ -138,7 +142,7 @@ impl KernelQueues {
         replace: bool,
         loader: &dyn QdiscLoader,
     ) -> Result<QdiscStatus, QdiscError> {
-        let interface = &Interface::named(name)?;
+        let interface = &Interface::without_addresses(name)?;
         let queue = settings.kernel_queue()?;
         // Values that are not allowed are refused before anything is loaded, and also where nothing can be loaded.
         settings.config(interface.header, 0, 0)?;
@@ -161,15 +165,18 @@ impl KernelQueues {
             let old = queue_at(&root);
             if !replace {
                 let interface = interface.name.clone();
-                return Err(match old {
-                    Some(old) => QdiscError::AlreadyThere { interface, kind: old.kernel_name() },
-                    None => QdiscError::OtherQdisc { interface, kind: root.kind, handle: root.handle },
+                return Err(match (old, other_version(&root)) {
+                    (Some(old), _) => QdiscError::AlreadyThere { interface, kind: old.kernel_name() },
+                    (None, Some((kind, layout))) => self.other_version(interface, kind, layout),
+                    (None, None) => {
+                        QdiscError::OtherQdisc { interface, kind: root.kind, handle: root.handle }
+                    }
                 });
             }
             was_set = true;
             is_to_go = old.is_some() || (queues > 1 && root.kind == MQ);
         }
-        self.sweep(None)?;
+        self.sweep_some()?;
         let folder = self.folder.join(queue.folder());
         let mut pins = Pins::open(queue, folder.clone())?;
         if pins.is_none() {
@@ -178,9 +185,15 @@ impl KernelQueues {
         }
         let pins = pins.ok_or(QdiscError::OtherLayout { folder })?;
         let key = key(interface.index)?;
-        let instance = free_instances(&pins.entries()?, &key, pins.instances(), queues).ok_or_else(|| {
-            QdiscError::NoInstance { instances: pins.instances(), kind: queue.kernel_name() }
-        })?;
+        let instance = match pins.vacant_instances(queues)? {
+            Some(instance) => instance,
+            None => {
+                self.sweep()?;
+                free_instances(&pins.entries()?, &key, pins.instances(), queues).ok_or_else(|| {
+                    QdiscError::NoInstance { instances: pins.instances(), kind: queue.kernel_name() }
+                })?
+            }
+        };
         if is_to_go {
             // The kernel has no step from one instance to another of the same kind, nor from one `mq` to another. The old queue stays until all that may
             // fail before has been done.
@@ -207,7 +220,7 @@ impl KernelQueues {
         entry: &Entry,
         replace: bool,
     ) -> Result<(), QdiscError> {
-        self.sweep(Some(interface.index))?;
+        self.forget(interface.index)?;
         let salt = u64::from_ne_bytes(random().map_err(|error| SysError::new("no random numbers", error))?);
         let generation = next(pins.config(entry.instance)?.generation);
         let config = settings.config(interface.header, salt, generation)?;
@@ -236,7 +249,7 @@ impl KernelQueues {
     /// # Errors
     /// When the interface has none, a setting is not allowed, the new limit needs more memory than the queue has, or the process may not.
     pub fn change(&self, name: &str, change: &QdiscChange) -> Result<ChangeOutcome, QdiscError> {
-        let interface = &Interface::named(name)?;
+        let interface = &Interface::without_addresses(name)?;
         let _guard = self.lock()?;
         let changed = self.change_locked(interface, change);
         self.finish(changed)
@@ -247,7 +260,7 @@ impl KernelQueues {
         interface: &Interface,
         change: &QdiscChange,
     ) -> Result<ChangeOutcome, QdiscError> {
-        self.sweep(None)?;
+        self.sweep_some()?;
         let (pins, queue, entry) = self.entry_of(interface)?;
         let written = pins.config(entry.instance)?;
         let refused = pins.counters(&entry)?.refused_generation;
@@ -277,40 +290,44 @@ impl KernelQueues {
         taken.ok_or(QdiscError::Refused { kind: queue.kernel_name() })
     }
 
-    /// Removes the queue of an interface, and the programs with the last queue. The interface gets the kernel's default queueing discipline.
+    /// Removes the queue of an interface, and the programs with the last queue. The interface gets the kernel's default queueing discipline. With `others`
+    /// it also removes the queueing disciplines that other programs have set for some of its transmit queues.
     ///
     /// # Errors
-    /// When the interface has none, or the process may not.
-    pub fn remove(&self, name: &str) -> Result<Removal, QdiscError> {
+    /// When the interface has none, other programs have set queueing disciplines for some of its transmit queues, or the process may not.
+    pub fn remove(&self, name: &str, others: bool) -> Result<Removal, QdiscError> {
         // Without pins there is no memory of an interface that has gone, so a wrong name is the fault whatever the kernel can do.
         if !self.exists().unwrap_or(false) {
-            Interface::named(name)?;
+            Interface::without_addresses(name)?;
         }
         let _guard = self.lock()?;
-        let removed = self.remove_locked(name);
+        let removed = self.remove_locked(name, others);
         self.finish(removed)
     }
 
-    fn remove_locked(&self, name: &str) -> Result<Removal, QdiscError> {
-        let interface = match Interface::named(name) {
+    fn remove_locked(&self, name: &str, others: bool) -> Result<Removal, QdiscError> {
+        let interface = match Interface::without_addresses(name) {
             Ok(interface) => interface,
             // Its memory is still there after it has gone.
             Err(error) => {
-                return if self.sweep(None)? > 0 { Ok(Removal::NoInterface) } else { Err(error.into()) };
+                return if self.sweep()? > 0 { Ok(Removal::NoInterface) } else { Err(error.into()) };
             }
         };
         let root = RootQdisc::of(&interface)?;
-        let ours = root.as_ref().is_some_and(|root| queue_at(root).is_some());
-        if ours {
+        let ours = root.as_ref().filter(|root| queue_at(root).is_some());
+        if let Some(root) = ours {
+            let left = others_below(root);
+            if !others && !left.is_empty() {
+                return Err(QdiscError::OthersBelow { interface: interface.name, others: left });
+            }
             RootQdisc::remove(&interface)?;
         }
-        let freed = self.sweep(Some(interface.index))?;
-        match (ours, freed) {
-            (true, _) => Ok(Removal::Removed),
-            (false, 1..) => Ok(Removal::Freed),
-            (false, 0) => {
-                Err(QdiscError::NotThere { interface: interface.name, has: root.map(|root| root.kind) })
-            }
+        let is_freed = self.forget(interface.index)?;
+        self.sweep_some()?;
+        match (ours, is_freed) {
+            (Some(_), _) => Ok(Removal::Removed),
+            (None, true) => Ok(Removal::Freed),
+            (None, false) => Err(self.missing(interface.name, root.as_ref())),
         }
     }
 
@@ -319,7 +336,7 @@ impl KernelQueues {
     /// # Errors
     /// When it has none, or the process may not read it.
     pub fn show(&self, name: &str) -> Result<QdiscStatus, QdiscError> {
-        let interface = &Interface::named(name)?;
+        let interface = &Interface::without_addresses(name)?;
         let (pins, queue, entry) = self.entry_of(interface)?;
         status(&pins, queue, interface, &entry)
     }
@@ -362,36 +379,67 @@ impl KernelQueues {
 
     fn entry_of(&self, interface: &Interface) -> Result<(Pins, KernelQueue, Entry), QdiscError> {
         let root = RootQdisc::of(interface)?;
-        let found = root.as_ref().and_then(queue_at);
-        let kind = found.map(|queue| queue.kernel_name().to_owned()).or(root.map(|root| root.kind));
-        let folder = self.folder.clone();
-        let Some(queue) = found else {
-            return Err(missing(interface.name.clone(), kind, folder));
-        };
+        let missing = || self.missing(interface.name.clone(), root.as_ref());
+        let queue = root.as_ref().and_then(queue_at).ok_or_else(missing)?;
         self.exists()?;
-        let Some(pins) = Pins::open(queue, self.folder.join(queue.folder()))? else {
-            return Err(missing(interface.name.clone(), kind, folder));
-        };
-        let key = key(interface.index)?;
-        let entry = pins.entries()?.into_iter().find(|entry| entry.key == key);
-        entry.map(|entry| (pins, queue, entry)).ok_or_else(|| missing(interface.name.clone(), kind, folder))
+        let pins = Pins::open(queue, self.folder.join(queue.folder()))?.ok_or_else(missing)?;
+        let entry = pins.entry(&key(interface.index)?)?.ok_or_else(missing)?;
+        Ok((pins, queue, entry))
     }
 
-    /// Frees the instances whose queueing discipline has gone: with its interface, by another program, or because adding it was interrupted; and
-    /// that of an interface of this namespace, which has none. Returns their number.
-    fn sweep(&self, index: Option<u32>) -> Result<usize, QdiscError> {
-        let own = index.map(key).transpose()?;
+    /// Returns the reason why an interface with a queueing discipline has no queue whose pins are here.
+    fn missing(&self, interface: String, root: Option<&RootQdisc>) -> QdiscError {
+        if let Some(queue) = root.and_then(queue_at) {
+            let (kind, folder) = (queue.kernel_name(), self.folder.clone());
+            return QdiscError::PinnedElsewhere { interface, kind, folder };
+        }
+        match root.and_then(other_version) {
+            Some((kind, layout)) => self.other_version(interface, kind, layout),
+            None => QdiscError::NotThere { interface, has: root.map(|root| root.kind.clone()) },
+        }
+    }
+
+    /// Returns the error of an interface whose queue another version of Cutline has made.
+    fn other_version(&self, interface: String, kind: &str, layout: u32) -> QdiscError {
+        let folder = self.folder.join(kind.trim_start_matches("cutline_"));
+        QdiscError::OtherVersion { interface, kind: kind.to_owned(), layout, folder }
+    }
+
+    /// Frees the instances of an interface of this namespace, which has no queueing discipline. Returns whether it had some.
+    fn forget(&self, index: u32) -> Result<bool, QdiscError> {
+        let (key, mut has_any) = (key(index)?, false);
+        for (_, pins) in self.pins()? {
+            if let Some(entry) = pins.entry(&key)? {
+                pins.forget(&entry)?;
+                has_any = true;
+            }
+        }
+        Ok(has_any)
+    }
+
+    /// Frees the instances whose queueing discipline has gone: with its interface, by another program, or because adding it was interrupted. Returns the
+    /// number of their interfaces.
+    fn sweep(&self) -> Result<usize, QdiscError> {
         let mut freed = 0;
         for (_, pins) in self.pins()? {
-            for entry in pins.entries()? {
-                let is_own = own.as_ref() == Some(&entry.key);
-                if is_own || !pins.is_running(&entry)? {
-                    pins.forget(&entry)?;
-                    freed += 1;
+            freed += sweep(&pins)?;
+        }
+        Ok(freed)
+    }
+
+    /// Frees instances whose queueing discipline has gone. All interfaces are looked at only where one of a few instances has gone, so the cost of a command
+    /// does not grow with the number of interfaces.
+    fn sweep_some(&self) -> Result<(), QdiscError> {
+        let draw = u64::from_ne_bytes(random().map_err(|error| SysError::new("no random numbers", error))?);
+        for (_, pins) in self.pins()? {
+            for first in examined_from(pins.instances(), draw) {
+                if pins.is_any_idle(first, EXAMINED)? {
+                    sweep(&pins)?;
+                    break;
                 }
             }
         }
-        Ok(freed)
+        Ok(())
     }
 
     /// Tidies up after a command. The command's own error is the one that matters.
@@ -406,7 +454,7 @@ impl KernelQueues {
         for queue in KernelQueue::ALL {
             let folder = self.folder.join(queue.folder());
             let is_used = match Pins::open(queue, folder.clone())? {
-                Some(pins) => !pins.entries()?.is_empty(),
+                Some(pins) => !pins.is_empty()?,
                 None => false,
             };
             if !is_used {
@@ -497,12 +545,23 @@ fn load(queue: KernelQueue, loader: &dyn QdiscLoader, folder: &Path) -> Result<(
     done
 }
 
-/// Returns the reason why an interface with this kind of queueing discipline has no queue in a folder of pins.
-fn missing(interface: String, kind: Option<String>, folder: PathBuf) -> QdiscError {
-    match kind.as_deref().and_then(KernelQueue::named) {
-        Some(queue) => QdiscError::PinnedElsewhere { interface, kind: queue.kernel_name(), folder },
-        None => QdiscError::NotThere { interface, has: kind },
+/// Frees the instances of a queue whose queueing discipline has gone. Returns the number of their interfaces.
+fn sweep(pins: &Pins) -> Result<usize, QdiscError> {
+    let mut freed = 0;
+    for entry in pins.entries()? {
+        if !pins.is_running(&entry)? {
+            pins.forget(&entry)?;
+            freed += 1;
+        }
     }
+    Ok(freed)
+}
+
+/// Returns the first of the [`EXAMINED`] first instances, and of as many at a random place if there are more.
+fn examined_from(instances: u32, draw: u64) -> impl Iterator<Item = u32> {
+    let places = u64::from(instances.saturating_sub(EXAMINED));
+    let random = draw.checked_rem(places).map(|place| place as u32 + 1);
+    std::iter::once(0).chain(random)
 }
 
 /// Returns the first of so many instances in a row that no other interface than that of a key has. Those of the key itself are free once its old queue is
@@ -528,10 +587,27 @@ fn queues_of(used: u32, mq: bool) -> Result<u32, ParameterError> {
 
 /// Returns the queue of Cutline's at a root, or below the `mq` there.
 fn queue_at(root: &RootQdisc) -> Option<KernelQueue> {
-    if root.kind == MQ {
-        return root.below.iter().find_map(|kind| KernelQueue::named(kind));
-    }
-    KernelQueue::named(&root.kind)
+    kinds(root).find_map(KernelQueue::named)
+}
+
+/// Returns the queue that another version of Cutline has set at a root or below the `mq` there: its kind, and the version of its layouts.
+fn other_version(root: &RootQdisc) -> Option<(&str, u32)> {
+    let of_kind = |kind| KernelQueue::layout_of(kind).map(|layout| (kind, layout));
+    kinds(root).filter_map(of_kind).find(|(_, layout)| *layout != LAYOUT)
+}
+
+/// Returns the kinds of the queueing disciplines that queue packets: those below an `mq`, or that of the root.
+fn kinds(root: &RootQdisc) -> impl Iterator<Item = &str> {
+    let is_mq = root.kind == MQ;
+    let at_root = (!is_mq).then_some(&root.kind);
+    at_root.into_iter().chain(is_mq.then(|| root.below.values()).into_iter().flatten()).map(String::as_str)
+}
+
+/// Returns the kinds of the queueing disciplines of other programs below an `mq`, by the number of the transmit queue.
+fn others_below(root: &RootQdisc) -> BTreeMap<u16, String> {
+    let is_other = |(_, kind): &(&u16, &String)| KernelQueue::layout_of(kind).is_none();
+    let others = root.below.iter().filter(is_other);
+    others.map(|(queue, kind)| (*queue, kind.clone())).collect()
 }
 
 /// Writes the configuration of an interface for each of its instances.
@@ -561,6 +637,7 @@ fn status(
         hardware_queues: entry.queues,
         queue,
         instance,
+        instances: pins.instances(),
         config,
         counters,
         load,
@@ -639,11 +716,17 @@ mod tests {
     use std::cell::RefCell;
     use std::os::unix::fs::PermissionsExt as _;
 
+    /// Returns a root with queueing disciplines for the transmit queues from 1 on.
+    fn root(kind: &str, below: &[&str]) -> RootQdisc {
+        let below = (1..).zip(below.iter().map(|kind| (*kind).to_owned())).collect();
+        RootQdisc { kind: kind.to_owned(), handle: 1, below }
+    }
+
     #[test]
     fn a_folder_that_is_no_bpffs_is_refused_by_name() {
         let folder = tempfile::tempdir().unwrap();
         let queues = KernelQueues::new(folder.path());
-        let refused = queues.remove("lo").unwrap_err().to_string();
+        let refused = queues.remove("lo", false).unwrap_err().to_string();
         match cutline_sys::bpf::queueing_disciplines() {
             Ok(()) => assert!(refused.contains("mount -t bpf bpf"), "{refused}"),
             Err(why) => assert!(refused.contains(&why.to_string()), "{refused}"),
@@ -656,7 +739,7 @@ mod tests {
     #[test]
     fn an_interface_that_does_not_exist_is_named_first() {
         let folder = tempfile::tempdir().unwrap();
-        let error = KernelQueues::new(folder.path()).remove("cutline-none0").unwrap_err();
+        let error = KernelQueues::new(folder.path()).remove("cutline-none0", false).unwrap_err();
         assert!(error.is_usage() && error.to_string().contains("no interface `cutline-none0`"), "{error}");
     }
 
@@ -736,8 +819,8 @@ mod tests {
     #[test]
     fn a_queue_without_pins_is_not_denied() {
         let message = |kind: Option<&str>| {
-            let folder = PathBuf::from("/sys/fs/bpf/cutline");
-            missing("eth0".to_owned(), kind.map(str::to_owned), folder).to_string()
+            let root = kind.map(|kind| root(kind, &[]));
+            KernelQueues::new(Path::new(BPFFS)).missing("eth0".to_owned(), root.as_ref()).to_string()
         };
         let hidden = message(Some("cutline_sieve3"));
         assert!(hidden.contains("has the queue cutline_sieve3") && hidden.contains("--bpffs"), "{hidden}");
@@ -756,10 +839,7 @@ mod tests {
         assert!(message("mq").contains("mq 1:") && message("mq").contains("one for all transmit queues"));
         assert!(message("mq").contains("one for each with --mq"));
         assert!(!message("htb").contains("transmit queues"));
-        let found = |kind: &str, below: &[&str]| {
-            let below = below.iter().map(|kind| (*kind).to_owned()).collect();
-            queue_at(&RootQdisc { kind: kind.to_owned(), handle: 1, below })
-        };
+        let found = |kind: &str, below: &[&str]| queue_at(&root(kind, below));
         assert_eq!(found("cutline_tsq3", &[]), Some(KernelQueue::Tsq));
         assert_eq!(found("mq", &["cutline_sieve3"]), Some(KernelQueue::Sieve));
         assert_eq!(found("mq", &["cutline_sieve3", "fq_codel"]), Some(KernelQueue::Sieve));
@@ -767,6 +847,63 @@ mod tests {
             [found("mq", &["fq_codel"]), found("mq", &[]), found("htb", &["cutline_tsq3"])],
             [None; 3]
         );
+    }
+
+    #[test]
+    fn queueing_disciplines_of_other_programs_below_an_mq_are_named() {
+        let others = |below: &[&str]| others_below(&root("mq", below));
+        assert_eq!(others(&["cutline_tsq3", "cutline_tsq3"]), BTreeMap::new());
+        assert_eq!(others_below(&root("cutline_tsq3", &[])), BTreeMap::new());
+        let message = |others| QdiscError::OthersBelow { interface: "eth0".to_owned(), others }.to_string();
+        let one = message(others(&["cutline_sieve3", "fq_codel", "cutline_sieve3"]));
+        assert!(one.starts_with("fq_codel on transmit queue 2 of `eth0`, set by another program"), "{one}");
+        assert!(one.contains("nothing was removed") && one.contains("del --all` removes it"), "{one}");
+        let some = message(others(&["pfifo", "cutline_tsq3", "fq_codel", "pfifo"]));
+        let expected = "fq_codel on transmit queue 3 and pfifo on transmit queues 1, 4 of `eth0`";
+        assert!(some.starts_with(expected) && some.contains("removes them"), "{some}");
+    }
+
+    #[test]
+    fn a_queue_of_another_version_is_cutlines() {
+        let of = |kind: &str, below: &[&str]| {
+            let root = root(kind, below);
+            other_version(&root).map(|(kind, layout)| (kind.to_owned(), layout))
+        };
+        let known = |kind: &str, layout| Some((kind.to_owned(), layout));
+        assert_eq!(of("cutline_sieve2", &[]), known("cutline_sieve2", 2));
+        assert_eq!(of("mq", &["fq_codel", "cutline_tsq12"]), known("cutline_tsq12", 12));
+        for (kind, below) in
+            [("cutline_sieve3", None), ("mq", Some("cutline_tsq3")), ("htb", Some("cutline_x2"))]
+        {
+            assert_eq!(of(kind, below.as_slice()), None, "{kind}");
+        }
+        for other in ["cutline_sieve", "cutline_tsqx2", "cutline_tsq+2", "xcutline_tsq2", "fq_codel"] {
+            assert_eq!(of(other, &[]), None, "{other}");
+        }
+        let queues = KernelQueues::new(Path::new(BPFFS));
+        let old = queues.missing("eth0".to_owned(), Some(&root("cutline_sieve2", &[]))).to_string();
+        for words in [
+            "queue cutline_sieve2 of an older version of Cutline",
+            "cutline qdisc add --replace",
+            "tc qdisc del dev eth0 root",
+            "/sys/fs/bpf/cutline/sieve2",
+        ] {
+            assert!(old.contains(words), "{old}");
+        }
+        let newer = queues.missing("eth0".to_owned(), Some(&root("mq", &["cutline_tsq4"]))).to_string();
+        assert!(newer.contains("cutline_tsq4 of a newer version"), "{newer}");
+    }
+
+    /// All instances by default, and a few of tens of thousands.
+    #[test]
+    fn a_command_examines_a_few_instances() {
+        let from = |instances, draw| examined_from(instances, draw).collect::<Vec<_>>();
+        assert_eq!([from(0, 5), from(1, 5), from(64, 5)], [[0], [0], [0]]);
+        assert_eq!(from(65, 5), [0, 1]);
+        for draw in [0, 1, 99, 49_935, u64::MAX] {
+            let found = from(50_000, draw);
+            assert!(found.len() == 2 && found[1] >= 1 && found[1] + EXAMINED <= 50_000, "{found:?}");
+        }
     }
 
     #[test]

@@ -23,6 +23,8 @@ const STATES: (&str, &str) = ("cutline_states", "cutline_state_template");
 const SLOTS: (&str, &str) = ("cutline_slots", "cutline_slot_template");
 const ACCOUNTS: (&str, &str) = ("cutline_accounts", "cutline_account_template");
 const SHARED: (&str, &str) = ("cutline_shared", "cutline_shared_template");
+/// Failure of reading the map of interfaces.
+const INTERFACES_UNREAD: &str = "the interfaces with queues cannot be read";
 
 /// Maps of a queue.
 #[derive(Debug)]
@@ -84,15 +86,24 @@ impl Pins {
 
     /// Returns all interfaces, of every network namespace.
     pub(crate) fn entries(&self) -> Result<Vec<Entry>, QdiscError> {
-        let failed = || QdiscError::map("the interfaces with queues cannot be read");
-        let mut entries = Vec::new();
-        for key in self.interfaces.keys().map_err(failed())? {
-            // One that is removed meanwhile has no value.
-            let Some(value) = self.interfaces.lookup(&key).map_err(failed())? else { continue };
-            let InstanceAssignment { instance, queues } = self.read(&value)?;
-            entries.push(Entry { key: self.read(&key)?, instance, queues: queues.max(1) });
-        }
-        Ok(entries)
+        let pairs = self.interfaces.pairs().map_err(QdiscError::map(INTERFACES_UNREAD))?;
+        pairs.iter().map(|(key, value)| self.read_entry(self.read(key)?, value)).collect()
+    }
+
+    /// Returns the entry of an interface.
+    pub(crate) fn entry(&self, key: &InterfaceKey) -> Result<Option<Entry>, QdiscError> {
+        let value = self.interfaces.lookup(&key.bytes()).map_err(QdiscError::map(INTERFACES_UNREAD))?;
+        value.map(|value| self.read_entry(key.clone(), &value)).transpose()
+    }
+
+    /// Returns whether no interface has a queue.
+    pub(crate) fn is_empty(&self) -> Result<bool, QdiscError> {
+        self.interfaces.is_empty().map_err(QdiscError::map(INTERFACES_UNREAD))
+    }
+
+    fn read_entry(&self, key: InterfaceKey, value: &[u8]) -> Result<Entry, QdiscError> {
+        let InstanceAssignment { instance, queues } = self.read(value)?;
+        Ok(Entry { key, instance, queues: queues.max(1) })
     }
 
     pub(crate) fn assign(&self, entry: &Entry) -> Result<(), QdiscError> {
@@ -137,23 +148,38 @@ impl Pins {
 
     /// Returns the statistics of an interface: those of all its instances together.
     pub(crate) fn counters(&self, entry: &Entry) -> Result<QdiscCounters, QdiscError> {
-        let of = |instance: u32| -> Result<QdiscCounters, QdiscError> {
-            let failed = QdiscError::map("the statistics of the queue cannot be read");
-            let bytes = self.statistics.lookup(&instance.to_ne_bytes()).map_err(failed)?;
-            self.read(&bytes.unwrap_or_default())
-        };
-        let all = entry.instances().map(of).collect::<Result<Vec<_>, _>>()?;
-        together(&all).ok_or_else(|| QdiscError::OtherLayout { folder: self.folder.clone() })
+        together(&self.counters_of_each(entry.instance, entry.queues)?)
+            .ok_or_else(|| QdiscError::OtherLayout { folder: self.folder.clone() })
+    }
+
+    /// Returns the statistics of instances in a row.
+    fn counters_of_each(&self, first: u32, count: u32) -> Result<Vec<QdiscCounters>, QdiscError> {
+        let failed = QdiscError::map("the statistics of the queue cannot be read");
+        let values = self.statistics.values(first, count).map_err(failed)?;
+        values.chunks_exact(QdiscCounters::SIZE).map(|value| self.read(value)).collect()
     }
 
     /// Returns whether any instance of an interface has a running queueing discipline.
     pub(crate) fn is_running(&self, entry: &Entry) -> Result<bool, QdiscError> {
-        for instance in entry.instances() {
-            if self.counters(&Entry { instance, queues: 1, ..entry.clone() })?.running != 0 {
+        let counters = self.counters_of_each(entry.instance, entry.queues)?;
+        Ok(counters.iter().any(|counters| counters.running != 0))
+    }
+
+    /// Returns whether one of these instances in a row has memory and no running queueing discipline.
+    pub(crate) fn is_any_idle(&self, first: u32, count: u32) -> Result<bool, QdiscError> {
+        let states = map(&self.folder, STATES.0)?;
+        for (instance, counters) in (first..).zip(self.counters_of_each(first, count)?) {
+            if counters.running == 0 && has_memory(&states, instance)? {
                 return Ok(true);
             }
         }
         Ok(false)
+    }
+
+    /// Returns the first of so many instances in a row without memory, as far as a few looks find them.
+    pub(crate) fn vacant_instances(&self, count: u32) -> Result<Option<u32>, QdiscError> {
+        let states = map(&self.folder, STATES.0)?;
+        vacant(self.instances(), count, |instance| has_memory(&states, instance).map(|has| !has))
     }
 
     /// Creates the inner maps of the instances of an interface: for a state, for packets, and for a table of this many sets each, filters included, and for
@@ -183,10 +209,10 @@ impl Pins {
         let mut accounts = Vec::new();
         for instance in entry.instances() {
             let Some(inner) = self.inner(ACCOUNTS.0, instance)? else { continue };
-            for set in 0..sets_of_flows(inner.entries()) {
-                let failed = QdiscError::map("the table of flows cannot be read");
-                let bytes = inner.lookup(&set.to_ne_bytes()).map_err(failed)?;
-                accounts.extend(self.read::<[AccountLayout; CELLS]>(&bytes.unwrap_or_default())?);
+            let failed = QdiscError::map("the table of flows cannot be read");
+            let sets = inner.values(0, sets_of_flows(inner.entries())).map_err(failed)?;
+            for set in sets.chunks_exact(inner.value_size().max(1)) {
+                accounts.extend(self.read::<[AccountLayout; CELLS]>(set)?);
             }
         }
         Ok(accounts)
@@ -231,6 +257,45 @@ impl Pins {
     }
 }
 
+/// Returns whether an instance has memory.
+fn has_memory(states: &Map, instance: u32) -> Result<bool, QdiscError> {
+    let failed = QdiscError::map("the memory of the queue cannot be read");
+    states.lookup(&instance.to_ne_bytes()).map(|state| state.is_some()).map_err(failed)
+}
+
+/// Returns the first of `count` vacant instances in a row. The number of looks grows with the logarithm of the number of instances. They find the first
+/// vacant ones if those in use are the first instances of all, and other ones or none if they are not.
+fn vacant(
+    instances: u32,
+    count: u32,
+    is_vacant: impl Fn(u32) -> Result<bool, QdiscError>,
+) -> Result<Option<u32>, QdiscError> {
+    let Some(last) = instances.checked_sub(count) else { return Ok(None) };
+    // The instance before `least` is in use, unless it is 0.
+    let (mut least, mut found) = (0, 0);
+    while !is_vacant(found)? {
+        if found == last {
+            return Ok(None);
+        }
+        least = found + 1;
+        found = (2 * found).clamp(least, last);
+    }
+    while least < found {
+        let middle = least + (found - least) / 2;
+        if is_vacant(middle)? {
+            found = middle;
+        } else {
+            least = middle + 1;
+        }
+    }
+    for behind in found + 1..found + count {
+        if !is_vacant(behind)? {
+            return Ok(None);
+        }
+    }
+    Ok(Some(found))
+}
+
 fn map(folder: &Path, name: &str) -> Result<Map, QdiscError> {
     Map::pinned(&folder.join(name)).map_err(QdiscError::map(format!("the map {name} cannot be opened")))
 }
@@ -267,6 +332,37 @@ pub(crate) fn remove(folder: &Path) -> Result<(), QdiscError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
+
+    /// Tens of thousands of interfaces are added with a few looks each.
+    #[test]
+    fn a_vacant_instance_is_found_without_looking_at_all() {
+        const INSTANCES: u32 = 50_000;
+        for used in [0, 1, 2, 3, 4, 5, 1000, 40_000, INSTANCES - 1] {
+            let looks = Cell::new(0);
+            let is_vacant = |instance: u32| {
+                looks.set(looks.get() + 1);
+                Ok(instance >= used)
+            };
+            assert_eq!(vacant(INSTANCES, 1, is_vacant).unwrap(), Some(used));
+            assert!(looks.get() <= 34, "{} looks", looks.get());
+        }
+        assert_eq!(vacant(INSTANCES, 1, |_| Ok(false)).unwrap(), None);
+        assert_eq!(vacant(0, 1, |_| Ok(true)).unwrap(), None);
+    }
+
+    #[test]
+    fn vacant_instances_in_a_row_end_before_the_next_one_in_use() {
+        let among = |used: &'static [u32], count| {
+            vacant(12, count, |instance| Ok(!used.contains(&instance))).unwrap()
+        };
+        assert_eq!([among(&[], 12), among(&[], 13), among(&[0], 11)], [Some(0), None, Some(1)]);
+        assert_eq!([among(&[0, 3], 1), among(&[0, 1, 3], 1)], [Some(1), Some(2)]);
+        // The two before 3 are too few. The caller then looks at all.
+        assert_eq!(among(&[0, 3], 3), None);
+        assert_eq!(among(&[0, 1, 2, 4, 8, 11], 1), None);
+        assert_eq!(among(&[0, 1, 2, 4, 8], 1), Some(9));
+    }
 
     #[test]
     fn a_folder_that_does_not_exist_has_nothing_to_remove() {

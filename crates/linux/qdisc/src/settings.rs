@@ -56,6 +56,14 @@ impl KernelQueue {
     pub fn named(kernel_name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|queue| queue.kernel_name() == kernel_name)
     }
+
+    /// Returns the version of the layouts in the name of a queue of Cutline's, of this version or another: 2 for `cutline_sieve2`.
+    pub(crate) fn layout_of(kernel_name: &str) -> Option<u32> {
+        let is_digit = |letter: char| letter.is_ascii_digit();
+        let behind = |queue: Self| kernel_name.strip_prefix(queue.kernel_name().trim_end_matches(is_digit));
+        let version = Self::ALL.into_iter().find_map(behind)?;
+        version.parse().ok().filter(|_| version.chars().all(is_digit))
+    }
 }
 
 /// Settings of the queue of an interface.

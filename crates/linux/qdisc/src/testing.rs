@@ -53,6 +53,7 @@ pub fn status(aqm: &str, tsq: bool) -> QdiscStatus {
         hardware_queues,
         queue,
         instance: 0,
+        instances: 64,
         config,
         counters,
         load,

@@ -1,6 +1,6 @@
 //! Maps by bpf(2): reading and writing their entries, and maps like another one.
 
-use super::{call, create};
+use super::{call, call_mut, create};
 use rustix::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::ffi::CString;
 use std::io;
@@ -17,7 +17,11 @@ const OBJECT_GET: libc::c_long = 7;
 const MAP_BY_ID: libc::c_long = 14;
 const INFO: libc::c_long = 15;
 const TYPES_BY_ID: libc::c_long = 19;
+const MAP_LOOKUP_BATCH: libc::c_long = 24;
 const LINK_DETACH: libc::c_long = 34;
+
+/// Most entries that are read by one call.
+const MOST_AT_ONCE: u32 = 4096;
 
 /// Type of a map (`enum bpf_map_type` of linux/bpf.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +30,9 @@ pub(super) enum MapType {
     /// Values by key.
     #[cfg(test)]
     Hash = 1,
+    /// Values by number.
+    #[cfg(test)]
+    Array = 2,
     /// `AF_XDP` sockets by number.
     Sockets = 17,
 }
@@ -84,6 +91,32 @@ struct Entry {
     key: u64,
     value: u64,
     flags: u64,
+}
+
+/// The fields for `BPF_MAP_LOOKUP_BATCH`.
+#[repr(C)]
+struct Batch {
+    /// Place of the entry before the first one; 0 for the beginning.
+    after: u64,
+    /// Place of the last entry, which the kernel writes.
+    last: u64,
+    keys: u64,
+    values: u64,
+    /// Room for so many entries, and then the number of those that were read.
+    count: u32,
+    map: u32,
+    element_flags: u64,
+    flags: u64,
+}
+
+/// Entries that were read by one call.
+struct EntriesAtOnce {
+    keys: Vec<u8>,
+    values: Vec<u8>,
+    /// Place of the last of them.
+    last: Vec<u8>,
+    /// True if there are no more.
+    is_end: bool,
 }
 
 /// The first fields for `BPF_OBJ_GET`.
@@ -257,24 +290,77 @@ impl Map {
         found(unsafe { call(MAP_DELETE, &attributes) }).map(|found| found.is_some())
     }
 
-    /// Returns all keys. One that is added or removed meanwhile may be missing or not.
+    /// Returns whether a hash has no entries.
     ///
     /// # Errors
     /// When the process may not read the map.
-    pub fn keys(&self) -> io::Result<Vec<Vec<u8>>> {
-        let mut keys: Vec<Vec<u8>> = Vec::new();
-        // Where a key is removed meanwhile, the kernel begins again: no more keys than the map can have are read.
-        while keys.len() < self.info.entries as usize {
-            let mut next = vec![0_u8; self.key_size()];
-            let after = keys.last().map_or(0, |key| key.as_ptr() as u64);
-            let attributes = Entry { value: next.as_mut_ptr() as u64, ..self.entry_at(after) };
-            // SAFETY: the kernel reads a key if there is one and writes `key_size` bytes to the next; both outlive the call.
-            match found(unsafe { call(MAP_NEXT_KEY, &attributes) })? {
-                Some(()) => keys.push(next),
-                None => break,
+    pub fn is_empty(&self) -> io::Result<bool> {
+        let mut first = vec![0_u8; self.key_size()];
+        let attributes = Entry { value: first.as_mut_ptr() as u64, ..self.entry_at(0) };
+        // SAFETY: the kernel reads no key, and writes `key_size` bytes to the first one, which outlives the call.
+        found(unsafe { call(MAP_NEXT_KEY, &attributes) }).map(|found| found.is_none())
+    }
+
+    /// Returns all keys with their values, by one call for some thousands of them. One that is added or removed meanwhile may be missing or not.
+    ///
+    /// # Errors
+    /// When the process may not read the map, or the kernel is older than Linux 5.6.
+    pub fn pairs(&self) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
+        let mut pairs = Vec::new();
+        let mut last: Option<Vec<u8>> = None;
+        loop {
+            let read = self.read_at_once(last.as_deref(), MOST_AT_ONCE.min(self.entries()))?;
+            let (keys, values) =
+                (read.keys.chunks_exact(self.key_size()), read.values.chunks_exact(self.value_size()));
+            pairs.extend(keys.zip(values).map(|(key, value)| (key.to_vec(), value.to_vec())));
+            if read.is_end {
+                return Ok(pairs);
             }
+            last = Some(read.last);
         }
-        Ok(keys)
+    }
+
+    /// Returns the values of an array at `count` numbers from `first` on, one after another; fewer at its end. One call reads some thousands of them.
+    ///
+    /// # Errors
+    /// When the process may not read the map, or the kernel is older than Linux 5.8.
+    pub fn values(&self, first: u32, count: u32) -> io::Result<Vec<u8>> {
+        let end = first.saturating_add(count).min(self.entries());
+        let (mut all, mut next) = (Vec::new(), first);
+        while next < end {
+            let after = next.checked_sub(1).map(u32::to_ne_bytes);
+            let most = (end - next).min(MOST_AT_ONCE);
+            let read = self.read_at_once(after.as_ref().map(|after| &after[..]), most)?;
+            all.extend(read.values);
+            next += most;
+        }
+        Ok(all)
+    }
+
+    /// Reads at most so many entries behind a place, which an earlier call has returned; in an array it is a key. `None` is the beginning.
+    fn read_at_once(&self, after: Option<&[u8]>, most: u32) -> io::Result<EntriesAtOnce> {
+        // The place is a key, or a number of 32 bits.
+        let size_of_place = self.key_size().max(size_of::<u32>());
+        assert!(after.is_none_or(|after| after.len() == size_of_place), "size of a place");
+        let mut keys = vec![0_u8; most as usize * self.key_size()];
+        let mut values = vec![0_u8; most as usize * self.value_size()];
+        let mut last = vec![0_u8; size_of_place];
+        let mut attributes = Batch {
+            after: after.map_or(0, |after| after.as_ptr() as u64),
+            last: last.as_mut_ptr() as u64,
+            keys: keys.as_mut_ptr() as u64,
+            values: values.as_mut_ptr() as u64,
+            count: most,
+            map: self.descriptor.as_raw_fd() as u32,
+            element_flags: 0,
+            flags: 0,
+        };
+        // SAFETY: the kernel reads a place if there is one, writes at most `most` keys and values and one place, which have the sizes of the map, and the
+        // number of entries to the attributes. All of them outlive the call.
+        let is_end = found(unsafe { call_mut(MAP_LOOKUP_BATCH, &mut attributes) })?.is_none();
+        keys.truncate(attributes.count as usize * self.key_size());
+        values.truncate(attributes.count as usize * self.value_size());
+        Ok(EntriesAtOnce { keys, values, last, is_end })
     }
 
     fn entry(&self, key: &[u8], value: u64) -> Entry {
@@ -317,17 +403,51 @@ mod tests {
         }
         assert!(map.update(&key(4), &[0; 8]).is_err(), "it is full");
         assert_eq!(map.lookup(&key(2)).unwrap().unwrap(), 20_u64.to_ne_bytes());
-        let mut keys = map.keys().unwrap();
-        keys.sort();
-        assert_eq!(keys, [1, 2, 3].map(|number| key(number).to_vec()));
+        let mut pairs = map.pairs().unwrap();
+        pairs.sort();
+        let expected =
+            [1, 2, 3].map(|number| (key(number).to_vec(), u64::from(10 * number).to_ne_bytes().to_vec()));
+        let mut expected = expected.to_vec();
+        expected.sort();
+        assert_eq!(pairs, expected);
         assert_eq!((map.delete(&key(2)).unwrap(), map.delete(&key(2)).unwrap()), (true, false));
-        assert_eq!(map.keys().unwrap().len(), 2);
+        assert_eq!((map.pairs().unwrap().len(), map.is_empty().unwrap()), (2, false));
 
         let other = map.create_like("cutline_test", 7).unwrap();
         assert_eq!((other.key_size(), other.value_size(), other.entries()), (4, 8, 7));
-        assert!(other.keys().unwrap().is_empty());
+        assert!(other.is_empty().unwrap() && other.pairs().unwrap().is_empty());
         let same = Map::by_id(map.info.id).unwrap();
         assert_eq!(same.lookup(&key(3)).unwrap().unwrap(), 30_u64.to_ne_bytes());
+    }
+
+    /// More entries than one call reads.
+    #[test]
+    fn the_entries_of_large_maps_are_read_in_a_few_calls() {
+        const ENTRIES: u32 = 2 * MOST_AT_ONCE + 10;
+        let number = |number: u32| number.to_ne_bytes();
+        // Without CAP_BPF there is nothing to try.
+        let Ok(array) = Map::create(MapType::Array, 4, 8, ENTRIES) else { return };
+        let hash = Map::create(MapType::Hash, 8, 4, ENTRIES).unwrap();
+        for at in 0..ENTRIES {
+            array.update(&number(at), &u64::from(at + 7).to_ne_bytes()).unwrap();
+            hash.update(&u64::from(at).to_ne_bytes(), &number(at)).unwrap();
+        }
+        let values = |first, count| {
+            let bytes = array.values(first, count).unwrap();
+            bytes
+                .chunks_exact(8)
+                .map(|value| u64::from_ne_bytes(value.try_into().unwrap()))
+                .collect::<Vec<_>>()
+        };
+        let from = |first: u32, end: u32| (first..end).map(|at| u64::from(at + 7)).collect::<Vec<_>>();
+        assert_eq!(values(0, ENTRIES), from(0, ENTRIES));
+        assert_eq!(values(5, 3), from(5, 8));
+        assert_eq!(values(ENTRIES - 2, 9), from(ENTRIES - 2, ENTRIES), "no more than there are");
+        assert_eq!((values(ENTRIES, 1), values(3, 0)), (Vec::new(), Vec::new()));
+        let mut keys: Vec<_> = hash.pairs().unwrap().into_iter().map(|(key, _)| key).collect();
+        keys.sort();
+        keys.dedup();
+        assert_eq!(keys.len(), ENTRIES as usize);
     }
 
     #[test]

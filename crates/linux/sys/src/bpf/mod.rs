@@ -16,7 +16,7 @@ use map::MapType;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::io;
 use std::mem::size_of;
-use std::ptr::from_ref;
+use std::ptr::{from_mut, from_ref};
 
 /// An instruction: code, registers, offset, constant (`struct bpf_insn` of linux/bpf.h).
 pub type Instruction = [u8; 8];
@@ -226,4 +226,13 @@ unsafe fn create<A>(command: libc::c_long, attributes: &A) -> io::Result<OwnedFd
 unsafe fn call<A>(command: libc::c_long, attributes: &A) -> io::Result<i64> {
     // SAFETY: the kernel reads as many bytes of the attributes as there are, and takes the rest of the union for zero.
     check(unsafe { libc::syscall(libc::SYS_bpf, command, from_ref(attributes), size_of::<A>()) })
+}
+
+/// As [`call`], for a command that writes to its attributes.
+///
+/// # Safety
+/// As [`call`], and any bytes must be valid for the fields that the kernel writes.
+unsafe fn call_mut<A>(command: libc::c_long, attributes: &mut A) -> io::Result<i64> {
+    // SAFETY: the kernel reads and writes as many bytes of the attributes as there are.
+    check(unsafe { libc::syscall(libc::SYS_bpf, command, from_mut(attributes), size_of::<A>()) })
 }

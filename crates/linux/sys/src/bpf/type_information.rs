@@ -7,6 +7,8 @@ use std::path::Path;
 const KERNEL: &str = "/sys/kernel/btf/vmlinux";
 /// The setting of the compiler of programs: 0 is off.
 const COMPILER: &str = "/proc/sys/net/core/bpf_jit_enable";
+/// A setting of every kernel that is shown where that of the compiler is: in the first network namespace.
+const BESIDE_COMPILER: &str = "/proc/sys/net/core/netdev_budget";
 /// The type that a loader needs for queueing disciplines in eBPF.
 const OPERATIONS: &[u8] = b"bpf_struct_ops_Qdisc_ops";
 
@@ -24,6 +26,11 @@ pub enum NoQueueingDisciplines {
         "the kernel interprets eBPF programs instead of compiling them (CONFIG_BPF_JIT): `sysctl -w net.core.bpf_jit_enable=1`"
     )]
     NotCompiled,
+    /// The kernel has no compiler of programs.
+    #[error(
+        "the kernel has been built without a compiler of eBPF programs (CONFIG_BPF_JIT), and cannot interpret those of a queue"
+    )]
+    NoCompiler,
 }
 
 /// Returns whether the kernel accepts queueing disciplines in eBPF (`CONFIG_NET_SCH_BPF`, since Linux 6.16) and compiles programs.
@@ -32,13 +39,17 @@ pub enum NoQueueingDisciplines {
 /// When it does not; the error is the reason.
 pub fn queueing_disciplines() -> Result<(), NoQueueingDisciplines> {
     in_types(&std::fs::read(Path::new(KERNEL)))?;
-    is_compiling(&std::fs::read_to_string(Path::new(COMPILER)))
+    is_compiling(&std::fs::read_to_string(Path::new(COMPILER)), Path::new(BESIDE_COMPILER).exists())
 }
 
-/// A kernel without the setting, or one that hides it from this network namespace, may compile programs.
-fn is_compiling(setting: &io::Result<String>) -> Result<(), NoQueueingDisciplines> {
+/// A kernel whose settings are not shown in this network namespace may compile programs. Where they are shown (`are_shown`), one without the setting has
+/// no compiler.
+fn is_compiling(setting: &io::Result<String>, are_shown: bool) -> Result<(), NoQueueingDisciplines> {
     match setting {
         Ok(setting) if setting.trim() == "0" => Err(NoQueueingDisciplines::NotCompiled),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && are_shown => {
+            Err(NoQueueingDisciplines::NoCompiler)
+        }
         _ => Ok(()),
     }
 }
@@ -71,10 +82,19 @@ mod tests {
 
     #[test]
     fn a_kernel_that_interprets_programs_is_refused_with_the_setting() {
-        let with = |setting: &str| is_compiling(&Ok(setting.to_owned()));
+        let with = |setting: &str| is_compiling(&Ok(setting.to_owned()), true);
         assert_eq!([with("1\n"), with("2\n")], [Ok(()), Ok(())]);
-        assert_eq!(is_compiling(&Err(io::Error::other("hidden"))), Ok(()));
         let refused = with("0\n").unwrap_err().to_string();
         assert!(refused.contains("net.core.bpf_jit_enable=1") && refused.contains("CONFIG_"), "{refused}");
+    }
+
+    /// Another network namespace than the first one shows no such settings.
+    #[test]
+    fn a_kernel_without_the_setting_has_no_compiler_unless_settings_are_hidden() {
+        let missing = || Err(io::Error::from(io::ErrorKind::NotFound));
+        assert_eq!(is_compiling(&missing(), false), Ok(()));
+        assert_eq!(is_compiling(&Err(io::Error::other("unreadable")), true), Ok(()));
+        let refused = is_compiling(&missing(), true).unwrap_err().to_string();
+        assert!(refused.contains("CONFIG_BPF_JIT") && !refused.contains("sysctl"), "{refused}");
     }
 }
