@@ -1,18 +1,27 @@
 //! Graphs from files: `GraphML`, and the node-link JSON of `NetworkX`, which `TopoHub` uses.
 //!
 //! Of a file count the names of its nodes, its edges, and their lengths: the attribute `dist` of an edge, km, or else the distance of
-//! its ends on the globe, if these have positions (`pos`, or `Longitude` and `Latitude`). Parallel edges are one link.
+//! its ends on the globe, if these have positions (`pos`, or `Longitude` and `Latitude`). The attribute `LinkSpeedRaw` of an edge, which
+//! files of the Internet Topology Zoo have, is its rate, bit/s. Parallel edges are one link with the sum of their rates. JSON may have
+//! demands (`graph.demands`), as the networks of `SNDlib` have them in `TopoHub`.
 
 use super::{Joint, MOST_JOINTS, MOST_NODES, Skeleton};
 use roxmltree::{Document, ParsingOptions};
 use serde::Deserialize;
 use serde_json::Value;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The mean radius of the Earth, km (IUGG).
 const EARTH_KM: f64 = 6371.0;
 /// Words for the name of a node, the best one first.
 const NAMES: [&str; 2] = ["name", "label"];
+/// The attribute of an edge with its rate, bit/s.
+const SPEED: &str = "LinkSpeedRaw";
+/// The place of demands in node-link JSON.
+const DEMANDS: &str = "graph.demands";
+/// The largest demand.
+const MOST_DEMAND: f64 = 1e15;
 
 /// A node of a file.
 struct FileNode {
@@ -26,6 +35,15 @@ struct FileNode {
 struct FileEdge {
     ends: [String; 2],
     km: Option<f64>,
+    bps: Option<f64>,
+}
+
+/// The contents of a file.
+struct FileGraph {
+    nodes: Vec<FileNode>,
+    edges: Vec<FileEdge>,
+    /// Values by sink in tables by source; null if there are none.
+    demands: Value,
 }
 
 /// Reads a graph; XML if the text begins with `<`, else JSON.
@@ -33,29 +51,29 @@ struct FileEdge {
 /// # Errors
 /// A message that names the fault of the text, with its place if that is known.
 pub fn parse(text: &str) -> Result<Skeleton, String> {
-    let (nodes, edges) = if text.trim_start_matches('\u{feff}').trim_start().starts_with('<') {
+    let graph = if text.trim_start_matches('\u{feff}').trim_start().starts_with('<') {
         graphml(text)
     } else {
         json(text)
     }?;
-    skeleton(&nodes, &edges)
+    skeleton(&graph)
 }
 
-fn skeleton(nodes: &[FileNode], edges: &[FileEdge]) -> Result<Skeleton, String> {
+fn skeleton(FileGraph { nodes, edges, demands }: &FileGraph) -> Result<Skeleton, String> {
     if nodes.len() < 2 || nodes.len() > MOST_NODES {
         return Err(format!("it has {} nodes; allowed are 2 to {MOST_NODES}", nodes.len()));
     }
     if edges.len() > MOST_JOINTS {
         return Err(format!("it has {} edges; allowed are up to {MOST_JOINTS}", edges.len()));
     }
-    let mut graph = Skeleton { nodes: names(nodes), joints: Vec::new() };
+    let mut graph = Skeleton { nodes: names(nodes), ..Skeleton::default() };
     let mut indices = BTreeMap::new();
     for (index, node) in nodes.iter().enumerate() {
         if indices.insert(&node.id, index).is_some() {
             return Err(format!("two nodes have the id {:?}", node.id));
         }
     }
-    let mut joined = BTreeSet::new();
+    let mut joined = BTreeMap::new();
     for (number, edge) in (1..).zip(edges) {
         let find = |end: &String| {
             indices
@@ -72,14 +90,53 @@ fn skeleton(nodes: &[FileNode], edges: &[FileEdge]) -> Result<Skeleton, String> 
         if let Some(km) = km.filter(|km| !(0.0..=1e6).contains(km)) {
             return Err(format!("edge {number}: a length of {km} km; allowed are 0 to 1000000 km"));
         }
-        if joined.insert([from.min(to), from.max(to)]) {
-            graph.joints.push(Joint { ends: [from, to], is_access: false, km });
+        match joined.entry([from.min(to), from.max(to)]) {
+            Entry::Vacant(first) => {
+                first.insert(graph.joints.len());
+                graph.joints.push(Joint { ends: [from, to], is_access: false, km, bps: edge.bps });
+            }
+            Entry::Occupied(first) => {
+                let joint = &mut graph.joints[*first.get()];
+                joint.bps = [joint.bps, edge.bps].into_iter().flatten().reduce(|sum, bps| sum + bps);
+            }
         }
     }
+    graph.demands = (!demands.is_null()).then(|| read_demands(demands, &indices));
     match graph.disconnected() {
         Some([one, other]) => Err(format!("no path leads from the node {one:?} to {other:?}")),
         None => Ok(graph),
     }
+}
+
+/// Reads demands: tables of values by sink, in a table by source. Sources and sinks are identifiers of nodes. Demands of zero are left
+/// out.
+fn read_demands(
+    demands: &Value,
+    indices: &BTreeMap<&String, usize>,
+) -> Result<BTreeMap<[usize; 2], f64>, String> {
+    let find = |id: &String| {
+        let unknown = || format!("{DEMANDS}: there is no node with the id {id:?}");
+        indices.get(id).copied().ok_or_else(unknown)
+    };
+    let mut found = BTreeMap::new();
+    let sources = demands.as_object().ok_or_else(|| format!("{DEMANDS} is no table of sources"))?;
+    for (source, sinks) in sources {
+        let from = find(source)?;
+        let sinks = sinks.as_object().ok_or_else(|| format!("{DEMANDS}.{source} is no table of sinks"))?;
+        for (sink, value) in sinks {
+            let to = find(sink)?;
+            let weight = value.as_f64().filter(|weight| (0.0..=MOST_DEMAND).contains(weight));
+            let weight = weight
+                .ok_or_else(|| format!("{DEMANDS}.{source}.{sink} is no number from 0 to {MOST_DEMAND:e}"))?;
+            if weight > 0.0 && from == to {
+                return Err(format!("{DEMANDS}.{source}.{sink} leads from a node to itself"));
+            }
+            if weight > 0.0 {
+                found.insert([from, to], weight);
+            }
+        }
+    }
+    if found.is_empty() { Err(format!("{DEMANDS} has no value above 0")) } else { Ok(found) }
 }
 
 /// Returns the names of nodes in the network: their names in the file with `-` in the place of other characters than letters, digits, `_`
@@ -127,13 +184,16 @@ fn globe_km([lon, lat]: [f64; 2], [other_lon, other_lat]: [f64; 2]) -> f64 {
 struct NodeLink {
     #[serde(default)]
     directed: bool,
+    /// Attributes of the graph.
+    #[serde(default)]
+    graph: Value,
     nodes: Vec<BTreeMap<String, Value>>,
     /// `NetworkX` wrote `links` before version 3.4, and writes `edges` since.
     #[serde(alias = "links")]
     edges: Vec<BTreeMap<String, Value>>,
 }
 
-fn json(text: &str) -> Result<(Vec<FileNode>, Vec<FileEdge>), String> {
+fn json(text: &str) -> Result<FileGraph, String> {
     let graph: NodeLink = serde_json::from_str(text.trim_start_matches('\u{feff}'))
         .map_err(|error| format!("it is neither GraphML nor a graph in node-link JSON: {error}"))?;
     if graph.directed {
@@ -159,14 +219,15 @@ fn json(text: &str) -> Result<(Vec<FileNode>, Vec<FileEdge>), String> {
         let end = |key| {
             word(edge.get(key)).ok_or_else(|| format!("edge {number} has no {key}, a text or a number"))
         };
-        Ok(FileEdge { ends: [end("source")?, end("target")?], km: edge.get("dist").and_then(Value::as_f64) })
+        let number = |key| edge.get(key).and_then(Value::as_f64);
+        Ok(FileEdge { ends: [end("source")?, end("target")?], km: number("dist"), bps: number(SPEED) })
     };
     let nodes = (1..).zip(&graph.nodes).map(node).collect::<Result<_, String>>()?;
     let edges = (1..).zip(&graph.edges).map(edge).collect::<Result<_, String>>()?;
-    Ok((nodes, edges))
+    Ok(FileGraph { nodes, edges, demands: graph.graph.get("demands").cloned().unwrap_or_default() })
 }
 
-fn graphml(text: &str) -> Result<(Vec<FileNode>, Vec<FileEdge>), String> {
+fn graphml(text: &str) -> Result<FileGraph, String> {
     // An element, its text and the line break behind it.
     let nodes_limit = u32::try_from((MOST_NODES + MOST_JOINTS) * 100).unwrap_or(u32::MAX);
     let options = ParsingOptions { nodes_limit, ..ParsingOptions::default() };
@@ -224,13 +285,14 @@ fn graphml(text: &str) -> Result<(Vec<FileNode>, Vec<FileEdge>), String> {
                         place(element)
                     ));
                 }
-                let km = number(&data(element), "dist");
-                edges.push(FileEdge { ends: [needs("source")?, needs("target")?], km });
+                let data = data(element);
+                let (km, bps) = (number(&data, "dist"), number(&data, SPEED));
+                edges.push(FileEdge { ends: [needs("source")?, needs("target")?], km, bps });
             }
             _ => (),
         }
     }
-    Ok((nodes, edges))
+    Ok(FileGraph { nodes, edges, demands: Value::Null })
 }
 
 #[cfg(test)]
@@ -239,7 +301,8 @@ mod tests {
 
     const JSON: &str = r#"{ "directed": false, "multigraph": false, "graph": { "name": "three" },
         "nodes": [{ "id": 0, "name": "New York", "pos": [-74.0, 40.7] }, { "id": 1, "pos": [2.3, 48.9] }, { "id": "c" }],
-        "links": [{ "source": 0, "target": 1 }, { "source": 1, "target": "c", "dist": 78.7 }, { "source": "c", "target": 1 }] }"#;
+        "links": [{ "source": 0, "target": 1, "LinkSpeedRaw": 1e10 }, { "source": 1, "target": "c", "dist": 78.7, "LinkSpeedRaw": 2e9 },
+            { "source": "c", "target": 1, "LinkSpeedRaw": 500000000 }] }"#;
 
     const GRAPHML: &str = r#"<?xml version="1.0" encoding="utf-8"?>
         <graphml xmlns="http://graphml.graphdrawing.org/xmlns">
@@ -247,12 +310,13 @@ mod tests {
           <key attr.name="Latitude" attr.type="double" for="node" id="d1"/>
           <key attr.name="Longitude" attr.type="double" for="node" id="d2"/>
           <key attr.name="dist" attr.type="double" for="edge" id="d3"/>
+          <key attr.name="LinkSpeedRaw" attr.type="double" for="edge" id="d4"/>
           <graph edgedefault="undirected">
             <node id="0"><data key="d0">New York</data><data key="d1">40.7</data><data key="d2">-74.0</data></node>
             <node id="1"><data key="d1">48.9</data><data key="d2">2.3</data></node>
             <node id="c"/>
-            <edge source="0" target="1"/>
-            <edge source="1" target="c"><data key="d3">78.7</data></edge>
+            <edge source="0" target="1"><data key="d4">10000000000.0</data></edge>
+            <edge source="1" target="c"><data key="d3">78.7</data><data key="d4">2500000000.0</data></edge>
           </graph>
         </graphml>"#;
 
@@ -262,6 +326,8 @@ mod tests {
         assert_eq!(graph.nodes, ["New-York", "1", "c"]);
         assert_eq!(graph.joints.len(), 2, "parallel edges are one link");
         assert_eq!(graph.joints[1].km, Some(78.7));
+        let rates: Vec<Option<f64>> = graph.joints.iter().map(|joint| joint.bps).collect();
+        assert_eq!(rates, [Some(1e10), Some(2.5e9)], "the rates of parallel edges are added");
         // New York to Paris.
         let km = graph.joints[0].km.unwrap();
         assert!((5800.0..5880.0).contains(&km), "{km}");
@@ -281,6 +347,36 @@ mod tests {
             parse(&drawn).unwrap().joints.iter().map(|joint| joint.km).collect::<Vec<_>>(),
             [None, Some(78.7)]
         );
+    }
+
+    /// Returns the demands of the graph with this text in the place of them.
+    fn demands(text: &str) -> Option<Result<BTreeMap<[usize; 2], f64>, String>> {
+        let name = "\"name\": \"three\"";
+        parse(&JSON.replace(name, &format!("{name}, \"demands\": {text}"))).unwrap().demands
+    }
+
+    #[test]
+    fn demands_are_read_by_identifier() {
+        let read = demands(r#"{ "c": { "0": 2.5, "1": 0 }, "0": { "1": 3, "0": 0 }, "1": {} }"#);
+        assert_eq!(read, Some(Ok(BTreeMap::from([([0, 1], 3.0), ([2, 0], 2.5)]))));
+        assert_eq!(parse(JSON).unwrap().demands, None);
+        assert_eq!(parse(GRAPHML).unwrap().demands, None);
+    }
+
+    #[test]
+    fn faults_of_demands_are_kept_for_their_use() {
+        for (text, why) in [
+            ("[]", "graph.demands is no table of sources"),
+            (r#"{ "0": 3 }"#, "graph.demands.0 is no table of sinks"),
+            (r#"{ "7": { "0": 1 } }"#, "graph.demands: there is no node with the id \"7\""),
+            (r#"{ "0": { "d": 1 } }"#, "graph.demands: there is no node with the id \"d\""),
+            (r#"{ "0": { "1": -1 } }"#, "graph.demands.0.1 is no number from 0 to 1e15"),
+            (r#"{ "0": { "1": "1" } }"#, "graph.demands.0.1 is no number from 0 to 1e15"),
+            (r#"{ "0": { "0": 1 } }"#, "graph.demands.0.0 leads from a node to itself"),
+            (r#"{ "0": { "1": 0 } }"#, "graph.demands has no value above 0"),
+        ] {
+            assert_eq!(demands(text), Some(Err(why.to_owned())));
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod shapes;
 pub use file::parse as parse_graph;
 pub use shapes::{dumbbell, fat_tree, leaf_spine, parking_lot};
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The largest number of hosts of a generated graph.
 pub const MOST_HOSTS: usize = 16_384;
@@ -27,6 +27,9 @@ pub struct Skeleton {
     pub nodes: Vec<String>,
     /// Links, each of which joins two different nodes in both directions.
     pub joints: Vec<Joint>,
+    /// Demands of a file by source and sink, relative to each other; `None` if no file states demands. Their faults are errors only
+    /// where demands are used.
+    pub demands: Option<Result<BTreeMap<[usize; 2], f64>, String>>,
 }
 
 /// A link of a skeleton.
@@ -38,6 +41,8 @@ pub struct Joint {
     pub is_access: bool,
     /// Its length, km, if a file states it.
     pub km: Option<f64>,
+    /// Its rate, bit/s, if a file states it.
+    pub bps: Option<f64>,
 }
 
 impl Skeleton {
@@ -49,13 +54,13 @@ impl Skeleton {
 
     /// Joins two nodes inside the network.
     fn join(&mut self, from: usize, to: usize) {
-        self.joints.push(Joint { ends: [from, to], is_access: false, km: None });
+        self.joints.push(Joint { ends: [from, to], is_access: false, km: None, bps: None });
     }
 
     /// Adds a host at a node.
     fn add_host(&mut self, name: String, at: usize) {
         let host = self.add(name);
-        self.joints.push(Joint { ends: [host, at], is_access: true, km: None });
+        self.joints.push(Joint { ends: [host, at], is_access: true, km: None, bps: None });
     }
 
     /// Adds a number of hosts at every node: `NODE-h1`, `NODE-h2`, ...
@@ -65,6 +70,20 @@ impl Skeleton {
                 self.add_host(format!("{}-h{number}", self.nodes[node]), node);
             }
         }
+    }
+
+    /// Returns the hosts at each node of a file, to whose graph hosts were added; the node itself if it has none.
+    pub fn hosts_at_nodes(&self) -> Vec<Vec<String>> {
+        let access = || self.joints.iter().filter(|joint| joint.is_access);
+        let nodes = self.nodes.len() - access().count();
+        let mut hosts = vec![Vec::new(); nodes];
+        for Joint { ends: [host, at], .. } in access() {
+            hosts[*at].push(self.nodes[*host].clone());
+        }
+        for (hosts, node) in hosts.iter_mut().zip(&self.nodes).filter(|(hosts, _)| hosts.is_empty()) {
+            hosts.push(node.clone());
+        }
+        hosts
     }
 
     /// Returns a name that two nodes have; `None` if all names differ.

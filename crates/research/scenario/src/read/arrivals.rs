@@ -1,7 +1,10 @@
 //! Reads the arrivals of transfers: `arrivals = { load = 0.5, size-file = "web-search.cdf" }`.
 
+use super::flow::Surroundings;
 use super::text_file;
-use crate::spec::{ArrivalsSpec, GraphSpec, SizeTable, TrafficMatrix, TransferSizes, TransportSpec};
+use crate::spec::{
+    ArrivalsSpec, Demands, Generated, GraphSpec, SizeTable, TrafficMatrix, TransferSizes, TransportSpec,
+};
 use cutline_config::{TableReader, kind, parameter};
 use cutline_params::{ParameterValue, Parameters as _};
 use cutline_transport::app::TransferParams;
@@ -25,13 +28,14 @@ const REPLACED: [&str; 11] =
 enum Word {
     AllToAll,
     Permutation,
+    Demands,
+    SymmetricDemands,
 }
 
 /// Reads the arrivals of a group of flows; `None` if they are wrong, which is reported.
 pub(super) fn read(
     flow: &TableReader<'_>,
-    graph: Option<&GraphSpec>,
-    duration: Option<Duration>,
+    around: &Surroundings<'_>,
     transport: Option<&TransportSpec>,
 ) -> Option<ArrivalsSpec> {
     for key in REPLACED.into_iter().filter(|key| flow.node(key).is_some()) {
@@ -41,17 +45,22 @@ pub(super) fn read(
         flow.refuse(KEY, "a transfer needs a reliable transport: use protocol = \"tcp\"");
     }
     let reader = flow.table(KEY, EXPECTED)?;
-    let Some(graph) = graph else {
+    let Some(graph) = around.graph else {
         // Without a graph its keys cannot be judged.
         for (key, _) in reader.entries() {
             reader.node(key);
         }
-        flow.refuse(KEY, "only the flows of a graph have arrivals: use [topology], or [[node]] and [[link]]");
+        if !around.has_wrong_network() {
+            flow.refuse(
+                KEY,
+                "only the flows of a graph have arrivals: use [topology], or [[node]] and [[link]]",
+            );
+        }
         return None;
     };
     let sizes = sizes(&reader);
     let matrix = matrix(&reader, graph);
-    let times = times(&reader, duration);
+    let times = times(&reader, around.duration);
     let load = reader
         .optional("load", &kind::share().only("above 0, at most 1", |load| *load > 0.0 && *load <= 1.0));
     let rate = reader.optional("rate", &kind::any_frequency().only("above 0", |rate| *rate > 0.0));
@@ -101,7 +110,12 @@ fn sizes(reader: &TableReader<'_>) -> Option<TransferSizes> {
 }
 
 fn matrix(reader: &TableReader<'_>, graph: &GraphSpec) -> Option<TrafficMatrix> {
-    let words = [("all-to-all", Word::AllToAll), ("permutation", Word::Permutation)];
+    let words = [
+        ("all-to-all", Word::AllToAll),
+        ("permutation", Word::Permutation),
+        ("demands", Word::Demands),
+        ("symmetric-demands", Word::SymmetricDemands),
+    ];
     let word = reader.or("matrix", &kind::one_of("a traffic matrix", &words), Word::AllToAll);
     let file = text_file::optional(reader, "matrix-file", |text| TrafficMatrix::parse(text, graph));
     if reader.has("matrix-file") {
@@ -111,7 +125,8 @@ fn matrix(reader: &TableReader<'_>, graph: &GraphSpec) -> Option<TrafficMatrix> 
         return file;
     }
     let hosts: Arc<[String]> = graph.hosts().map(str::to_owned).collect();
-    if hosts.len() < 2 {
+    let needs_hosts = matches!(word, Word::AllToAll | Word::Permutation);
+    if needs_hosts && hosts.len() < 2 {
         reader.refuse_at(
             &reader.path_of("matrix"),
             &format!(
@@ -122,10 +137,38 @@ fn matrix(reader: &TableReader<'_>, graph: &GraphSpec) -> Option<TrafficMatrix> 
         );
         return None;
     }
-    Some(match word {
-        Word::AllToAll => TrafficMatrix::AllToAll(hosts),
-        Word::Permutation => TrafficMatrix::Permutation(hosts),
-    })
+    match word {
+        Word::AllToAll => Some(TrafficMatrix::AllToAll(hosts)),
+        Word::Permutation => Some(TrafficMatrix::Permutation(hosts)),
+        Word::Demands => demands(reader, graph).map(TrafficMatrix::Demands),
+        Word::SymmetricDemands => {
+            demands(reader, graph).map(|demands| TrafficMatrix::Demands(Arc::new(demands.symmetric())))
+        }
+    }
+}
+
+/// Returns the demands of the graph's file. It reports a graph without them.
+fn demands(reader: &TableReader<'_>, graph: &GraphSpec) -> Option<Arc<Demands>> {
+    let from_file = graph.generated.as_ref().filter(|generated| generated.from_file);
+    let Some(Generated { description, demands, .. }) = from_file else {
+        reader.refuse(
+            "matrix",
+            "demands are those of a graph in a file: set kind = \"file\" in [topology], or matrix-file",
+        );
+        return None;
+    };
+    match demands {
+        Some(Ok(demands)) => return Some(Arc::clone(demands)),
+        Some(Err(why)) => reader.refuse("matrix", &format!("{description}: {why}")),
+        None => reader.refuse(
+            "matrix",
+            &format!(
+                "{description} has no graph.demands, as TopoHub's networks of SNDlib have: set matrix-file, or \
+                 another matrix"
+            ),
+        ),
+    }
+    None
 }
 
 fn times(reader: &TableReader<'_>, duration: Option<Duration>) -> Option<(Duration, Duration)> {

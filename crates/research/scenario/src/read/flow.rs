@@ -17,14 +17,14 @@ const FEW_FLOWS: u64 = 200;
 
 /// The parts of a scenario that restrict its flows.
 pub(crate) struct Surroundings<'a> {
-    graph: Option<&'a GraphSpec>,
+    pub(super) graph: Option<&'a GraphSpec>,
     /// Reason why `from` and `to` are refused; `None` if they are required.
     no_ends: Option<&'static str>,
     /// The largest hint level of a flow.
     levels: u16,
     /// The number of hint bits; the paper's if no queue has TSQ.
     bits: HintBits,
-    duration: Option<Duration>,
+    pub(super) duration: Option<Duration>,
 }
 
 const IN_A_DUMBBELL: &str = "in a dumbbell every flow has its own source and sink: remove the key";
@@ -49,6 +49,11 @@ impl<'a> Surroundings<'a> {
             bits: bits.unwrap_or(HintBits::PAPER),
             duration,
         }
+    }
+
+    /// Returns whether the file has a network that could not be read, which is reported.
+    pub(super) fn has_wrong_network(&self) -> bool {
+        self.graph.is_none() && self.no_ends.is_none()
     }
 }
 
@@ -92,11 +97,7 @@ fn read(
     let name = name(reader, taken);
     let transport = transport::read(reader);
     let has_arrivals = reader.has(arrivals::KEY);
-    let arrivals = if has_arrivals {
-        arrivals::read(reader, around.graph, around.duration, transport.as_ref())
-    } else {
-        None
-    };
+    let arrivals = if has_arrivals { arrivals::read(reader, around, transport.as_ref()) } else { None };
     let count = if has_arrivals { 0 } else { reader.or("count", &kind::integer(0, 10_000_000), 1) };
     let ends = if has_arrivals { Some(None) } else { ends(reader, around, transport.as_ref()) };
     let direction = direction(reader, around);

@@ -214,6 +214,7 @@ fn digest_of_files(topology: &Topology, flows: &[FlowGroupSpec]) -> Option<Strin
         any = true;
         for link in &graph.links {
             hash.update(link.name.as_bytes());
+            hash.update(link.rate.as_bps().to_le_bytes());
             hash.update(link.delay.as_nanos().to_le_bytes());
         }
     }
@@ -227,6 +228,14 @@ fn digest_of_files(topology: &Topology, flows: &[FlowGroupSpec]) -> Option<Strin
             for demand in demands.iter() {
                 hash.update([demand.from.as_bytes(), b" ", demand.to.as_bytes()].concat());
                 hash.update(demand.cumulative.to_le_bytes());
+            }
+        }
+        if let TrafficMatrix::Demands(demands) = &arrivals.matrix {
+            any = true;
+            for (ends, weight) in &demands.weights {
+                let [from, to] = ends.map(|node| demands.hosts[node][0].as_bytes());
+                hash.update([from, b" ", to].concat());
+                hash.update(weight.to_le_bytes());
             }
         }
     }

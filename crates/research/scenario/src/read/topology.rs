@@ -2,16 +2,20 @@
 
 use super::text_file;
 use crate::generate::{self, Joint, MOST_HOSTS, MOST_JOINTS, Skeleton};
-use crate::spec::{Generated, GraphLinkSpec, GraphSpec, NodeSpec};
-use cutline_config::{TableReader, kind};
+use crate::spec::{Demands, Generated, GraphLinkSpec, GraphSpec, NodeSpec};
+use cutline_config::{TableReader, ValueKind, kind};
 use cutline_tables::queue::{self, Named};
-use cutline_units::Duration;
+use cutline_units::{Duration, Rate};
+use std::sync::Arc;
 
 /// The key of the table.
 pub(super) const KEY: &str = "topology";
 
 /// Time that light takes for a kilometre of fibre, at 200,000 km/s.
 const NANOS_PER_KM: f64 = 5000.0;
+
+/// The largest rate of a link in a file, bit/s.
+const MOST_BPS: f64 = 1e15;
 
 /// Kinds of topology.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,8 +41,16 @@ const OWN: [(&str, &[&str]); 5] = [
     ("parking-lot", &["hops"]),
     ("fat-tree", &["k"]),
     ("leaf-spine", &["leaves", "spines", "hosts"]),
-    ("file", &["file", "hosts", "default-delay"]),
+    ("file", &["file", "hosts", "default-rate", "default-delay"]),
 ];
+
+/// A quantity of the links between switches, or between the nodes of a file.
+struct Setting<T> {
+    /// That of all links; `None` if the file states them.
+    all: Option<T>,
+    /// That of links of which the file states none.
+    default: Option<T>,
+}
 
 pub(super) fn read(reader: &TableReader<'_>, named: &Named) -> Option<GraphSpec> {
     let Some(kind) = reader.required("kind", &kind::one_of("a kind of topology", &KINDS)) else {
@@ -47,17 +59,8 @@ pub(super) fn read(reader: &TableReader<'_>, named: &Named) -> Option<GraphSpec>
         return None;
     };
     let skeleton = skeleton(reader, kind);
-    let rate = reader.required("rate", &kind::rate());
-    let delay = if kind == Kind::File {
-        reader.optional("delay", &kind::duration())
-    } else {
-        reader.required("delay", &kind::duration())
-    };
-    let default_delay =
-        (kind == Kind::File).then(|| reader.optional("default-delay", &kind::duration())).flatten();
-    if default_delay.is_some() && delay.is_some() {
-        reader.refuse("default-delay", "delay sets the delay of all links, too: use one of them");
-    }
+    let rate = setting(reader, kind, ["rate", "default-rate"], &kind::rate());
+    let delay = setting(reader, kind, ["delay", "default-delay"], &kind::duration());
     let switch_queue = queue::optional(reader, "queue", named).unwrap_or_else(queue::default_queue);
     let host_rate = reader.optional("host-rate", &kind::rate());
     let host_delay = reader.optional("host-delay", &kind::duration());
@@ -69,35 +72,85 @@ pub(super) fn read(reader: &TableReader<'_>, named: &Named) -> Option<GraphSpec>
         (!having.is_empty())
             .then(|| format!("is for kind = {}, and here kind = {chosen:?}", having.join(" or ")))
     });
-    let ((skeleton, description), rate) = (skeleton?, rate?);
+    let ((mut skeleton, description), rate, delay) = (skeleton?, rate?, delay?);
     let mut links = Vec::with_capacity(2 * skeleton.joints.len());
-    for Joint { ends: [from, to], is_access, km } in &skeleton.joints {
-        let [from, to] = [from, to].map(|end| skeleton.nodes[*end].as_str());
-        let of_length = km.map(|km| Duration::from_nanos((km * NANOS_PER_KM).round() as u64));
-        let delay = if *is_access {
-            host_delay.or(delay).or(Some(Duration::ZERO))
+    for joint in &skeleton.joints {
+        let Joint { ends, is_access, .. } = joint;
+        let [from, to] = ends.map(|end| skeleton.nodes[end].as_str());
+        let (rate, delay) = if *is_access {
+            let Some(rate) = host_rate.or(rate.all).or(rate.default) else {
+                let why = "the file has no rates of the links of hosts: set host-rate, or hosts = 0";
+                reader.refuse("host-rate", why);
+                return None;
+            };
+            (rate, host_delay.or(delay.all).unwrap_or(Duration::ZERO))
         } else {
-            delay.or(of_length).or(default_delay)
+            let found = rate.of_link(joint).and_then(|rate| Ok((rate, delay.of_link(joint)?)));
+            let refuse =
+                |why: String| reader.refuse("file", &format!("the edge from {from:?} to {to:?} has {why}"));
+            found.map_err(refuse).ok()?
         };
-        let Some(delay) = delay else {
-            let why = format!(
-                "the file has no length of the edge from {from:?} to {to:?}: set delay, or default-delay for \
-                 the links without a length"
-            );
-            reader.refuse("file", &why);
-            return None;
-        };
-        let rate = if *is_access { host_rate.unwrap_or(rate) } else { rate };
         let up = if *is_access { &host_queue } else { &switch_queue };
         links.push(GraphLinkSpec::new(from, to, rate, delay, up));
         links.push(GraphLinkSpec::new(to, from, rate, delay, &switch_queue));
     }
+    let read = skeleton.demands.take();
+    let with_hosts = |weights| Arc::new(Demands { hosts: skeleton.hosts_at_nodes(), weights });
+    let demands = read.map(|read| read.map(with_hosts));
     let nodes = skeleton.nodes.into_iter().map(|name| NodeSpec { name }).collect();
     Some(GraphSpec {
         nodes,
         links,
-        generated: Some(Generated { description, from_file: kind == Kind::File }),
+        generated: Some(Generated { description, from_file: kind == Kind::File, demands }),
     })
+}
+
+/// Reads a quantity of the links; `None` if it is wrong, which is reported. `keys` are those of all links and of the default.
+fn setting<T: 'static>(
+    reader: &TableReader<'_>,
+    kind: Kind,
+    keys: [&str; 2],
+    values: &ValueKind<T>,
+) -> Option<Setting<T>> {
+    let [key, default_key] = keys;
+    if kind != Kind::File {
+        let all = reader.required(key, values)?;
+        return Some(Setting { all: Some(all), default: None });
+    }
+    let [all, default] = keys.map(|key| reader.optional(key, values));
+    if reader.has(key) && reader.has(default_key) {
+        reader.refuse(default_key, &format!("{key} sets the {key} of all links, too: use one of them"));
+        return None;
+    }
+    let is_read = reader.has(key) == all.is_some() && reader.has(default_key) == default.is_some();
+    is_read.then_some(Setting { all, default })
+}
+
+impl Setting<Rate> {
+    /// Returns the rate of a link between nodes, or the rest of the sentence "the edge has ...".
+    fn of_link(&self, joint: &Joint) -> Result<Rate, String> {
+        match (self.all, joint.bps) {
+            (Some(all), _) => Ok(all),
+            (None, Some(bps)) if (1.0..=MOST_BPS).contains(&bps) => Ok(Rate::from_bps(bps.round() as u64)),
+            (None, Some(bps)) => {
+                Err(format!("a LinkSpeedRaw of {bps} bit/s; allowed are 1 to {MOST_BPS:e}: set rate"))
+            }
+            (None, None) => self.default.ok_or_else(|| {
+                "no rate (LinkSpeedRaw) in the file: set rate, or default-rate for the links without one"
+                    .to_owned()
+            }),
+        }
+    }
+}
+
+impl Setting<Duration> {
+    /// Returns the delay of a link between nodes, or the rest of the sentence "the edge has ...".
+    fn of_link(&self, joint: &Joint) -> Result<Duration, String> {
+        let of_length = joint.km.map(|km| Duration::from_nanos((km * NANOS_PER_KM).round() as u64));
+        self.all.or(of_length).or(self.default).ok_or_else(|| {
+            "no length in the file: set delay, or default-delay for the links without one".to_owned()
+        })
+    }
 }
 
 /// Reads the keys of a kind, and returns its graph with a description.

@@ -31,6 +31,17 @@ pub enum TrafficMatrix {
     Permutation(Arc<[String]>),
     /// Pairs with their shares of the transfers, as cumulative shares that end with 1.
     Pairs(Arc<[PairShare]>),
+    /// The demands of the graph's file.
+    Demands(Arc<Demands>),
+}
+
+/// Demands between the nodes of a graph in a file. Each host of a node is equally likely to send or receive the node's transfers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Demands {
+    /// The hosts at each node of the file; the node itself if it has none.
+    pub hosts: Vec<Vec<String>>,
+    /// Weights above 0 by source and sink, which are indices of `hosts`; at least one.
+    pub weights: BTreeMap<[usize; 2], f64>,
 }
 
 /// A pair of nodes and its share of the transfers.
@@ -248,7 +259,36 @@ impl TrafficMatrix {
                 }
                 shares
             }
+            Self::Demands(demands) => demands.shares(),
         }
+    }
+}
+
+impl Demands {
+    /// Returns the demands with half of each one in either direction.
+    pub fn symmetric(&self) -> Self {
+        let mut weights = BTreeMap::new();
+        for ([from, to], weight) in &self.weights {
+            for ends in [[*from, *to], [*to, *from]] {
+                *weights.entry(ends).or_insert(0.0) += weight / 2.0;
+            }
+        }
+        Self { hosts: self.hosts.clone(), weights }
+    }
+
+    /// Returns the share of the transfers that each host sends, and that it receives.
+    fn shares(&self) -> BTreeMap<&str, [f64; 2]> {
+        let sum: f64 = self.weights.values().sum();
+        let mut of_nodes = vec![[0.0; 2]; self.hosts.len()];
+        for ([from, to], weight) in &self.weights {
+            of_nodes[*from][0] += weight / sum;
+            of_nodes[*to][1] += weight / sum;
+        }
+        let of_hosts = self.hosts.iter().zip(of_nodes).flat_map(|(hosts, shares)| {
+            let each = shares.map(|share| share / hosts.len() as f64);
+            hosts.iter().map(move |host| (host.as_str(), each))
+        });
+        of_hosts.collect()
     }
 }
 
@@ -258,6 +298,8 @@ enum Pairing<'a> {
     /// The hosts in a random cycle, in which each one sends to the next.
     Cycle(Vec<&'a str>),
     Pairs(&'a [PairShare]),
+    /// The hosts of each node, and pairs of nodes with cumulative shares.
+    Nodes(&'a [Vec<String>], Vec<([usize; 2], f64)>),
 }
 
 impl<'a> Pairing<'a> {
@@ -265,6 +307,15 @@ impl<'a> Pairing<'a> {
         match matrix {
             TrafficMatrix::AllToAll(hosts) => Self::AllToAll(hosts),
             TrafficMatrix::Pairs(demands) => Self::Pairs(demands),
+            TrafficMatrix::Demands(demands) => {
+                let sum: f64 = demands.weights.values().sum();
+                let mut passed = 0.0;
+                let cumulative = |(ends, weight): (&[usize; 2], &f64)| {
+                    passed += weight;
+                    (*ends, passed / sum)
+                };
+                Self::Nodes(&demands.hosts, demands.weights.iter().map(cumulative).collect())
+            }
             TrafficMatrix::Permutation(hosts) => {
                 let mut cycle: Vec<&str> = hosts.iter().map(String::as_str).collect();
                 // Fisher and Yates.
@@ -292,6 +343,12 @@ impl<'a> Pairing<'a> {
                 let index = demands.partition_point(|demand| demand.cumulative <= drawn);
                 let PairShare { from, to, .. } = &demands[index.min(demands.len() - 1)];
                 [from, to]
+            }
+            Self::Nodes(hosts, pairs) => {
+                let drawn = random.uniform();
+                let index = pairs.partition_point(|(_, cumulative)| *cumulative <= drawn);
+                let (ends, _) = pairs[index.min(pairs.len() - 1)];
+                ends.map(|node| hosts[node][below(hosts[node].len(), random)].as_str())
             }
         }
     }
@@ -422,6 +479,44 @@ mod tests {
         let mut random = random();
         let from_a = (0..1000).filter(|_| pairing.draw(&mut random) == ["a", "b"]).count();
         assert!((700..800).contains(&from_a), "{from_a}");
+    }
+
+    #[test]
+    fn demands_are_divided_among_hosts() {
+        let hosts =
+            vec![vec!["a-h1".to_owned(), "a-h2".to_owned()], vec!["b".to_owned()], vec!["c".to_owned()]];
+        let demands =
+            Demands { hosts, weights: BTreeMap::from([([0, 1], 3.0), ([1, 0], 1.0), ([1, 2], 4.0)]) };
+        let matrix = TrafficMatrix::Demands(Arc::new(demands.clone()));
+        // Of eight parts, a sends three and receives one.
+        let expected = [
+            ("a-h1", [0.1875, 0.0625]),
+            ("a-h2", [0.1875, 0.0625]),
+            ("b", [0.625, 0.375]),
+            ("c", [0.0, 0.5]),
+        ];
+        assert_eq!(matrix.shares(), BTreeMap::from(expected));
+        let pairing = Pairing::new(&matrix, &mut random());
+        let mut random = random();
+        let mut counts: BTreeMap<[&str; 2], u32> = BTreeMap::new();
+        for _ in 0..8000 {
+            *counts.entry(pairing.draw(&mut random)).or_default() += 1;
+        }
+        let of = |from: &'static str, to: &'static str| f64::from(counts[&[from, to]]) / 1000.0;
+        for (found, expected) in [
+            (of("a-h1", "b"), 1.5),
+            (of("a-h2", "b"), 1.5),
+            (of("b", "a-h1"), 0.5),
+            (of("b", "a-h2"), 0.5),
+            (of("b", "c"), 4.0),
+        ] {
+            assert!((found / expected - 1.0).abs() < 0.2, "{counts:?}");
+        }
+        assert_eq!(counts.len(), 5);
+
+        let symmetric = demands.symmetric();
+        let both = [([0, 1], 2.0), ([1, 0], 2.0), ([1, 2], 2.0), ([2, 1], 2.0)];
+        assert_eq!(symmetric.weights, BTreeMap::from(both));
     }
 
     proptest! {

@@ -3,7 +3,7 @@
 mod arrivals;
 mod flow;
 
-pub use arrivals::{ArrivalsSpec, DrawnTransfer, PairShare, SizeTable, TrafficMatrix, TransferSizes};
+pub use arrivals::{ArrivalsSpec, Demands, DrawnTransfer, PairShare, SizeTable, TrafficMatrix, TransferSizes};
 pub use flow::{
     AdaptiveSpec, ClassSpec, DistributionsOf, FlowDirection, FlowGroupSpec, ProgramSpec, QosSpec, StartSpec,
     TransportSpec,
@@ -105,12 +105,14 @@ pub struct GraphSpec {
 }
 
 /// Origin of a generated graph.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Generated {
     /// A phrase such as `a fat-tree with k = 4`.
     pub description: String,
     /// True if a file describes the graph.
     pub from_file: bool,
+    /// Demands of the file; `None` if it has none, and an error if they cannot be read.
+    pub demands: Option<Result<Arc<Demands>, String>>,
 }
 
 /// A node: a host, a router or both.
