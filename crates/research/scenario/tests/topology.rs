@@ -129,7 +129,10 @@ fn a_file_is_a_topology() {
     assert!(load("").unwrap_err().to_string().contains("demands.csv: line 1: there is no node \"D\""));
     fs::write(folder.path().join("graph.json"), graph.replace(", \"dist\": 20.5", "")).unwrap();
     assert!(
-        load("").unwrap_err().to_string().contains("no length of the edge from \"B\" to \"C\": set delay")
+        load("")
+            .unwrap_err()
+            .to_string()
+            .contains("the edge from \"B\" to \"C\" has no length in the file: set delay, or default-delay")
     );
     // Links without a length have the default, and the others keep the delay of their length.
     fs::write(folder.path().join("demands.csv"), "\u{feff}A-h1,C-h1,3\nC-h1,B-h1,1\n").unwrap();
@@ -145,6 +148,115 @@ fn a_file_is_a_topology() {
     assert!(error.contains("a host would have the name \"A-h1\", which a node of the file has"), "{error}");
     fs::write(folder.path().join("graph.json"), "{}").unwrap();
     assert!(load("").unwrap_err().to_string().contains("graph.json: it is neither GraphML nor"));
+}
+
+/// Three nodes in a row, with demands, and a rate of the first link.
+const ROW: &str = r#"{ "graph": { "demands": { "2": { "0": 1 }, "0": { "1": 3.0, "2": 0 } } },
+    "nodes": [{ "id": 0, "name": "A" }, { "id": 1, "name": "B" }, { "id": 2, "name": "C" }],
+    "links": [{ "source": 0, "target": 1, "LinkSpeedRaw": 1e10 }, { "source": 1, "target": 2 }] }"#;
+
+/// Returns a scenario on the graph in a file, or its errors.
+fn on_file(graph: &str, topology: &str, matrix: &str) -> Result<Scenario, String> {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("graph.json"), graph).unwrap();
+    let flow = arrivals(&format!("load = 0.3, size = '10 KB', matrix = '{matrix}'"));
+    let text = format!(
+        "{HEAD}[topology]\nkind = 'file'\nfile = 'graph.json'\ndelay = '1 ms'\n{topology}\n[[flow]]\nname = 'a'\n{flow}\n"
+    );
+    let path = folder.path().join("x.toml");
+    fs::write(&path, text).unwrap();
+    Scenario::load(&path).map_err(|errors| errors.to_string())
+}
+
+#[test]
+fn the_demands_of_a_file_are_a_traffic_matrix() {
+    let rate = "rate = '1 Gbit/s'";
+    let load = |hosts: u32, matrix: &str| on_file(ROW, &format!("{rate}\nhosts = {hosts}"), matrix).unwrap();
+    let pairs = |scenario: &Scenario| -> BTreeMap<String, usize> {
+        let mut pairs = BTreeMap::new();
+        for transfer in scenario.transfers(1) {
+            *pairs.entry(format!("{} {}", transfer.from, transfer.to)).or_default() += 1;
+        }
+        pairs
+    };
+    let one = load(1, "demands");
+    let found = pairs(&one);
+    assert_eq!(found.keys().collect::<Vec<_>>(), ["A-h1 B-h1", "C-h1 A-h1"]);
+    // A sends three quarters of the transfers, 0.3 of its link, so that they are 5,000 a second.
+    let (of_a, of_c) = (found["A-h1 B-h1"], found["C-h1 A-h1"]);
+    assert!((2.2..4.0).contains(&(of_a as f64 / of_c as f64)), "{found:?}");
+    assert!((400..600).contains(&(of_a + of_c)), "{found:?}");
+    // With two hosts at each node, each of them has half of the node's demands.
+    assert_eq!(pairs(&load(2, "demands")).len(), 8);
+    assert_eq!(pairs(&load(2, "symmetric-demands")).len(), 16);
+    assert_eq!(pairs(&load(0, "demands")).keys().collect::<Vec<_>>(), ["A B", "C A"]);
+    assert_eq!(
+        pairs(&load(1, "symmetric-demands")).keys().collect::<Vec<_>>(),
+        ["A-h1 B-h1", "A-h1 C-h1", "B-h1 A-h1", "C-h1 A-h1"]
+    );
+    assert!(one.check_simulated().is_ok());
+    // The identity of a run depends on demands that it uses.
+    let other = ROW.replace("3.0", "3.5");
+    assert_ne!(on_file(&other, &format!("{rate}\nhosts = 1"), "demands").unwrap().canonical, one.canonical);
+    assert_eq!(
+        on_file(&other, rate, "all-to-all").unwrap().canonical,
+        on_file(ROW, rate, "all-to-all").unwrap().canonical
+    );
+    for (graph, matrix, why) in [
+        (ROW.replace("demands", "weights"), "demands", "the graph in graph.json has no graph.demands, as"),
+        (
+            ROW.replace("\"1\": 3.0", "\"7\": 3.0"),
+            "symmetric-demands",
+            "the graph in graph.json: graph.demands: there is no node with the id \"7\"",
+        ),
+        (ROW.to_owned(), "demand", "did you mean \"demands\"?"),
+    ] {
+        let error = on_file(&graph, rate, matrix).unwrap_err();
+        assert!(error.contains("flow.a.arrivals.matrix") && error.contains(why), "{error}");
+        assert!(on_file(&graph, rate, "all-to-all").is_ok(), "other matrices do not use the demands");
+    }
+}
+
+#[test]
+fn links_have_the_rates_of_their_file() {
+    let mbps = |topology: &str| -> BTreeMap<String, u64> {
+        let scenario = on_file(ROW, topology, "all-to-all").unwrap_or_else(|errors| panic!("{errors}"));
+        scenario.graph().links.into_iter().map(|link| (link.name, link.rate.as_bps() / 1_000_000)).collect()
+    };
+    let of_links = |topology: &str| {
+        let rates = mbps(topology);
+        ["A->B", "B->A", "B->C", "A-h1->A"].map(|link| rates[link])
+    };
+    assert_eq!(of_links("default-rate = '2 Gbit/s'"), [10_000, 10_000, 2000, 2000]);
+    assert_eq!(of_links("default-rate = '2 Gbit/s'\nhost-rate = '1 Gbit/s'"), [10_000, 10_000, 2000, 1000]);
+    assert_eq!(of_links("rate = '3 Gbit/s'"), [3000; 4]);
+    let default = "default-rate = '2 Gbit/s'";
+    let one = on_file(ROW, default, "all-to-all").unwrap();
+    let faster = on_file(&ROW.replace("1e10", "2e10"), default, "all-to-all").unwrap();
+    assert_ne!(faster.canonical, one.canonical);
+    let all = ROW.replace("\"target\": 2 }", "\"target\": 2, \"LinkSpeedRaw\": 1e9 }");
+    assert!(on_file(&all, "host-rate = '1 Gbit/s'", "all-to-all").is_ok());
+    assert!(on_file(&all, "hosts = 0", "demands").is_ok());
+    let zero = ROW.replace("1e10", "0");
+    for (graph, topology, why) in [
+        (
+            ROW,
+            "host-rate = '1 Gbit/s'",
+            "the edge from \"B\" to \"C\" has no rate (LinkSpeedRaw) in the file: set rate, or default-rate",
+        ),
+        (all.as_str(), "", "the file has no rates of the links of hosts: set host-rate"),
+        (
+            ROW,
+            "rate = '1 Gbit/s'\ndefault-rate = '1 Gbit/s'",
+            "rate sets the rate of all links, too: use one",
+        ),
+        (zero.as_str(), default, "has a LinkSpeedRaw of 0 bit/s; allowed are 1 to 1e15"),
+        (ROW, "default-rate = 'fast'", "topology.default-rate"),
+    ] {
+        let error = on_file(graph, topology, "all-to-all").unwrap_err();
+        assert!(error.contains(why), "{error}");
+        assert_eq!(error.matches("x.toml:").count(), 1, "{error}");
+    }
 }
 
 #[test]
