@@ -12,12 +12,13 @@ use crate::exit::Failure;
 use crate::program::{PRODUCER, VERSION, threads};
 use crate::progress::Bar;
 use crate::scenario_args::ScenarioArgs;
-use crate::{interrupt, output};
+use crate::{interrupt, message, output};
 use cutline_results::ExistingResults;
 use cutline_scenario::execution::Execution;
 use cutline_scenario::runner::{self, RunOptions};
-use cutline_scenario::{Scenario, SweepPoint, cores_of_run, threads_for};
+use cutline_scenario::{Scenario, SweepPoint, cores_of_run, saturated_distributions, threads_for};
 use cutline_sim::Network;
+use cutline_text::Printable;
 pub use outcome::Outcome;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -116,8 +117,11 @@ pub fn kept(no_store: bool) -> String {
     kept.to_owned()
 }
 
-/// Prints the results as one JSON document or as tables.
+/// Prints the results as one JSON document or as tables, and warnings of results that lack values.
 pub fn print(points: &[SweepPoint], outcome: &Outcome, as_json: bool) -> Result<(), Failure> {
+    for warning in saturated_distributions(&outcome.distributions) {
+        message::print(&format!("warning: {}", Printable(warning)));
+    }
     if as_json {
         output::print_json(&json::document(points, outcome))
     } else {

@@ -46,6 +46,9 @@ Percentiles of a flow are those of its own packets as long as its scenario keeps
 the group; its mean is its own in any case. A mean of percentiles over flows is not a percentile: for a group as a whole, `cutline run --json`
 has `groups`, with the percentiles of all packets of all its flows.
 
+A bucket of a distribution counts up to 4,294,967,295 values. If one is full, `cutline run` warns that the percentiles of its distribution are wrong.
+Shorten the measured time then.
+
 ## The origin of results
 
 `origin` in `summary.json` identifies the results by the scenario after `--set`, the seeds, the version of Cutline and the

@@ -83,6 +83,9 @@ pub struct HistogramParts {
 }
 
 impl Histogram {
+    /// The largest count of a bucket. Further values of the bucket are not in its count, so that quantiles are wrong.
+    pub const MOST_IN_BUCKET: u64 = (1 << 32) - 1;
+
     /// Returns an empty histogram with memory for any counts of values up to `most`, so that recording them allocates nothing.
     pub fn with_room(most: Duration) -> Self {
         let counts = Counts::with_room(bucket_of(most.as_nanos()));
@@ -443,7 +446,7 @@ mod tests {
         let mut histogram = Histogram::from_parts(&parts);
         histogram.merge(&Histogram::from_parts(&parts));
         let counts: Vec<u64> = histogram.buckets().map(|bucket| bucket.count).collect();
-        assert_eq!((counts, histogram.parts().sum_ns), (vec![u64::from(u32::MAX)], u64::MAX));
+        assert_eq!((counts, histogram.parts().sum_ns), (vec![Histogram::MOST_IN_BUCKET], u64::MAX));
     }
 
     #[test]

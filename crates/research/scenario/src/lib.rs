@@ -30,6 +30,7 @@ pub use parallel::{cores_of_run, threads_for};
 pub use simulate::SimulateError;
 pub use spec::Scenario;
 pub use sweep::{BASE, SweepPoint};
+pub use warnings::saturated_distributions;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -1,8 +1,10 @@
-//! Warnings: scenarios that are allowed and hardly meant.
+//! Warnings: scenarios that are allowed and hardly meant, and results that lack values.
 
 use crate::spec::Scenario;
 use cutline_aqm::Limit;
+use cutline_results::DistributionRow;
 use cutline_sim::{FlowSpec, LinkId, Network};
+use cutline_units::Histogram;
 use std::collections::BTreeSet;
 
 impl Scenario {
@@ -34,6 +36,21 @@ impl Scenario {
         }
         found
     }
+}
+
+/// Returns warnings of distributions of runs in which a bucket has its largest count. Its further values are not counted, so that the
+/// percentiles of the distribution are wrong.
+pub fn saturated_distributions(rows: &[DistributionRow]) -> Vec<String> {
+    let most = Histogram::MOST_IN_BUCKET;
+    let warning = |row: &DistributionRow| {
+        let DistributionRow { point, seed, subject_kind, subject, quantity, .. } = row;
+        format!(
+            "{point} with seed {seed}: {quantity} of the {subject_kind} {subject} has {most} values in a bucket, which counts no \
+             more: its percentiles are wrong; shorten the measured time"
+        )
+    };
+    let found: BTreeSet<String> = rows.iter().filter(|row| row.count >= most).map(warning).collect();
+    found.into_iter().collect()
 }
 
 /// Returns the size of a flow's data packets on the wire, bytes: the largest if they differ.

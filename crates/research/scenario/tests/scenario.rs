@@ -5,9 +5,10 @@ use cutline_quality::Class;
 use cutline_quality::Perspective;
 use cutline_results::RunResult;
 use cutline_scenario::spec::{ClassSpec, DistributionsOf, StartSpec, Topology};
-use cutline_scenario::{Scenario, ScenarioFile};
+use cutline_scenario::{Scenario, ScenarioFile, saturated_distributions};
+use cutline_sim::{Simulation, SimulationOutcome};
 use cutline_transport::{app, tcp};
-use cutline_units::{Bytes, Distribution, Duration, Ecn, HintBits, Rate};
+use cutline_units::{Bytes, Distribution, Duration, Ecn, HintBits, Instant, Rate};
 use proptest::prelude::*;
 use std::sync::atomic::AtomicBool;
 
@@ -552,6 +553,26 @@ fn a_queue_smaller_than_a_packet_is_a_warning() {
     assert!(warnings(&text("200 B", call, "")).is_empty(), "188 B fit");
     assert_eq!(warnings(&text("187 B", call, "")).len(), 1);
     assert!(warnings(&text("1 packets", bulk, "")).is_empty(), "a packet fits");
+}
+
+/// A bucket of a distribution has a count of 32 bits.
+#[test]
+fn a_distribution_with_a_full_bucket_is_a_warning() {
+    let text = format!("{AUDIO}\n").replace("duration = \"100 s\"", "duration = \"22 s\"");
+    let text = text.replace("rate-changes = [{ at = \"30 s\", rate = \"10 Mbit/s\" }]", "");
+    let scenario = Scenario::parse(&text, "audio.toml").unwrap_or_else(|errors| panic!("{errors}"));
+    let network = scenario.network().unwrap();
+    let mut simulation = Simulation::new(&network, &scenario.settings(1)).unwrap();
+    simulation.advance(Instant::FAR_FUTURE);
+    let mut outcome = simulation.finish();
+    let warnings = |outcome: &SimulationOutcome| {
+        saturated_distributions(&scenario.rows(&network, outcome).distributions)
+    };
+    assert!(warnings(&outcome).is_empty());
+    outcome.links[0].unwaited = 1 << 32;
+    let found = warnings(&outcome);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("delay_ms of the queue r1->r2 has 4294967295 values in a bucket"), "{found:?}");
 }
 
 const CELLS: &str = r#"
