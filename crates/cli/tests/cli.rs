@@ -129,7 +129,9 @@ fn every_command_has_a_manual_page_and_completions() {
 fn invalid_arguments_and_scenarios_have_exit_code_2() {
     let place = Place::new();
     assert!(place.complains(&["run", "small.toml", "--sed", "1"], 2).contains("--seed"));
-    assert!(place.complains(&["run", "small.toml", "--jobs", "0"], 2).contains("--jobs"));
+    for number in ["--jobs", "--threads"] {
+        assert!(place.complains(&["run", "small.toml", number, "0"], 2).contains(number));
+    }
     assert!(place.complains(&["run", "no.toml"], 2).contains("no.toml: cannot be read"));
     fs::write(place.path("bad.toml"), SMALL.replace("2 Mbit/s", "2 Mbits")).unwrap();
     let said = place.complains(&["run", "bad.toml"], 2);
@@ -237,6 +239,27 @@ fn resume_repeats_no_run_and_the_number_of_jobs_does_not_change_a_byte() {
     let again = place.prints(&["run", "small.toml", "--results", "one", "--resume"]);
     assert!(place.files("one/small") == before, "the files differ");
     assert_eq!(again, table);
+}
+
+#[test]
+fn the_number_of_threads_of_a_run_does_not_change_a_byte() {
+    let place = Place::new();
+    // Links that are long enough for stages, which the threads share.
+    let run = |command: &'static str, options: &[&'static str]| {
+        let long = ["--set", "dumbbell.rate=15 Mbit/s", "--set", "dumbbell.access-delay=50 ms"];
+        place.prints(&[&[command, "small.toml", "--set", "sweep={}"], &long[..], options].concat())
+    };
+    let check: Value = serde_json::from_str(&run("check", &["--json"])).unwrap();
+    let engine = &check["engine"];
+    assert!(engine["name"] == "stages" && engine["stages"].as_u64() > Some(2), "{engine}");
+    run("run", &["--results", "one", "--threads", "1"]);
+    run("run", &["--results", "two", "--threads", "2"]);
+    for name in ["flows", "queues", "series", "queue_series", "distributions", "points"] {
+        let bytes = |folder| fs::read(place.path(&format!("{folder}/small/{name}.parquet"))).unwrap();
+        assert_eq!(bytes("one"), bytes("two"), "{name}");
+    }
+    let printed = |threads| run("run", &["--no-store", "--json", "--threads", threads]);
+    assert_eq!(printed("1"), printed("2"));
 }
 
 #[test]
