@@ -32,7 +32,7 @@ NETWORK := sys netlink direct qdisc-loader socket tokio ffi gateway traffic daem
 LABORATORIES := cli lab baseline-runner
 NET := $(foreach name,$(NETWORK) $(LABORATORIES),-p cutline-$(name))
 
-.PHONY: help setup trial demo check bpf test test-vm test-net test-real-time attack properties soak bless python-bless fuzz fuzz-corpus lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-qdisc validate-linux-tcp validate-traces validate-exec validate-page validate-explain validate-mib validate-programs validate-cases validate-rsvp validate-readme validate-recipes install install-command install-library install-service deb check-deb check-systemd package wheel check-wheel python-reference bench-python python-tree test-python test-python-quick test-python-full clean service
+.PHONY: help setup trial demo check bpf test test-vm test-net test-real-time attack properties soak bless python-bless fuzz fuzz-corpus lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-qdisc validate-linux-tcp validate-linux-bbr validate-traces validate-exec validate-page validate-explain validate-mib validate-programs validate-cases validate-rsvp validate-readme validate-recipes install install-command install-library install-service deb check-deb check-systemd package wheel check-wheel python-reference bench-python python-tree test-python test-python-quick test-python-full clean service
 
 help:
 	@echo "make demo      builds, runs the whole TSQ evaluation, writes the report ($(RESULTS)/tsq/report.html)"
@@ -195,7 +195,7 @@ bench: $(BIN) bench-router
 bench-router: setup
 	$(CARGO) bench --locked -p cutline-cli --bench router -- --json $(CURDIR)/bench-router.json
 
-validate: miri test-real-time check-systemd validate-readme validate-recipes validate-traces validate-exec validate-page validate-explain validate-mib validate-programs validate-cases validate-rsvp validate-ns2 validate-ns3 validate-linux-tcp validate-qdisc validate-linux
+validate: miri test-real-time check-systemd validate-readme validate-recipes validate-traces validate-exec validate-page validate-explain validate-mib validate-programs validate-cases validate-rsvp validate-ns2 validate-ns3 validate-linux-tcp validate-linux-bbr validate-qdisc validate-linux
 
 validate-ns2: $(BIN)
 	@tools/setup.sh ns2
@@ -209,6 +209,10 @@ validate-ns3: $(BIN)
 # The simulated TCP against Linux's in the laboratory: half an hour, as root.
 validate-linux-tcp: $(BIN)
 	python3 validate/linux_tcp.py --cutline $(BIN) --out docs/validation
+
+# The simulated BBR against Linux's in the laboratory: half an hour, as root, with a kernel that has `bbr`.
+validate-linux-bbr: $(BIN)
+	python3 validate/linux_bbr.py --cutline $(BIN) --out docs/validation
 
 # The kernel's queues and TCP in a virtual machine. What has been measured by the same plan is in target/linux-vm and is not
 # measured again.

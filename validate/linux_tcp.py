@@ -17,14 +17,9 @@ import json
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
-import stats
-from peer_page import paragraph
-
-Run = dict[str, float]
-"""The results of one run: measures by name."""
+from linux_rows import Measure, Run, kernel, row, table
 
 QUEUES = {
     "drop-tail": '"drop-tail"\nlimit = "800 packets"',
@@ -79,17 +74,6 @@ app = {{ kind = "cbr", rate = "128 kbit/s", size = "500 B" }}
 series = false
 distributions = "group"
 """
-
-
-@dataclass(frozen=True)
-class Measure:
-    """A quantity of a run."""
-
-    title: str
-    share: float
-    """The tolerance, as a share of Linux's value."""
-    least: float
-    """The tolerance is no less than this."""
 
 
 MEASURES = {
@@ -176,20 +160,7 @@ def measures(run: dict) -> Run:
 
 def compare(control: str, queue: str, ours: list[Run], linux: list[Run]) -> dict:
     """The rows of a case."""
-    return {"control": control, "queue": queue, "rows": [row(name, ours, linux) for name in MEASURES]}
-
-
-def row(name: str, ours: list[Run], linux: list[Run]) -> dict:
-    """A measure of both sides with intervals, and the verdict on the difference."""
-    left, right = [run[name] for run in ours], [run[name] for run in linux]
-    sides = {"cutline": stats.estimate(left), "linux": stats.estimate(right), "difference": stats.difference(left, right)}
-    measure, gap = MEASURES[name], sides["difference"]
-    tolerance = max(measure.share * abs(sides["linux"].mean), measure.least)
-    inside = -tolerance <= gap.low and gap.high <= tolerance
-    outside = gap.low > tolerance or gap.high < -tolerance
-    verdict = "same" if inside else "differs" if outside else "unclear"
-    as_dict = {side: {"mean": e.mean, "low": e.low, "high": e.high, "n": e.n} for side, e in sides.items()}
-    return {"measure": name, **as_dict, "tolerance": tolerance, "verdict": verdict}
+    return {"control": control, "queue": queue, "rows": [row(name, measure, ours, linux) for name, measure in MEASURES.items()]}
 
 
 HEAD = """\
@@ -226,39 +197,17 @@ def page(cases: list[dict], arguments: argparse.Namespace) -> tuple[str, list[st
     unexplained: list[str] = []
     verdicts = [row["verdict"] for case in cases for row in case["rows"]]
     counts = {name: verdicts.count(name) for name in ("same", "unclear", "differs")}
-    kernel = subprocess.run(["uname", "-sr"], capture_output=True, text=True, check=True).stdout.strip()
     minutes = round(len(cases) * arguments.seeds * (SECONDS + 10) / arguments.jobs / 60)
     parts = [
-        HEAD.format(bulk=BULK, audio=AUDIO, seconds=SECONDS, warm_up=WARM_UP, seeds=arguments.seeds, kernel=kernel,
+        HEAD.format(bulk=BULK, audio=AUDIO, seconds=SECONDS, warm_up=WARM_UP, seeds=arguments.seeds, kernel=kernel(),
                     minutes=minutes, rows=len(verdicts), **counts)
     ]  # fmt: skip
     for case in cases:
-        lines = [
-            f"## {case['control']} over {case['queue']}\n",
-            "| measure | simulated | Linux | difference | tolerance | verdict |",
-            "| --- | --- | --- | --- | --- | --- |",
-        ]
-        explanations: dict[str, list[str]] = {}
-        for row in case["rows"]:
-            why = NOTES.get((case["control"], case["queue"], row["measure"]), "")
-            if row["verdict"] == "differs" and not why:
-                unexplained.append(f"{case['control']} over {case['queue']}: {row['measure']}")
-            if why:
-                explanations.setdefault(why, []).append(MEASURES[row["measure"]].title)
-            judgement = f"{row['verdict']}: see below" if why else row["verdict"]
-            cells = [with_interval(row[side]) for side in ("cutline", "linux", "difference")]
-            tolerance = f"{row['tolerance']:.3g}"
-            lines.append(f"| {MEASURES[row['measure']].title} | {' | '.join(cells)} | {tolerance} | {judgement} |")
-        notes = ["\n" + paragraph(f"*{'; '.join(measures)}*: {why}.") for why, measures in explanations.items()]
-        parts.append("\n".join(lines) + "\n" + "".join(notes) + "\n")
+        control, queue = case["control"], case["queue"]
+        text, open_measures = table(case["rows"], MEASURES, lambda name: NOTES.get((control, queue, name), ""))
+        parts.append(f"## {control} over {queue}\n\n{text}")
+        unexplained += [f"{control} over {queue}: {name}" for name in open_measures]
     return "".join(parts).rstrip() + "\n", unexplained
-
-
-def with_interval(side: dict) -> str:
-    """A mean and half of its interval."""
-    mean, half = side["mean"], (side["high"] - side["low"]) / 2
-    digits = 2 if max(abs(mean), half) < 10 else 1
-    return f"{mean:.{digits}f} ± {half:.{digits}f}"
 
 
 def main() -> int:
