@@ -230,13 +230,13 @@ def measured(arguments: argparse.Namespace, keep: Path, cases: list[Case]) -> tu
     with ThreadPoolExecutor(arguments.jobs) as pool:
         try:
             checked = pool.submit(check, arguments, keep)
-            results = dict(zip(jobs, pool.map(one, jobs)))
+            results = dict(zip([(in_lab, case.name, seed) for in_lab, case, seed in jobs], pool.map(one, jobs)))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     documents = []
     for case in cases:
-        ours, linux = ([results[in_lab, case, seed] for seed in seeds] for in_lab in (False, True))
+        ours, linux = ([results[in_lab, case.name, seed] for seed in seeds] for in_lab in (False, True))
         counted = [done for done in linux if done is not None]
         if len(counted) < 2:
             raise RuntimeError(f"{case.title}: fewer than two runs of the laboratory were punctual")
