@@ -130,8 +130,28 @@ transport = {{ protocol = "tcp", defaults = "linux", congestion-control = "{cont
 app = {{ kind = "bulk" }}
 """
 
-NOTES: list[tuple[str, str, str]] = []
-"""The known cause of a difference: patterns of the case's name and of the measure, and the cause."""
+QUANTA = (
+    "Linux sends quanta of two segments here, and the buffer has room for four. With `ip link set host gso_max_segs 1` in the namespace of "
+    "the sources, segments leave one by one as in the simulation, and of five runs 3.95 ± 0.09 % are dropped and the mean wait is 2.81 ± "
+    "0.24 ms: nearly all of the difference is due to quanta"
+)
+LATER = (
+    "the first phase begins within 0.1 s of the simulated one with each seed. The second begins up to 0.7 s later with Linux, or not "
+    "before the end of the run. A round trip below the least one so far, by any amount, puts ProbeRTT off by ten seconds. In the "
+    "laboratory round trips vary by tens of microseconds, and in the simulation they do not; that this is the cause was not measured"
+)
+FEW = (
+    "not explained. With segments that leave one by one (`gso_max_segs 1`), Linux's index is 0.74 ± 0.17 and its drops 8.6 ± 1.2 % of four "
+    "runs, so quanta may be the cause, but the interval is too wide to decide"
+)
+
+NOTES: list[tuple[str, str, str]] = [
+    ("1-bbr-drop-tail-0.25-10-mbit-20-ms", "drops", QUANTA),
+    ("1-bbr-drop-tail-0.25-10-mbit-80-ms", "probe*", LATER),
+    ("1-bbr-drop-tail-0.25-50-mbit-20-ms", "probe*", LATER),
+    ("4-bbr-drop-tail-1-50-mbit-20-ms", "fairness", FEW),
+]
+"""The known cause of a difference, or that there is none: patterns of the case's name and of the measure, and the cause."""
 
 
 def scenario(case: Case, seed: int, *, control: str = "bbr", seconds: int | None = None, interval: float = INTERVAL) -> str:
@@ -155,7 +175,7 @@ def cutline(*command: str) -> str:
     return done.stdout
 
 
-def run(arguments: argparse.Namespace, in_lab: bool, text: str, folder: Path) -> tuple[dict, Path] | None:
+def run(arguments: argparse.Namespace, in_lab: bool, text: str, folder: Path, *, writes: bool = True) -> tuple[dict, Path] | None:
     """A run, and the folder of its results; nothing if the last attempt in the laboratory was not punctual."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "linux-bbr.toml"
@@ -168,14 +188,14 @@ def run(arguments: argparse.Namespace, in_lab: bool, text: str, folder: Path) ->
         if timing.get("timing_ok", True):
             break
         print(f"{folder}: attempt {attempt + 1}: {timing['problem']}", file=sys.stderr, flush=True)
-    return (found, Path(document["results_dir"])) if is_punctual(timing) else None
+    return (found, Path(document["results_dir"])) if is_punctual(timing, writes=writes) else None
 
 
-def is_punctual(timing: dict) -> bool:
-    """Returns whether packets left and applications wrote on time, and nothing was missed, however busy the machine was."""
+def is_punctual(timing: dict, *, writes: bool = True) -> bool:
+    """Returns whether packets left and, with `writes`, applications wrote on time, and nothing was missed, however busy the machine was."""
     if not timing:
         return True
-    late = max(timing["departure_error_p99_ms"], timing["source_lateness_p99_ms"] or 0)
+    late = max(timing["departure_error_p99_ms"], timing["source_lateness_p99_ms"] or 0 if writes else 0)
     return late <= timing["departure_bound_ms"] and timing["missed"] == 0 and timing["failed_flows"] == 0
 
 
@@ -212,8 +232,8 @@ def measures(program: str, case: Case, found: dict, results: Path) -> Run:
     return {name: values[name] for name in case.measures}
 
 
-def measured(arguments: argparse.Namespace, keep: Path, cases: list[Case]) -> tuple[list[dict], dict]:
-    """The rows of all cases with the timing of the laboratory's runs, and the check of the sockets."""
+def measured(arguments: argparse.Namespace, keep: Path, cases: list[Case]) -> list[dict]:
+    """The rows of all cases, with the timing of the laboratory's runs."""
     seeds = range(1, arguments.seeds + 1)
     program = arguments.cutline
 
@@ -229,7 +249,6 @@ def measured(arguments: argparse.Namespace, keep: Path, cases: list[Case]) -> tu
     jobs = [(in_lab, case, seed) for in_lab in (False, True) for case in longest_first for seed in seeds]
     with ThreadPoolExecutor(arguments.jobs) as pool:
         try:
-            checked = pool.submit(check, arguments, keep)
             results = dict(zip([(in_lab, case.name, seed) for in_lab, case, seed in jobs], pool.map(one, jobs)))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -250,7 +269,7 @@ def measured(arguments: argparse.Namespace, keep: Path, cases: list[Case]) -> tu
         worst = max(timing["departure_error_p99_ms"] for _, timing in counted)
         about = {"counted": len(counted), "valid": valid, "departure_error_p99_ms": worst}
         documents.append({"case": case.name, "title": case.title, **about, "rows": rows})
-    return documents, checked.result()
+    return documents
 
 
 CHECKED = Case(1, 0, "drop-tail", 4, 10, 80, *SHORT, {})
@@ -260,7 +279,10 @@ UNITS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9}
 
 
 def check(arguments: argparse.Namespace, keep: Path) -> dict:
-    """The congestion control of the laboratory's sockets, and the largest number of packets that a source sends in a millisecond."""
+    """The congestion control of the laboratory's sockets, and the largest number of packets that a source sends in a millisecond.
+
+    The first two seconds do not count: Linux does not pace the first ten segments of a connection.
+    """
     sockets = {}
     for control in ("bbr", "cubic"):
         folder = keep / f"socket-{control}"
@@ -274,11 +296,11 @@ def check(arguments: argparse.Namespace, keep: Path) -> dict:
     bursts = {}
     for side, control in (("simulated", "bbr"), ("lab", "bbr"), ("lab", "cubic")):
         text = scenario(CHECKED, 1, control=control, seconds=12, interval=0.001)
-        done = run(arguments, side == "lab", text, keep / f"bursts-{side}-{control}")
+        done = run(arguments, side == "lab", text, keep / f"bursts-{side}-{control}", writes=False)
         if done is None:
             raise RuntimeError(f"bursts of {control}: no run of the laboratory was punctual")
         sent = course(arguments.cutline, done[1], control, "packets_sent")
-        bursts[f"{side} {control}"] = max(packets for _, packets in sent)
+        bursts[f"{side} {control}"] = max(packets for at, packets in sent if at >= 2)
     return {"sockets": sockets, "most_packets_in_1_ms": bursts}
 
 
@@ -346,13 +368,16 @@ def valid_timing(cases: list[dict], seeds: int) -> str:
     """The paragraph about the timing of the laboratory."""
     counted, valid = (sum(case[key] for case in cases) for key in ("counted", "valid"))
     worst = max(case["departure_error_p99_ms"] for case in cases)
+    outside = sum(found["is_outside"] for case in cases for found in case["rows"])
     text = f"The timing of {valid} of {len(cases) * seeds} runs of the laboratory is valid. "
     if counted > valid:
         text += (
             f"In {counted - valid} more the machine was busier than the laboratory allows, with other programs, but packets left and "
             "applications wrote on time. These runs count, but a measure whose whole interval is outside the tolerance is called unclear, "
-            "and not different, in a case with such a run. "
+            f"and not different, in a case with such a run: {outside} measures here. "
         )
+    if left_out := len(cases) * seeds - counted:
+        text += f"{left_out} runs were late and are left out. "
     return paragraph(text + f"The worst 99th percentile of the departure error is {worst:.2f} ms.") + "\n"
 
 
@@ -363,9 +388,10 @@ def setup(checked: dict) -> str:
     rate = sockets["bbr"]["pacing_rate_bps"]
     text = (
         f"`ss` in the namespace of the sources shows `{names['bbr']}` as the control of the sockets with "
-        f"`congestion-control = \"bbr\"`, and `{names['cubic']}` with `\"cubic\"`. After 6 s at 10 Mbit/s the pacing rate of BBR's is "
-        f"{(rate or 0) / 1e6:.1f} Mbit/s. The interfaces have no `fq`, so TCP itself paces. The largest number of packets that a source "
-        f"sends in a millisecond, at {CHECKED.mbit} Mbit/s and {CHECKED.rtt_ms} ms in 12 s, shows that it does:"
+        f"`congestion-control = \"bbr\"`, and `{names['cubic']}` with `\"cubic\"`. After 6 s at 10 Mbit/s the pacing rate of the first "
+        f"is {(rate or 0) / 1e6:.1f} Mbit/s. The interfaces have no `fq`, so TCP itself paces. The largest number of packets that a source "
+        f"sends in a millisecond, at {CHECKED.mbit} Mbit/s and {CHECKED.rtt_ms} ms from 2 s to 12 s, shows that it does. Two are a "
+        "quantum. The first window, of ten segments, leaves at once on both sides."
     )
     rows = [("simulated BBR", "simulated bbr"), ("Linux's BBR", "lab bbr"), ("Linux's CUBIC, not paced", "lab cubic")]
     lines = [f"| {title} | {bursts[key]:.0f} |" for title, key in rows]
@@ -390,7 +416,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         keep = arguments.keep or Path(temporary)
         os.nice(-20)
-        documents, checked = measured(arguments, keep, cases)
+        checked = check(arguments, keep)
+        documents = measured(arguments, keep, cases)
     text, unexplained = page(documents, checked, arguments)
     arguments.out.mkdir(parents=True, exist_ok=True)
     (arguments.out / "linux-bbr.md").write_text(text)
