@@ -87,7 +87,8 @@ fn without_root_features_that_cannot_be_tested_are_unknown() {
     // Where the binary was built, the user `nobody` may not be allowed to look.
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("cutline");
-    std::fs::copy(CUTLINE, &copy).unwrap();
+    // By another process: a child that a test beside this one starts would have the file open for writing, which cannot be run then.
+    assert!(Command::new("cp").arg(CUTLINE).arg(&copy).status().unwrap().success());
     for path in [folder.path(), &copy] {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
