@@ -46,9 +46,9 @@ const OWN: [(&str, &[&str]); 5] = [
 
 /// A quantity of the links between switches, or between the nodes of a file.
 struct Setting<T> {
-    /// That of all links; `None` if the file states them.
+    /// Value of all links; `None` if the file states them.
     all: Option<T>,
-    /// That of links of which the file states none.
+    /// Value of links of which the file states none.
     default: Option<T>,
 }
 
