@@ -256,7 +256,7 @@ fn older_or_newer(layout: u32) -> &'static str {
     if layout < LAYOUT { "an older" } else { "a newer" }
 }
 
-/// Returns words such as "fq_codel on transmit queue 2 and pfifo on transmit queues 3, 4".
+/// Returns words such as "`fq_codel` on transmit queue 2 and pfifo on transmit queues 3, 4".
 fn leaves_in_words(leaves: &BTreeMap<u16, String>) -> String {
     let mut by_kind: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (queue, kind) in leaves {

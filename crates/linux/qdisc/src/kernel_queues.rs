@@ -185,14 +185,13 @@ impl KernelQueues {
         }
         let pins = pins.ok_or(QdiscError::OtherLayout { folder })?;
         let key = key(interface.index)?;
-        let instance = match pins.vacant_instances(queues)? {
-            Some(instance) => instance,
-            None => {
-                self.sweep()?;
-                free_instances(&pins.entries()?, &key, pins.instances(), queues).ok_or_else(|| {
-                    QdiscError::NoInstance { instances: pins.instances(), kind: queue.kernel_name() }
-                })?
-            }
+        let instance = if let Some(instance) = pins.vacant_instances(queues)? {
+            instance
+        } else {
+            self.sweep()?;
+            free_instances(&pins.entries()?, &key, pins.instances(), queues).ok_or_else(|| {
+                QdiscError::NoInstance { instances: pins.instances(), kind: queue.kernel_name() }
+            })?
         };
         if is_to_go {
             // The kernel has no step from one instance to another of the same kind, nor from one `mq` to another. The old queue stays until all that may

@@ -3,7 +3,9 @@
 mod arrivals;
 mod flow;
 
-pub use arrivals::{ArrivalsSpec, Demands, DrawnTransfer, PairShare, SizeTable, TrafficMatrix, TransferSizes};
+pub use arrivals::{
+    ArrivalsSpec, Demands, DrawnTransfer, PairShare, SizeTable, TrafficMatrix, TransferSizes,
+};
 pub use flow::{
     AdaptiveSpec, ClassSpec, DistributionsOf, FlowDirection, FlowGroupSpec, ProgramSpec, QosSpec, StartSpec,
     TransportSpec,
