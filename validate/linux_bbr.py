@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import stats
-from linux_rows import Measure, Run, kernel, row, table
+from linux_rows import Measure, Run, kernel, row, table, verdict_rules
 from peer_page import paragraph
 
 INTERVAL = 0.02
@@ -321,15 +321,7 @@ ProbeRTT leaves four segments in flight, so the link is idle most of the time. I
 which it is used by less than half are the time in ProbeRTT, and the least wait shows whether the
 queue runs empty.
 
-The verdict of a measure depends on the 95 % interval of the difference (Welch) and on the
-tolerance, which was fixed before the runs:
-
-| verdict | meaning |
-| --- | --- |
-| agrees | the whole interval is inside the tolerance |
-| differs | the whole interval is outside the tolerance |
-| unclear | all other cases |
-
+{verdicts}
 Of {rows} measures {agrees} agree, {unclear} are unclear, {differs} differ.
 
 """
@@ -342,7 +334,7 @@ def page(cases: list[dict], checked: dict, arguments: argparse.Namespace) -> tup
     counts = {name: verdicts.count(name) for name in ("agrees", "unclear", "differs")}
     seconds = sum(case.seconds + 3 for case in CASES if any(case.name == document["case"] for document in cases))
     parts = [
-        HEAD.format(seeds=arguments.seeds, kernel=kernel(), minutes=round(seconds * arguments.seeds / arguments.jobs / 60) + 2,
+        HEAD.format(verdicts=verdict_rules("agrees"), seeds=arguments.seeds, kernel=kernel(), minutes=round(seconds * arguments.seeds / arguments.jobs / 60) + 2,
                     rows=len(verdicts), **counts),
         valid_timing(cases, arguments.seeds), setup(checked), *TEXTS,
     ]  # fmt: skip

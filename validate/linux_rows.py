@@ -19,6 +19,23 @@ HEADER = """\
 | --- | --- | --- | --- | --- | --- |"""
 
 
+VERDICTS = """\
+The verdict of a measure depends on the 95 % interval of the difference (Welch) and on the
+tolerance, which was fixed before the runs:
+
+| verdict | meaning |
+| --- | --- |
+| {inside} | the whole interval is inside the tolerance |
+| differs | the whole interval is outside the tolerance |
+| unclear | all other cases |
+"""
+
+
+def verdict_rules(inside_word: str = "same") -> str:
+    """The part of a page that defines the verdicts of `row`."""
+    return VERDICTS.format(inside=inside_word)
+
+
 @dataclass(frozen=True)
 class Measure:
     """A quantity of a run."""

@@ -19,7 +19,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from linux_rows import Measure, Run, kernel, row, table
+from linux_rows import Measure, Run, kernel, row, table, verdict_rules
 
 QUEUES = {
     "drop-tail": '"drop-tail"\nlimit = "800 packets"',
@@ -173,15 +173,7 @@ the other side the transfers are Linux's TCP ({kernel}) in the laboratory,
 with real packets in real time over the same queues with the same code.
 `sudo make validate-linux-tcp` rewrites this page in about {minutes} minutes.
 
-The verdict of a measure depends on the 95 % interval of the difference (Welch) and on the
-tolerance, which was fixed before the runs:
-
-| verdict | meaning |
-| --- | --- |
-| same | the whole interval is inside the tolerance |
-| differs | the whole interval is outside the tolerance |
-| unclear | all other cases |
-
+{verdicts}
 Of {rows} measures {same} are the same, {unclear} are unclear, {differs} differ.
 
 Windows have five to ten segments here, so rounding to whole segments matters. Linux halves windows
@@ -199,7 +191,7 @@ def page(cases: list[dict], arguments: argparse.Namespace) -> tuple[str, list[st
     counts = {name: verdicts.count(name) for name in ("same", "unclear", "differs")}
     minutes = round(len(cases) * arguments.seeds * (SECONDS + 10) / arguments.jobs / 60)
     parts = [
-        HEAD.format(bulk=BULK, audio=AUDIO, seconds=SECONDS, warm_up=WARM_UP, seeds=arguments.seeds, kernel=kernel(),
+        HEAD.format(verdicts=verdict_rules(), bulk=BULK, audio=AUDIO, seconds=SECONDS, warm_up=WARM_UP, seeds=arguments.seeds, kernel=kernel(),
                     minutes=minutes, rows=len(verdicts), **counts)
     ]  # fmt: skip
     for case in cases:
