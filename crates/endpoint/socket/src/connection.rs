@@ -13,7 +13,7 @@ use cutline_allocation::FlowHandler;
 use cutline_manager::feedback::FlowReport;
 use cutline_manager::scheduling::SchedulingStats;
 use cutline_publish::ManagerRequest;
-use cutline_quality::spec::{ConnectionSpecification, Measure};
+use cutline_quality::spec::{Conflicts, ConnectionSpecification, Measure};
 use cutline_signal::mib::{LocalFeedback, TcpFigures};
 use cutline_signal::monitor::Delivery;
 use cutline_signal::negotiation::{Agreed, OneSidedReason};
@@ -42,6 +42,8 @@ pub struct Connection {
     outbound: Mutex<Outbound>,
     inbound: Mutex<Inbound>,
     events: Mutex<VecDeque<SessionEvent>>,
+    /// Reason why the first round of the negotiation has ended without an agreement.
+    disagreement: OnceLock<Disagreement>,
     handling: Handling,
     /// Signalled when an event is queued.
     events_ready: InterruptibleCondvar,
@@ -66,6 +68,27 @@ pub struct Connection {
     pub reserver: Option<Reserver>,
     /// Share of the host.
     pub allocator: Option<Allocator>,
+}
+
+/// Reason why the ends have no agreement.
+enum Disagreement {
+    /// The specifications conflict ([`SessionEvent::Refused`]).
+    Refused { send: Option<Conflicts>, receive: Option<Conflicts> },
+    /// The peer takes no part.
+    OneSided(OneSidedReason),
+}
+
+impl Disagreement {
+    /// Returns the disagreement that an event reports.
+    fn of(event: &SessionEvent) -> Option<Self> {
+        match event {
+            SessionEvent::Refused { send, receive } => {
+                Some(Self::Refused { send: send.clone(), receive: receive.clone() })
+            }
+            SessionEvent::OneSided(reason) => Some(Self::OneSided(*reason)),
+            _ => None,
+        }
+    }
 }
 
 /// The most control messages that wait; of more, the oldest are forgotten. Reports have totals, so a lost one does no harm.
@@ -99,6 +122,7 @@ impl Connection {
             outbound: Mutex::new(outbound),
             inbound: Mutex::new(inbound),
             events: Mutex::default(),
+            disagreement: OnceLock::new(),
             handling: Handling::default(),
             events_ready: InterruptibleCondvar::new(),
             changes: AtomicU64::new(0),
@@ -178,7 +202,8 @@ impl Connection {
     }
 
     pub fn participation(&self) -> Participation {
-        match self.participation.load(Ordering::Relaxed) {
+        // Who sees that the first round is over also sees its disagreement.
+        match self.participation.load(Ordering::Acquire) {
             JOINING => Participation::Joining,
             packed if packed & JOINED != 0 => Participation::Joined(packed as u32),
             _ => Participation::Alone,
@@ -328,13 +353,18 @@ impl Connection {
             act(&mut session, &mut out, &mut inbound);
             session.deadline(&out, &inbound)
         };
-        self.participation.store(pack(session.participation()), Ordering::Relaxed);
+        let events: Vec<_> = std::iter::from_fn(|| session.event()).collect();
+        if self.participation() == Participation::Joining
+            && let Some(disagreement) = events.iter().find_map(Disagreement::of)
+        {
+            let _only_the_first_counts = self.disagreement.set(disagreement);
+        }
+        self.participation.store(pack(session.participation()), Ordering::Release);
         while let Some(message) = session.transmit() {
             send(&message);
         }
         let (mut agreed, mut is_other) = (None, false);
-        let events = std::iter::from_fn(|| session.event());
-        self.tell(events.inspect(|event| match event {
+        self.tell(events.into_iter().inspect(|event| match event {
             SessionEvent::Hint(hint) => mark(*hint),
             SessionEvent::Agreed(now) => {
                 agreed = self.reserver.is_some().then(|| now.clone());
@@ -521,16 +551,13 @@ impl Connection {
     /// Returns the outcome of the first round; `None` before it is known. `demands_peer` makes an error of an
     /// end that takes no part.
     pub fn outcome(&self, demands_peer: bool) -> Option<Result<(), QosError>> {
-        let events = lock(&self.events);
-        let outcome = events.iter().find_map(|event| match event {
-            SessionEvent::Refused { send, receive } => {
+        match self.disagreement.get() {
+            Some(Disagreement::Refused { send, receive }) => {
                 Some(Err(QosError::Refused { send: send.clone(), receive: receive.clone() }))
             }
-            SessionEvent::OneSided(reason) if demands_peer => Some(Err(QosError::NoPeer(*reason))),
-            SessionEvent::Agreed(_) | SessionEvent::OneSided(_) => Some(Ok(())),
-            _ => None,
-        });
-        drop(events);
-        outcome.or_else(|| (self.participation() != Participation::Joining).then_some(Ok(())))
+            Some(Disagreement::OneSided(reason)) if demands_peer => Some(Err(QosError::NoPeer(*reason))),
+            Some(Disagreement::OneSided(_)) => Some(Ok(())),
+            None => (self.participation() != Participation::Joining).then_some(Ok(())),
+        }
     }
 }

@@ -19,7 +19,8 @@ impl Inner {
     /// Negotiates until it is known whether the peer takes part, or until the deadline of the call.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] at the deadline, and when the socket does not wait.
+    /// [`io::ErrorKind::WouldBlock`] at the deadline, and when the socket does not wait. The disagreement of the ends, in each call, also
+    /// where the service thread has found it.
     pub(super) fn join(&self, call: &Until) -> Result<(), QosError> {
         let failed = || QosError::system("cannot reach the peer");
         let is_waiting = !self.nonblocking.load(Ordering::Relaxed);
@@ -39,7 +40,7 @@ impl Inner {
             let mut readable = [PollFd::new(&self.socket, PollFlags::IN)];
             signals::wait(&mut readable, due.saturating_since(now())).map_err(failed())?;
         }
-        Ok(())
+        self.connection.outcome(self.demands_peer).unwrap_or(Ok(()))
     }
 
     /// Continues the negotiation with received messages. A begun message of a negotiation has to be complete at `until`. Returns until when to wait

@@ -103,6 +103,10 @@ impl SendBuffer {
         until: Option<&Until>,
         mut on_taken: impl FnMut(&mut Self, usize),
     ) -> (usize, Option<Errno>) {
+        if self.is_shut_down {
+            // A report of the peer may have reset the connection since, which the kernel would return.
+            return (0, Some(Errno::PIPE));
+        }
         // The flags of the next try: a call that looks for signals waits before it, any other one in the kernel.
         let next_try = |until: &Until| {
             if !signals::looks() {

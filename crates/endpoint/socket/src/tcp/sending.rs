@@ -46,6 +46,9 @@ impl Inner {
             }
             self.join(&self.write_patience.until())?;
         }
+        if let Some(Err(disagreement)) = self.connection.outcome(self.demands_peer) {
+            return Err(disagreement.into());
+        }
         self.write_to(&mut lock(&self.send_buffer), bytes)
     }
 

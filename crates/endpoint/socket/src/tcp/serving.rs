@@ -108,8 +108,10 @@ impl ServedConnection for Inner {
             self.connection.note_unread(is_unread.then_some(now));
         }
         if self.connection.participation() == Participation::Joining {
-            // An end that was accepted answers also while the application does not read yet.
-            if let Ok(mut receive_buffer) = self.receive_buffer.try_lock() {
+            // An end that was accepted answers also while the application does not read yet. It may have refused already.
+            if self.connection.outcome(self.demands_peer).is_none()
+                && let Ok(mut receive_buffer) = self.receive_buffer.try_lock()
+            {
                 let _later = receive_buffer
                     .early_negotiation(&self.socket)
                     .map(|message| self.on_negotiation(message));

@@ -90,6 +90,61 @@ fn bytes_cross_and_both_ends_have_the_agreement() {
     }
 }
 
+/// The service thread answers while the application of an accepted stream does other things. Each later call reports the disagreement, also when the
+/// application has taken its event.
+#[test]
+fn a_disagreement_found_by_the_service_thread_is_an_error_of_each_call() {
+    let strict = |loss| Specification::builder().loss(loss).build().unwrap();
+    let refuses = patient(QosOptions::receiving(strict(0.0)));
+    let demands = patient(QosOptions::receiving(bulk())).peer(Peer::Speaks);
+    for (options, text) in [(refuses, "the peer does not agree"), (demands, "the peer")] {
+        let is_refused = text == "the peer does not agree";
+        let listener = QosTcpListener::bind(LOOPBACK[0], &options).unwrap();
+        let to = listener.local_addr().unwrap();
+        thread::scope(|scope| {
+            let (over, is_over) = std::sync::mpsc::channel::<()>();
+            scope.spawn(move || {
+                if is_refused {
+                    let asks = patient(QosOptions::sending(strict(1.0)));
+                    QosTcpStream::connect(to, &asks).map(drop).unwrap_err();
+                } else {
+                    let mut plain = std::net::TcpStream::connect(to).unwrap();
+                    plain.write_all(b"hello").unwrap();
+                    let _closed = is_over.recv();
+                }
+            });
+            let (mut theirs, _) = listener.accept().unwrap();
+            let event = theirs.wait_for_event(time::Duration::from_secs(60)).unwrap();
+            assert!(matches!(event, SessionEvent::Refused { .. } | SessionEvent::OneSided(_)), "{event:?}");
+            for _twice in 0..2 {
+                let errors = [
+                    theirs.read(&mut [0; 9]).map(drop).unwrap_err(),
+                    theirs.write(b"answer").map(drop).unwrap_err(),
+                    theirs.has_qos_peer().map(drop).unwrap_err().into(),
+                ];
+                for error in errors {
+                    assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused, "{error}");
+                    assert!(error.to_string().starts_with(text), "{error}");
+                }
+            }
+            drop(over);
+        });
+    }
+}
+
+/// A report of the peer that comes after both directions were shut down resets the connection, of which a plain socket would know nothing.
+#[test]
+fn writing_after_a_shutdown_is_a_broken_pipe_also_where_the_connection_was_reset() {
+    let (ours, mut theirs) = pair(LOOPBACK[0], &QosOptions::default(), &QosOptions::default());
+    ours.shutdown(Shutdown::Both).unwrap();
+    // The kernel of the loopback interface has handled the reset at both ends when a call here fails.
+    while theirs.write(b"to nowhere").is_ok() {
+        thread::yield_now();
+    }
+    let error = (&ours).write(b"after the end").unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::BrokenPipe, "{error}");
+}
+
 #[test]
 fn a_plain_peer_is_served_in_both_roles() {
     // A plain server, which sees nothing but what the application writes.
