@@ -56,7 +56,7 @@ help:
 	@echo "make bench     speed, side by side with ns-2; writes bench.json (installs Debian's ns2)"
 	@echo "make bench-router  the router's part of it alone, beside the kernel's forwarding; writes bench-router.json (root)"
 	@echo "make validate-linux  against the kernel's own queues in a virtual machine, which writes docs/validation/linux.md (five runs a mix: four to five hours on one core; downloads a kernel)"
-	@echo "make validate-qdisc  Cutline's queues in the kernel with real TCP, beside the kernel's own and the simulator, in that machine, which writes docs/validation/qdisc.md (half an hour on one core)"
+	@echo "make validate-qdisc  Cutline's queues in the kernel with real TCP, beside the kernel's own and the simulator, in that machine, which writes docs/validation/qdisc.md (five runs of each: an hour on one core)"
 	@echo "make validate  these two; against ns-2 (ten minutes on one core), ns-3 (fifteen) and Linux's TCP (half an hour in real time), which writes docs/validation; traces and RSVP's messages read by tshark and flent; cutline exec with a browser and"
 	@echo "               iperf3; gateways with ffmpeg and omniORB (installs them; root); programs of one host on a slow line; the recipes of docs/internals"
 	@echo "make validate-readme  compares the numbers and the figure of the README with the ones that its commands measure"

@@ -86,7 +86,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("docs/validation"), help="where to write (default: %(default)s)")
     parser.add_argument("--work", type=Path, default=Path("target/linux-vm"), help="the machine's folder (default: %(default)s)")
     parser.add_argument("--bpf", type=Path, default=Path("target/bpf"), help="folder of the objects (default: %(default)s)")
-    parser.add_argument("--seeds", type=int, default=3, help="runs of the kernel in each case, at least 2 (default: %(default)s)")
+    parser.add_argument("--seeds", type=int, default=5, help="runs of the kernel in each case, at least 2 (default: %(default)s)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="machines at a time (default: one a core)")
     arguments = parser.parse_args()
     if arguments.seeds < 2:
