@@ -51,6 +51,7 @@ def cutline_run(run: dict, mix: Mix) -> Run:
         found[f"{udp.name}.loss"] = dropped / (dropped + received)
         for quantile in ("mean", "p50", "p99"):
             found[f"{udp.name}.{quantile}"] = mean(flow[f"queuing_{quantile}_ms"] for flow in flows) / 1e3
+        found[f"{udp.name}.rate"] = mean(flow["goodput_bps"] for flow in flows)
     for tcp in mix.tcp_classes:
         found[f"{tcp.name}.goodput"] = mean(flow["goodput_bps"] for flow in run["flows"] if flow["group"] == tcp.name)
     bulk = [flow["goodput_bps"] for flow in run["flows"] if flow["group"] == "bulk"]

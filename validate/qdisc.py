@@ -63,12 +63,17 @@ def fault(found: dict) -> str:
 
 def of_kernel(found: dict, mix: Mix) -> Run:
     """The measures of a run of the machine."""
-    return with_derived(kernel_run(found, mix), mix, found["classes"].get("audio", {}).get("mean", 0.0))
+    more = {}
+    for udp in mix.udp:
+        flows = found["classes"][udp.name]
+        more[f"{udp.name}.mean"] = flows["mean"]
+        more[f"{udp.name}.rate"] = flows["arrived"] * udp.size * 8 / udp.count / found["seconds"]
+    return with_derived(kernel_run(found, mix), mix, more)
 
 
 def of_simulator(run: Run, mix: Mix) -> Run:
     """The measures of a run of the simulator."""
-    return with_derived(run, mix, run.get("audio.mean", 0.0))
+    return with_derived(run, mix, run)
 
 
 def machine(arguments: argparse.Namespace) -> Machine:

@@ -100,18 +100,20 @@ def throughput_quality(kbps: float) -> float:
     return 0.24045 * math.log(kbps) - 0.17 if kbps >= 4 else 0.0
 
 
-def with_derived(run: Run, mix: Mix, mean_wait: float) -> Run:
+def with_derived(run: Run, mix: Mix, more: Run) -> Run:
     """The measures of a run, with those that follow from them: the quality of audio, or the share of the liars or of the flood.
 
-    `mean_wait` is that of audio, in s. Half of the round trip without queues is one way. The share of the flood is that of the link, headers included.
+    `more` has measures that are not compared: the mean wait of audio, in s, and the rate at which the flood arrives, in bit/s. Half of the round trip
+    without queues is one way. The share of the flood is that of the link, headers included. It does not follow from the loss, since a queue that is
+    seconds long has packets at the end that are neither lost nor received.
     """
     if mix in AUDIO:
-        delay_ms = mix.delay_ms / 2 + mean_wait * 1e3
+        delay_ms = mix.delay_ms / 2 + more["audio.mean"] * 1e3
         kbps = AUDIO_KBPS * (1 - run["audio.loss"])
         return run | {"audio.quality": min(delay_quality(delay_ms), throughput_quality(kbps))}
     if mix is FLOOD:
         of_bulk = run["bulk.goodput"] * FRAME / (FRAME - TCP_HEADER)
-        return run | {"flood.share": FLOOD_KBPS * 1e3 * (1 - run["flood.loss"]) / of_bulk}
+        return run | {"flood.share": more["flood.rate"] / of_bulk}
     return run | {"liar.share": run["liar.goodput"] / run["bulk.goodput"]} if mix is CHEAT else run
 
 

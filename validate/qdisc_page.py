@@ -28,7 +28,8 @@ of `defaults = "linux"`.
   and a weight of 1/32. The other queues have their defaults.
 - **ping**: echo requests beside uploads on a slow link.
 - **flood**: calls and uploads beside a sender of UDP above the rate of the link. With Sieve it
-  claims hint 1. Its rate over that of an upload counts headers.
+  claims hint 1. Its rate over that of an upload counts headers, and the packets that arrive in the
+  measured time.
 
 Waits are those of the packets of UDP in the queue, as means over the flows: for the kernel from the
 sender's `send` to the arrival at the receiver, without the time on the wire.
@@ -54,7 +55,7 @@ The judgement of a row has these meanings:
 | **differs** | the difference is larger; a note below the table states the known causes |
 
 The tolerances are those of [the comparison with Linux's queues](linux.md), with 0.03 of quality and
-0.1 of the share of a transfer that claims a hint.
+0.1 of the share of a transfer that claims a hint or of the flood.
 """
 
 NOTES: list[tuple[str, str, str]] = []

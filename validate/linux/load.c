@@ -28,7 +28,7 @@
 enum { FRAME = 1000, OVERHEAD = 14 + 20 + 8, MOST = 512, PORT = 6000, CHUNK = 65536 };
 
 struct class { const char *name; int first, count, poisson, host, code_point, frame; double gap; };
-struct udp { int class, socket; double next; unsigned sent; double *delays; size_t received, room; };
+struct udp { int class, socket; double next; unsigned sent, arrived; double *delays; size_t received, room; };
 struct pages { double median, sigma, pause, next; size_t unsent, awaited; }; /* Without a median it is one long transfer. */
 struct tcp { int socket, accepted, host, code_point; const char *control; double start, bytes; unsigned retransmissions; struct sockaddr_in from; struct pages pages; };
 struct stamp { double sent; int flow, measured; };
@@ -228,7 +228,8 @@ static int flow_from(const struct sockaddr_in *peer) {
     return -1;
 }
 
-static void receive_udp(int socket) {
+/* The delays are those of packets that were sent in the measured time; `arrived` counts packets that arrive in it. */
+static void receive_udp(int socket, int measured) {
     struct stamp stamp;
     char control[64];
     struct iovec part = { &stamp, sizeof stamp };
@@ -236,8 +237,9 @@ static void receive_udp(int socket) {
         struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control };
         if (recvmsg(socket, &message, MSG_DONTWAIT | MSG_TRUNC) < 0) return;
         struct timespec *came = (void *)CMSG_DATA(CMSG_FIRSTHDR(&message));
-        if (!stamp.measured) continue;
         struct udp *flow = &udps[stamp.flow];
+        flow->arrived += measured;
+        if (!stamp.measured) continue;
         if (flow->received == flow->room) flow->delays = realloc(flow->delays, sizeof(double) * (flow->room = 2 * flow->room + 1024));
         flow->delays[flow->received++] = came->tv_sec + came->tv_nsec / 1e9 - stamp.sent;
     }
@@ -246,7 +248,7 @@ static void receive_udp(int socket) {
 static void handle(unsigned long long data, int measured) {
     unsigned index = (unsigned)data;
     switch (data >> 32) {
-    case 0: receive_udp(index); return;
+    case 0: receive_udp(index, measured); return;
     case 1: send_tcp(&tcps[index]); return;
     case 2: {
         int fd;
@@ -288,19 +290,20 @@ static void tell(double measured) {
     printf("RESULT {\"classes\": {");
     for (int c = 0; c < class_count; c++) {
         struct class *class = &classes[c];
-        double sent = 0, received = 0, sum = 0, p50 = 0, p99 = 0; /* Quantiles are means over the flows. */
+        double sent = 0, received = 0, arrived = 0, sum = 0, p50 = 0, p99 = 0; /* Quantiles are means over the flows. */
         for (int i = class->first; i < class->first + class->count; i++) {
             struct udp *flow = &udps[i];
             sent += flow->sent;
             received += flow->received;
+            arrived += flow->arrived;
             if (!flow->received) continue;
             for (size_t k = 0; k < flow->received; k++) sum += flow->delays[k];
             qsort(flow->delays, flow->received, sizeof(double), ascending);
             p50 += flow->delays[(flow->received - 1) / 2] / class->count;
             p99 += flow->delays[(size_t)((flow->received - 1) * .99)] / class->count;
         }
-        printf("%s\"%s\": {\"sent\": %.0f, \"received\": %.0f, \"mean\": %.9f, \"p50\": %.9f, \"p99\": %.9f}", c ? ", " : "",
-               class->name, sent, received, received ? sum / received : 0, p50, p99);
+        printf("%s\"%s\": {\"sent\": %.0f, \"received\": %.0f, \"arrived\": %.0f, \"mean\": %.9f, \"p50\": %.9f, \"p99\": %.9f}",
+               c ? ", " : "", class->name, sent, received, arrived, received ? sum / received : 0, p50, p99);
     }
     double retransmissions = 0;
     printf("}, \"goodputs\": [");
