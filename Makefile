@@ -1,4 +1,4 @@
-# Cutline: what a person runs. `make demo` is the main job, `make test` proves it; both set up what they need.
+# Cutline: the commands of a person. `make demo` is the main job, `make test` proves it; both set up their requirements.
 
 CARGO ?= cargo
 PREFIX ?= $(HOME)/.local
@@ -11,7 +11,7 @@ ATTACK_SEED ?=
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 # Tests at a time. Most of them wait for packets, processes or timers.
 TEST_THREADS ?= $(shell expr 2 '*' $$(nproc))
-# Each test that is skipped is printed with its reason. The tests of a class stay in one process: they share what it has set up.
+# Each test that is skipped is printed with its reason. The tests of a class stay in one process: they share its set-up.
 PYTEST := -q -rs -p no:cacheprovider -n $(TEST_THREADS) --dist loadscope
 INSTALL_WHEEL = target/venv/bin/python -m pip install --quiet --force-reinstall --no-deps --no-index target/wheels/*.whl
 # The tests of types read the package from a folder: mypy does not report the errors of installed packages.
@@ -214,13 +214,13 @@ validate-linux-tcp: $(BIN)
 validate-linux-bbr: $(BIN)
 	python3 validate/linux_bbr.py --cutline $(BIN) --out docs/validation
 
-# The kernel's queues and TCP in a virtual machine. What has been measured by the same plan is in target/linux-vm and is not
+# The kernel's queues and TCP in a virtual machine. Earlier measurements by the same plan are in target/linux-vm and are not
 # measured again.
 validate-linux: $(BIN)
 	@tools/setup.sh linux
 	python3 validate/linux.py --cutline $(BIN) --out docs/validation
 
-# Five experiments with the queues of bpf/ in the same machine. What has been measured with the same programs is not measured again.
+# Five experiments with the queues of bpf/ in the same machine. Earlier measurements with the same programs are not repeated.
 validate-qdisc: $(BIN)
 	@tools/setup.sh linux
 	python3 validate/qdisc.py --cutline $(BIN) --out docs/validation

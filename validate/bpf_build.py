@@ -105,7 +105,7 @@ def build(work: Path, out: Path) -> tuple[Tools, list[Path]]:
 
 
 def is_download(error: subprocess.CalledProcessError | subprocess.TimeoutExpired) -> bool:
-    """Whether a command that failed was to fetch packages."""
+    """True if a failed command was to fetch packages."""
     return str(error.cmd[0]).startswith("apt-")
 
 

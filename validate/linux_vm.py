@@ -1,4 +1,4 @@
-"""A virtual machine with Debian's newest kernel in virtual time: its image, and what it measures.
+"""A virtual machine with Debian's newest kernel in virtual time: its image, and its measurements.
 
 QEMU emulates the processor and counts instructions as nanoseconds, so that the results do not depend on the host's speed. The
 packages come from the Debian mirror that the host's apt is configured for, from the suite `trixie-backports`.
@@ -147,7 +147,7 @@ def padded(data: bytes) -> bytes:
 
 
 def boot(folder: Path, files: Path, timeout: float, processors: int = 1, first: str = "init") -> subprocess.CompletedProcess:
-    """Runs the machine with this first file system until it turns itself off. What it prints is also in a file of its name, from the first line on.
+    """Runs the machine with this first file system until it turns itself off. Its output is also in a file of its name, from the first line on.
 
     QEMU runs the instructions of several processors in turns, in one thread, so time is as virtual as that of one processor. `first` is the first process.
     """

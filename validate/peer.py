@@ -84,7 +84,7 @@ def compare_measure(name: str, peer: str, ours: list[float], theirs: list[float]
 
 
 def chosen(parser: argparse.ArgumentParser, kind: str, all_of_them: list, names: list[str] | None) -> list:
-    """Those of the given names, or all."""
+    """The objects with the given names, or all."""
     known = [one.name for one in all_of_them]
     if unknown := set(names or []) - set(known):
         parser.error(f"no {kind} {', '.join(sorted(unknown))}; there are {', '.join(known)}")

@@ -78,7 +78,7 @@ def image(work: Path, tools: bpf_build.Tools, objects: list[Path], command: Path
 
 
 def read(output: str) -> tuple[str, dict[str, Found], dict[str, float], list[str]]:
-    """The kernel's version, what was found by queueing discipline, instructions a packet by queue, and what went wrong."""
+    """The kernel's version, the findings by queueing discipline, instructions a packet by queue, and the faults."""
     version, found, blasts, wrong, queue, step = "", {}, {}, [], Found(), ""
     for line in output.splitlines():
         word, _, rest = line.strip().partition(" ")
@@ -181,7 +181,7 @@ def changes(queue: Found) -> str:
 
 
 def down_and_up(queue: Found) -> str:
-    """What waits when the interface goes down is counted as unsent, and traffic goes on when it is up again."""
+    """Packets that wait when the interface goes down are counted as unsent, and traffic continues when it is up again."""
     before, down, up = (queue.shown[step] for step in ("changed", "down", "up-later"))
     wrong = [] if down["backlog"][0] == 0 and down["unsent"][0] > before["unsent"][0] else ["nothing was flushed"]
     if up["sent"][0] < down["sent"][0] + 500:

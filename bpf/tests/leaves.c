@@ -185,7 +185,7 @@ static int arrive(struct leaf *leaf, cl_u64 now, cl_u32 level, cl_u32 flow, cl_u
 
 struct departed { cl_u64 at, wait, key, others; cl_u32 label; };
 
-/* A leaf asks for its next packet. Returns whether it got one. */
+/* A leaf takes its next packet. Returns whether there was one. */
 static int depart(struct leaf *leaf, cl_u64 now, struct departed *departed)
 {
     configure(leaf, now);

@@ -81,7 +81,7 @@ def is_sparse(group):
 
 
 def numbers(found, links):
-    """What is judged and shown of a run."""
+    """The judged and shown numbers of a run."""
     flows = found["flows"]
     numbers = {}
     for flow in flows:
@@ -133,7 +133,7 @@ def collect(cutline, folder, suites, options):
 
 
 def judge(by_queue, queue):
-    """How much worse a queue is than the rule allows, 0 if the cell holds, and why."""
+    """The excess of a queue over the allowed value of the rule, 0 if the cell holds, and the reason."""
     own, why, worst = by_queue[queue], [], 0.0
     rivals = [by_queue[rival] for rival in RIVALS]
     for name in (name for name in own if is_sparse(name.split()[0])):

@@ -56,7 +56,7 @@ else:
 
 
 def read_slowly(stream):
-    """How many bytes come, read slowly at first."""
+    """The number of received bytes, read slowly at first."""
     got, reads = 0, 0
     while piece := stream.recv(65536):
         got, reads = got + len(piece), reads + 1

@@ -24,7 +24,7 @@ NO_LINK = "direct:lo/00:00:00:00:00:00"
 
 
 def refusal():
-    """Why this process has no sockets for frames; None if it has."""
+    """The reason for which this process has no sockets for frames; None if it has."""
     try:
         plain.socket(plain.AF_PACKET, SOCK_DGRAM, 0).close()
     except OSError as error:

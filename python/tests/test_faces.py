@@ -1,4 +1,4 @@
-"""What Python's own sockets and asyncio do, these do, too: each call with its arguments."""
+"""Each call of Python's own sockets and asyncio, with its arguments, has the same effect here."""
 
 import array
 import asyncio

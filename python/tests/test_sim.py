@@ -346,7 +346,7 @@ class Interruption(InFolder):
 
 class ProgressBar(InFolder):
     def shown(self, script):
-        """What a script writes to a terminal."""
+        """Output of a script on a terminal."""
         parent, child = pty.openpty()
         process = subprocess.Popen([sys.executable, "-c", script], env={**environment(), "COLUMNS": "70"}, stdout=child, stderr=child)
         os.close(child)

@@ -136,7 +136,7 @@ static void parse(char *flows) {
     class_count++;
 }
 
-/* Sends what is due and returns when the next packet is. */
+/* Sends the packets that are due, and returns the time of the next one. */
 static double send_udp(double at, int measured, double end) {
     double next = end;
     for (int i = 0; i < udp_count; i++) {
@@ -367,7 +367,7 @@ int main(int count, char **arguments) {
     end = now();
     count_tcp(1);
     tell_queue("end");
-    double drained = now() + 2; /* What is under way arrives; TCP is no longer counted. */
+    double drained = now() + 2; /* Packets on their way arrive; TCP is no longer counted. */
     while (now() < drained) {
         struct epoll_event events[64];
         int ready = epoll_wait(poll_fd, events, 64, 50);

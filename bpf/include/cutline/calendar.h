@@ -341,7 +341,7 @@ CL_INLINE void cl_move_node(const struct cl_calendar *calendar, struct cl_node *
     if (node->origin & CL_NODE_NEW && calendar->part) {
         cl_u64 charge = (cl_u64)cl_node_size(node) << CL_BYTE_BITS, span = cl_span(node), reached = cl_min(cl_since(calendar->v, start), span);
 
-        /* What is not after `v` stays. */
+        /* The part that is not after `v` stays. */
         span = reached + ((span - reached) * calendar->part >> 32);
         whole = span >= charge ? CL_WHOLE : cl_min((span << 8) / charge, CL_WHOLE - 1);
         start = cl_nearer(start, calendar->v, calendar->part);

@@ -179,7 +179,7 @@ CL_INLINE int cl_is_busy(const struct cl_shared *shared, struct cl_leaf *leaf, c
     return 1;
 }
 
-/* Returns whether another leaf goes first, whose head is smaller by more than `slack`; then `wake` is the time to ask again. */
+/* Returns whether another leaf is served first, whose head is smaller by more than `slack`; then `wake` is the time to ask again. */
 CL_INLINE int cl_is_passed(struct cl_shared *shared, struct cl_leaf *leaf, cl_u64 now, cl_u64 slack)
 {
     cl_u64 free = CL_READ(shared->free_at);
@@ -233,7 +233,7 @@ CL_INLINE cl_u64 cl_pass(struct cl_shared *shared, const struct cutline_config *
     return start;
 }
 
-/* Notes that a packet comes to a leaf: the link begins anew where nothing has waited. */
+/* Notes that a packet comes to a leaf: the link is free from now on where nothing has waited. */
 CL_INLINE void cl_begin_link(struct cl_shared *shared, const struct cl_leaf *leaf, cl_u64 now)
 {
     if (!leaf->seen.packets)

@@ -93,7 +93,7 @@ fn comments_in_other_languages_are_plain_english() {
         let is_built = path.components().any(|part| part.as_os_str() == "target");
         !is_built && ["c", "h", "js"].iter().any(|extension| has_extension(path, extension))
     };
-    let sources: Vec<_> = ["crates", "examples"]
+    let sources: Vec<_> = ["bpf", "crates", "examples", "validate"]
         .iter()
         .flat_map(|folder| files(&root().join(folder)))
         .filter(is_source)
@@ -150,14 +150,15 @@ fn without_names(line: &str) -> String {
     parts.fold(first, |text, part| text + part.split_once('"').map_or("", |(_, rest)| rest))
 }
 
-/// The package for Python keeps the rule for first lines, too.
+/// The package for Python, its tests and the scripts keep the rule for first lines, too.
 #[test]
 fn docstrings_are_plain_english() {
-    let folder = root().join("python/cutline");
-    let files =
-        fs::read_dir(&folder).expect("the package is there").map(|entry| entry.expect("an entry").path());
-    let sources: Vec<_> =
-        files.filter(|path| path.extension().is_some_and(|extension| extension == "py")).collect();
+    let folders = ["python/cutline", "python/tests", "python/tools", "experiments", "tools", "validate"];
+    let sources: Vec<_> = folders
+        .iter()
+        .flat_map(|folder| files(&root().join(folder)))
+        .filter(|path| has_extension(path, "py"))
+        .collect();
     assert!(sources.len() > 10, "{sources:?}");
     let mut wrong = Vec::new();
     for path in sources {

@@ -72,15 +72,15 @@ use Promise::{Restored, Untouched};
 const ATTACKS: [Attack<Router>; 13] = [
     Attack::new("paths", "paths of made-up senders, sessions and neighbours, for ever", Untouched, paths),
     Attack::new("forged", "messages of each type in the names of others", Untouched, forged),
-    Attack::new("repeated", "what has crossed the links with keys, again", Untouched, repeated),
+    Attack::new("repeated", "messages that have crossed the links with keys, again", Untouched, repeated),
     Attack::new("garbage", "messages with changed bytes, and bytes alone", Untouched, garbage),
     Attack::new("numbers", "acknowledgements, summaries and challenges", Untouched, numbers),
     Attack::new("silent clients", "clients that say nothing, or half a line", Untouched, silent_clients),
     Attack::new("slow clients", "clients that ask for ever and read nothing", Untouched, slow_clients),
-    Attack::new("strange clients", "clients that say what is no request", Untouched, strange_clients),
+    Attack::new("strange clients", "clients that send no valid request", Untouched, strange_clients),
     Attack::new("reloads", "SIGHUP, with files that are right, wrong and gone", Untouched, reloads),
     Attack::new("traffic control", "disciplines, classes and filters are removed", Untouched, taken_away),
-    Attack::new("another discipline", "somebody else's takes its place and goes", Restored, replaced),
+    Attack::new("another discipline", "that of another tool takes its place and goes", Restored, replaced),
     Attack::new("rules", "rules and addresses come and go", Untouched, rules),
     Attack::new("kill -9", "it is killed, and starts again", Restored, killed),
 ];
