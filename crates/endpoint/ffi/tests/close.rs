@@ -36,7 +36,8 @@ fn read_slowly(mut stream: QosTcpStream) -> std::io::Result<usize> {
 
 #[test]
 fn a_program_delivers_accepted_data_however_it_ends() {
-    delivers(&["close", "return", "exit", "shutdown", "destructor"], &[4, 3_000_000, 8_000_000]);
+    delivers(&["close", "idle", "return", "exit", "shutdown", "destructor"], &[4, 3_000_000, 8_000_000]);
+    delivers(&["close", "exit"], &[64_000_000]);
 }
 
 /// The library's end in a process that ends does not wait for a short time alone.

@@ -1,5 +1,6 @@
-/* Sends so many bytes over a stream and ends: leave ADDRESS BYTES close|return|exit|shutdown|destructor */
+/* Sends so many bytes over a stream and ends: leave ADDRESS BYTES close|idle|return|exit|shutdown|destructor */
 #include <cutline.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,10 @@ int main(int count, char **words)
         }
         left -= (size_t)sent;
     }
-    if (strcmp(words[3], "close") == 0)
+    /* Reports of the peer come, which are not read. */
+    if (strcmp(words[3], "idle") == 0)
+        poll(NULL, 0, 300);
+    if (strcmp(words[3], "close") == 0 || strcmp(words[3], "idle") == 0)
         return cutline_close(socket);
     if (strcmp(words[3], "shutdown") == 0)
         return cutline_shutdown(socket, SHUT_RDWR);
