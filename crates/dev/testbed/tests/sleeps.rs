@@ -63,8 +63,8 @@ fn is_of_tests(path: &Path) -> bool {
 
 /// Returns the numbers of the lines that sleep for long without a comment on the line or on the one above.
 fn sleeps(text: &str) -> Vec<usize> {
-    let call =
-        Regex::new(r"\bsleep\((?:[a-z]+::)*(?:Duration::from_(secs|millis)|ms)\(([0-9_]+)\)\)").unwrap();
+    let call = r"\b(?:sleep|park_timeout)\((?:[a-z]+::)*(?:Duration::from_(secs|millis)|ms)\(([0-9_]+)\)\)";
+    let call = Regex::new(call).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     let is_silent = |at: usize| {
         let line = lines[at];
@@ -83,8 +83,9 @@ fn sleeps(text: &str) -> Vec<usize> {
 #[test]
 fn sleeps_without_a_reason_are_found() {
     let text = "fn a() {\n    sleep(Duration::from_millis(20));\n    thread::sleep(std::time::Duration::from_secs(1));\n    \
-                // It starts.\n    sleep(ms(200));\n    sleep(ms(100)).await; // It ends.\n    sleep(ms(100)).await;\n}\n";
-    assert_eq!(sleeps(text), [3, 7]);
+                // It starts.\n    sleep(ms(200));\n    sleep(ms(100)).await; // It ends.\n    sleep(ms(100)).await;\n    \
+                park_timeout(Duration::from_millis(100));\n}\n";
+    assert_eq!(sleeps(text), [3, 7, 8]);
     let text = "time.sleep(0.05)\ntime.sleep(0.1)\n# It ends.\nawait asyncio.sleep(1)\ntime.sleep(2) # It ends.\n    time.sleep(pause)\n";
     assert_eq!(sleeps_in_python(text), [2]);
 }

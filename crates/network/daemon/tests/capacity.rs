@@ -62,6 +62,7 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) -> f64 {
     let begun = now();
     while !holds() {
         assert!(now() < begun + PATIENCE, "{what}: it does not after {PATIENCE}");
+        // Each look takes time of the router, which is measured.
         std::thread::park_timeout(std::time::Duration::from_millis(100));
     }
     seconds(now() - begun)
@@ -151,6 +152,7 @@ impl Run {
         while now() < end {
             drain(&mut self.sender, drop);
             drain(&mut self.receiver, drop);
+            // The clients take little time of the processor, which is measured.
             std::thread::park_timeout(std::time::Duration::from_millis(100));
         }
         // Each status costs the router some of its time, which is not counted.
