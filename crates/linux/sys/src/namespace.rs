@@ -57,7 +57,8 @@ impl Namespace {
     /// # Errors
     /// When `ip` fails.
     pub fn ip(&self, arguments: &[&str]) -> Result<(), SysError> {
-        ip(&[&["-n", &self.name], arguments].concat())
+        // A command that fails because another program has removed the namespace says only that a file does not exist.
+        ip(&[&["-n", &self.name], arguments].concat()).or_else(|error| self.check().and(Err(error)))
     }
 
     /// Runs commands of `ip` in it, one a line.
@@ -78,6 +79,7 @@ impl Namespace {
         if output.status.success() && written.is_ok() {
             return Ok(());
         }
+        self.check()?;
         Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
     }
 
@@ -290,8 +292,12 @@ mod tests {
         let second = Namespace::create("checked").unwrap();
         assert_ne!(namespace.name(), second.name());
         ip(&["netns", "delete", namespace.name()]).unwrap();
-        let said = namespace.check().unwrap_err().to_string();
-        assert!(said.contains(namespace.name()) && said.contains("was removed"), "{said}");
+        let errors =
+            [namespace.check(), namespace.ip(&["link", "show"]), namespace.ip_batch("link set lo up\n")];
+        for error in errors {
+            let said = error.unwrap_err().to_string();
+            assert!(said.contains(namespace.name()) && said.contains("was removed"), "{said}");
+        }
         ip(&["netns", "add", namespace.name()]).unwrap();
         assert!(namespace.check().is_err(), "it is another one");
         second.check().unwrap();
