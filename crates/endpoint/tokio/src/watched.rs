@@ -4,6 +4,7 @@ use cutline_socket::{
     Connect, Connecting, ConnectionHandle, QosDirectSocket, QosError, QosTcpStream, QosUdpSocket, Readiness,
     SessionEvent,
 };
+use cutline_units::lock;
 use std::future::{Future as _, poll_fn};
 use std::io;
 use std::net::SocketAddr;
@@ -11,7 +12,7 @@ use std::ops::Deref;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -276,7 +277,7 @@ impl<T: Connected> Watched<T> {
 
     /// The descriptor to wait for.
     pub fn io(&self) -> io::Result<Arc<Io>> {
-        let mut io = self.io.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut io = lock(&self.io);
         if self.signs.is_stale.swap(false, Ordering::AcqRel) {
             *io = watched(&self.socket)?;
         }

@@ -134,6 +134,22 @@ pub fn percentage() -> ValueKind<f64> {
     })
 }
 
+/// A whole number of per cent from 0 to `most`: 150 and `"150 %"` are the same.
+///
+/// # Panics
+/// When `most` is negative.
+pub fn whole_percentage(most: i64) -> ValueKind<u64> {
+    let number = integer(0, most);
+    let expected = format!("{} of per cent, such as 50 or \"50 %\"", number.expected);
+    ValueKind::new(expected, move |node| match node.as_text() {
+        Some(text) => {
+            let value = quantity::whole_percentage(text).map_err(|error| error.to_string())?;
+            if i64::try_from(value).is_ok_and(|value| value <= most) { Ok(value) } else { Err(String::new()) }
+        }
+        None => number.read(node),
+    })
+}
+
 /// A whole number from `low` to `high`; `i64::MAX` stands for no upper limit.
 ///
 /// # Panics

@@ -251,6 +251,19 @@ pub fn percentage(text: &str) -> Result<f64, QuantityError> {
     if number <= 100.0 { Ok(number) } else { Err(QuantityError::TooLarge) }
 }
 
+/// A percentage such as `150 %`, as a whole number of per cent: 150. It may be above 100, as a number of processors is.
+///
+/// # Errors
+/// As [`percent`]; [`QuantityError::TooFine`] if the number is not whole.
+pub fn whole_percentage(text: &str) -> Result<u64, QuantityError> {
+    number_of_percent(text)?;
+    let (Decimal { digits, divisor }, _) = split(text)?;
+    if !digits.is_multiple_of(divisor) {
+        return Err(QuantityError::TooFine("1 %"));
+    }
+    u64::try_from(digits / divisor).map_err(|_| QuantityError::TooLarge)
+}
+
 /// The number before a per cent sign.
 fn number_of_percent(text: &str) -> Result<&str, QuantityError> {
     let (_, unit) = split(text)?;
@@ -329,6 +342,9 @@ mod tests {
         assert_eq!(rate("0.3 kbit/s"), Ok(Rate::from_bps(300)));
         assert_eq!(duration("0.3 ns"), Err(QuantityError::TooFine("1 ns")));
         assert_eq!(packets("0.5 packets"), Err(QuantityError::TooFine("1 packet")));
+        assert_eq!(whole_percentage("0.5 %"), Err(QuantityError::TooFine("1 %")));
+        assert_eq!((whole_percentage("150 %"), whole_percentage("50.0%")), (Ok(150), Ok(50)));
+        assert_eq!(whole_percentage("150"), Err(QuantityError::NoUnit));
     }
 
     #[test]

@@ -566,6 +566,8 @@ mod tests {
                    priority-limit = 7\n[[manager.path]]\nnumber = 1\ndestinations = ['10.2.0.0/16']\n\
                    [[manager.path.peer]]\nhost = 4\naddress = '10.0.0.4:9467'\n";
         let spec = read(all).unwrap();
+        let with_percentages = all.replace("cpu = 150", "cpu = '150 %'").replace("cpu = 20", "cpu = '20 %'");
+        assert_eq!(read(&with_percentages).unwrap(), spec);
         assert_eq!(spec.capacities.combined, Some(Rate::from_mbps(900)));
         assert_eq!((spec.resources.user_share, spec.feedback.interval), (0.25, Duration::from_millis(200)));
         let orders = [spec.resources.order, spec.feedback.order];
@@ -588,6 +590,7 @@ mod tests {
                 "control = \"tc\"",
             ),
             ("datagrams-cpu = 20\n", "", "tcp-cpu"),
+            ("cpu = 150", "cpu = '1.5 %'", "whole"),
             ("'listed'", "'some'", "\"all\", \"listed\""),
             ("user-share = 0.25", "user-share = 1.25", "0 to 1"),
             ("'newest'", "'oldest'", "priority"),

@@ -154,16 +154,16 @@ impl ManagerSpec {
         let mut warnings = Vec::new();
         let measured = measured(table, &mut warnings);
         let (is_measured, measured) = (measured.is_some(), measured.unwrap_or_default());
-        let percent = || kind::integer(0, MOST_CPUS * 100).map(CpuShare::from_percent);
+        let percent = |most| kind::whole_percentage(most).map(CpuShare::from_percent);
         let rate = |key, measured| table.optional(key, &kind::rate()).or(measured);
         let capacities = Capacities {
             tcp: rate("tcp", measured.tcp),
             datagrams: rate("datagrams", measured.datagrams),
             combined: rate("combined", measured.combined),
-            cpu: table.optional("cpu", &percent()),
+            cpu: table.optional("cpu", &percent(MOST_CPUS * 100)),
             ..Capacities::default()
         };
-        let cost = kind::integer(0, 10_000).map(CpuShare::from_percent);
+        let cost = percent(10_000);
         let costs = [("tcp-cpu", measured.tcp_cpu), ("datagrams-cpu", measured.datagrams_cpu)];
         let cpu_per_gbit = costs.map(|(key, measured)| table.or(key, &cost, measured));
         if is_measured && capacities.cpu.is_some() && cpu_per_gbit == [CpuShare::ZERO; 2] {

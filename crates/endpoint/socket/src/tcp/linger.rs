@@ -10,10 +10,9 @@
 use super::Inner;
 use crate::service_thread::{ServedConnection, keep};
 use cutline_signal::session::Participation;
-use cutline_sys::lock;
-use cutline_sys::now;
 use cutline_sys::process::{PerProcess, at_exit};
 use cutline_sys::tcp::{is_delivered, tcp_info};
+use cutline_sys::{lock, now, try_lock};
 use cutline_units::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, Shutdown, recv, shutdown, sockopt};
@@ -21,7 +20,7 @@ use rustix::process::{Resource, getrlimit};
 use std::collections::BTreeMap;
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 /// The first pause between two looks at a stream that is closed.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
@@ -223,11 +222,10 @@ fn close_all() {
 /// A lock that another thread may hold forever at the end of the process.
 fn try_for_a_while<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     for _ in 0..TRIES {
-        match mutex.try_lock() {
-            Ok(guard) => return Some(guard),
-            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => std::thread::sleep(std::time::Duration::from_millis(1)),
+        if let Some(guard) = try_lock(mutex) {
+            return Some(guard);
         }
+        std::thread::sleep(std::time::Duration::from_millis(1));
     }
     None
 }
