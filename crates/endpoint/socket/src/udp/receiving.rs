@@ -24,6 +24,8 @@ use std::sync::atomic::Ordering;
 const MOST_EARLY: usize = 128;
 /// The most control messages that are taken at a time, by a call that does not wait for messages of the application.
 const MOST_CONTROL: usize = 16;
+/// The most errors that a call passes over in search of a datagram that came before them.
+const MOST_ERRORS: usize = 16;
 
 /// Result of filling the receive buffer.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -71,9 +73,13 @@ impl Inner {
     /// # Errors
     /// The error, if no datagram waits.
     fn take_fault_behind_datagrams(&self, reader: &mut DatagramReader) -> io::Result<()> {
+        let mut further = 0;
         while self.fault.load(Ordering::Relaxed) != 0 && reader.is_empty() {
-            if !matches!(self.fill(reader, Wait::No), Ok(Filled::Datagrams)) {
-                return self.take_fault();
+            match self.fill(reader, Wait::No) {
+                Ok(Filled::Datagrams) => {}
+                // Another report was refused since.
+                Err(error) if further < MOST_ERRORS && self.put_off(&error) => further += 1,
+                Ok(Filled::End) | Err(_) => return self.take_fault(),
             }
         }
         Ok(())

@@ -301,3 +301,24 @@ fn a_message_before_an_error_is_received_before_it() {
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused, "{error}");
     }
 }
+
+/// As above, where the service thread has met one refusal, and the next one comes before the message is received.
+#[test]
+fn a_message_before_a_second_error_is_received_before_both() {
+    let listener = UdpSocket::bind("127.0.0.79:0").unwrap();
+    let there = listener.local_addr().unwrap();
+    let socket = QosUdpSocket::connect(there, &QosOptions::default().peer(Peer::Plain)).unwrap();
+    drop(listener);
+    // The answer of the loopback interface comes later on a busy machine.
+    let is_refused = || socket.0.fault.load(Ordering::Relaxed) != 0;
+    socket.0.socket.send(b"report").unwrap();
+    while !is_refused() {
+        socket.0.hear(&mut lock(&socket.0.reader));
+    }
+    let listener = take_again(|| UdpSocket::bind(there)).unwrap();
+    listener.send_to(b"last", socket.local_addr().unwrap()).unwrap();
+    drop(listener);
+    socket.0.socket.send(b"report").unwrap();
+    assert_eq!(socket.recv(&mut [0; 9]).unwrap(), 4);
+    assert_eq!(socket.recv(&mut [0; 9]).unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
+}
