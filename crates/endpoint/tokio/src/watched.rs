@@ -4,7 +4,6 @@ use cutline_socket::{
     Connect, Connecting, ConnectionHandle, QosDirectSocket, QosError, QosTcpStream, QosUdpSocket, Readiness,
     SessionEvent,
 };
-use cutline_units::lock;
 use std::future::{Future as _, poll_fn};
 use std::io;
 use std::net::SocketAddr;
@@ -12,7 +11,7 @@ use std::ops::Deref;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -277,7 +276,7 @@ impl<T: Connected> Watched<T> {
 
     /// The descriptor to wait for.
     pub fn io(&self) -> io::Result<Arc<Io>> {
-        let mut io = lock(&self.io);
+        let mut io = self.io.lock().unwrap_or_else(PoisonError::into_inner);
         if self.signs.is_stale.swap(false, Ordering::AcqRel) {
             *io = watched(&self.socket)?;
         }
