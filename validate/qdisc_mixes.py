@@ -25,7 +25,7 @@ def audio_mix(level: int) -> Mix:
     """The TSQ paper's audio experiment (section 4.2), with a conference over UDP, with one hint."""
     return Mix(
         f"audio-{level}", f"99 bulk transfers by NewReno, 1 audio conference of {AUDIO_KBPS} kbit/s with hint {level}, 300 ms",
-        (Udp("audio", 1, AUDIO_KBPS, mark=hint(level)),), bulk=99, seconds=24, warm_up=10,
+        (Udp("audio", 1, AUDIO_KBPS, mark=hint(level)),), bulk=99, seconds=60, warm_up=35,
     )  # fmt: skip
 
 
