@@ -2,6 +2,7 @@
 
 mod broken;
 mod congestion_controls;
+mod engines;
 mod execution;
 mod experiments;
 mod goldens;

@@ -63,15 +63,16 @@ struct Run {
 }
 
 /// Returns whether only real hosts run an experiment: cases with programs and reservations, and configurations of a host.
-fn of_hosts(path: &Path) -> bool {
+pub fn of_hosts(path: &Path) -> bool {
     let path = path.to_string_lossy();
     ["/experiments/qsock/", "/experiments/quanta-lab/"].iter().any(|folder| path.contains(folder))
 }
 
-/// Returns the scenarios in a folder and its subfolders, ordered by path. Folders of programs have specifications instead.
-fn files(folder: &Path) -> Vec<PathBuf> {
+/// Returns the scenarios in a folder and its subfolders, ordered by path. Some folders have specifications of applications instead.
+pub fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let entries = entries.filter(|path| !path.ends_with("programs"));
+    let entries =
+        entries.filter(|path| !["programs", "specifications"].iter().any(|name| path.ends_with(name)));
     let (folders, mut files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
     files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
     files.retain(|path| !["figures.toml", "study.toml"].iter().any(|name| path.ends_with(name)));

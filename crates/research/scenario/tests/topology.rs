@@ -1,8 +1,7 @@
 //! Generated graphs, drawn paths and transfers that arrive.
 
+use crate::engines::{difference, outcomes};
 use cutline_scenario::{Scenario, ScenarioFile, check};
-use cutline_sim::{Simulation, SimulationOutcome, StagePlan};
-use cutline_units::Instant;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -401,11 +400,6 @@ impl Shape {
     }
 }
 
-fn finish(mut simulation: Simulation) -> SimulationOutcome {
-    simulation.advance(Instant::FAR_FUTURE);
-    simulation.finish()
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
@@ -414,14 +408,10 @@ proptest! {
     fn both_engines_have_the_same_outcome_on_generated_graphs(shape in shapes(), seed in 1u64..1000) {
         let scenario = shape.scenario();
         let (network, settings) = (scenario.network_of(seed).unwrap(), scenario.settings(seed));
-        let plan = StagePlan::cut(&network);
-        prop_assume!(plan.is_ok());
-        let stages = finish(Simulation::in_stages(&network, &settings, &plan.unwrap()).unwrap());
-        let events = finish(Simulation::with_event_loop(&network, &settings).unwrap());
-        let (stages_text, events_text) = (format!("{stages:#?}"), format!("{events:#?}"));
-        let mut lines = stages_text.lines().zip(events_text.lines()).enumerate();
-        prop_assert_eq!(lines.find(|(_, (one, other))| one != other), None);
-        prop_assert_eq!(stages_text.len(), events_text.len());
+        let outcomes = outcomes(&network, &settings);
+        prop_assume!(outcomes.is_ok());
+        let [stages, events] = outcomes.unwrap();
+        prop_assert_eq!(difference(&format!("{stages:#?}"), &format!("{events:#?}")), None);
         let totals = stages.flows.iter().map(|flow| flow.record.totals);
         let (sent, ended) = totals.fold((0, 0), |(sent, ended), it| (sent + it.sent, ended + it.received + it.dropped));
         prop_assert_eq!(sent, ended + stages.work.under_way);
