@@ -72,6 +72,7 @@ class _Done:
 
     tables: Mapping[str, bytes]
     failed: list[tuple[int, str]]
+    warnings: list[str]
     seconds: float
     machine: str
 
@@ -279,6 +280,10 @@ def sweep(
     finally:
         lock.release()
     found = Sweep(root)
+    for record in found._records.values():
+        # Earlier versions have stored records without warnings.
+        for text in record.get("warnings", ()):
+            warnings.warn(text, CutlineWarning, stacklevel=2)
     if found.failed:
         reasons = [f"{runs[index][1]} with seed {runs[index][2]} failed: {reason}" for index, reason in found.failed]
         more = len(reasons) - _SHOWN_REASONS
@@ -380,8 +385,8 @@ class _Store:
             for table in _TABLES:
                 _write(self.root / table / f"{part.name}.parquet", done.tables[table])
                 digests[table] = hashlib.sha256(done.tables[table]).hexdigest()
-            record = {"start": part.start, "end": part.end, "files": digests, "failed": done.failed, "seconds": done.seconds,
-                      "machine": done.machine}
+            record = {"start": part.start, "end": part.end, "files": digests, "failed": done.failed, "warnings": done.warnings,
+                      "seconds": done.seconds, "machine": done.machine}
             _write(self.root / "records" / f"{part.name}.json", json.dumps(record).encode() + b"\n")
         except OSError as error:
             raise _store_error(self.root, error) from error
@@ -653,8 +658,9 @@ def _check_build(machine: str, found: tuple[str, ...], expected: tuple[str, str]
 def _simulate(plan: _native.SweepPlan, start: int, end: int, machine: str) -> _Done | None:
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="cutline-") as folder:
-        failed = plan.simulate(start, end, folder)
-        if failed is None:
+        simulated = plan.simulate(start, end, folder)
+        if simulated is None:
             return None
+        failed, warned = simulated
         tables = {table: Path(folder, f"{table}.parquet").read_bytes() for table in _TABLES}
-    return _Done(tables, failed, round(time.monotonic() - began, 6), machine)
+    return _Done(tables, failed, warned, round(time.monotonic() - began, 6), machine)

@@ -303,6 +303,7 @@ def run(
 
     Other threads of Python run meanwhile. Ctrl-C stops the runs: `Interrupted` has the results of those that finished. Runs that
     fail are a `RunError` at the end, with the results of the others. An exception of an extension ends the runs and is raised here.
+    Distributions with a full bucket, whose percentiles are wrong, are a `CutlineWarning`.
     """
     return _execute(scenario, seeds, jobs, progress, results, resume, force, None)
 
@@ -358,6 +359,8 @@ def _execute(
             reasons.append(text)
         else:
             warnings.warn(text, CutlineWarning, stacklevel=3)
+    for text in found.warnings():
+        warnings.warn(text, CutlineWarning, stacklevel=3)
     finished = Results(found)
     if finished.failed:
         more = len(finished.failed) - _SHOWN_REASONS

@@ -3,6 +3,8 @@
 use crate::errors;
 use crate::table::Batches;
 use arrow_array::builder::StringViewBuilder;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringViewArray};
 use arrow_schema::{DataType, Field, Schema};
 use cutline_analysis::compare::{ComparedValues, ResultsComparison};
@@ -14,8 +16,9 @@ use cutline_results::{
     DistributionRow, FlowRow, PointRow, QueueRow, QueueSeriesRow, Row, RunResult, SeriesRow, Store,
     StoreError, SubjectKind, Summary, TimingRow, arrow,
 };
-use cutline_scenario::SweepPoint;
 use cutline_scenario::execution::{Executed, Rows};
+use cutline_scenario::{SweepPoint, saturated_distributions};
+use cutline_units::Histogram;
 use pyo3::prelude::*;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -133,6 +136,20 @@ impl Results {
         py.detach(read).map_err(|error| errors::store(&error))
     }
 
+    /// Returns the warnings of distributions with a full bucket, whose percentiles are wrong.
+    fn warnings(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let warnings = || match &self.rows {
+            Rows::InMemory(rows) => Ok(saturated_distributions(&rows.distributions)),
+            Rows::Stored(_) if !self.summary.files.contains_key(DistributionRow::FILE) => Ok(Vec::new()),
+            // Columns take less time and memory than rows, and hardly any results have such a bucket.
+            Rows::Stored(store) if !store.read_batches::<DistributionRow>()?.iter().any(has_full_bucket) => {
+                Ok(Vec::new())
+            }
+            Rows::Stored(store) => Ok(saturated_distributions(&store.read()?)),
+        };
+        py.detach(warnings).map_err(|error| errors::store(&error))
+    }
+
     /// Returns the means over replications, with a column for each swept key.
     fn summary(
         &self,
@@ -173,6 +190,12 @@ impl Results {
             Ok(differences(&found))
         })
     }
+}
+
+/// Returns whether a bucket of a distribution has its largest count.
+fn has_full_bucket(distributions: &RecordBatch) -> bool {
+    let counts = distributions.column_by_name("count").expect("the table has this column");
+    counts.as_primitive::<Int64Type>().values().iter().any(|count| *count >= Histogram::MOST_IN_BUCKET as i64)
 }
 
 /// Columns with their names, units and meanings.

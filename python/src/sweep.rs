@@ -10,7 +10,7 @@ use cutline_results::{
     RunSummary, SeriesRow, StoreError, read_table, write_table,
 };
 use cutline_scenario::execution::{Executed, Rows};
-use cutline_scenario::{Scenario, SweepPoint, runner};
+use cutline_scenario::{Scenario, SweepPoint, runner, saturated_distributions};
 use pyo3::prelude::*;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -128,15 +128,15 @@ impl SweepPlan {
         self.cancel.store(true, Ordering::Relaxed);
     }
 
-    /// Simulates the runs from `start` to before `end`, and writes their tables into a folder. Returns the runs that failed: index and
-    /// reason. `None` if they were cancelled.
+    /// Simulates the runs from `start` to before `end`, and writes their tables into a folder. Returns the runs that failed, with index and
+    /// reason, and warnings of distributions with a full bucket. `None` if they were cancelled.
     fn simulate(
         &self,
         py: Python<'_>,
         start: usize,
         end: usize,
         folder: PathBuf,
-    ) -> PyResult<Option<Vec<(usize, String)>>> {
+    ) -> PyResult<Option<(Vec<(usize, String)>, Vec<String>)>> {
         py.detach(|| {
             let (mut rows, mut failed) = (RunResult::default(), Vec::new());
             for (index, (key, point)) in self.runs.iter().enumerate().take(end).skip(start) {
@@ -152,7 +152,7 @@ impl SweepPlan {
                 }
             }
             write_all(&folder, &rows).map_err(|error| errors::store(&error))?;
-            Ok(Some(failed))
+            Ok(Some((failed, saturated_distributions(&rows.distributions))))
         })
     }
 

@@ -1,6 +1,7 @@
 """The simulator in Python: the same runs as the command's, and what people do with them on a normal day."""
 
 import copy
+import hashlib
 import io
 import json
 import os
@@ -62,6 +63,10 @@ def small(**settings):
 def lasting():
     """A scenario whose runs take long enough to be interrupted."""
     return small(duration="20000 s", interval="10 s").with_({"flow.bulk.count": 20, "dumbbell.rate": "40 Mbit/s"})
+
+
+def digest_of(content):
+    return hashlib.sha256(content).hexdigest()
 
 
 class InFolder(unittest.TestCase):
@@ -238,6 +243,33 @@ class Runs(InFolder):
     def test_warnings_of_check_are_warnings(self):
         with self.assertWarnsRegex(cutline.CutlineWarning, "it drops all of them"):
             cutline.run(small(dumbbell__queue__limit="100 B"), results=None)
+
+    def test_a_distribution_with_a_full_bucket_is_a_warning(self):
+        """The number of packets is that of months. So the stored results of a run get such a bucket."""
+        try:
+            import pyarrow
+            from pyarrow import parquet
+        except ImportError:
+            self.skipTest("pyarrow is not installed")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            stored = cutline.run(small(), seeds=1)
+            self.assertEqual(len(cutline.run(small(), seeds=1, resume=True).flows), 3)
+        table = pyarrow.table(stored.distributions)
+        subject, quantity = table["subject"][0].as_py(), table["quantity"][0].as_py()
+        place, most = table.column_names.index("count"), 2**32 - 1
+        counts = [most, most, *table["count"].to_pylist()[2:]]
+        file, summary = Path("results/small/distributions.parquet"), Path("results/small/summary.json")
+        digest, compression = digest_of(file.read_bytes()), parquet.ParquetFile(file).metadata.row_group(0).column(0).compression
+        parquet.write_table(table.set_column(place, table.schema.field(place), [counts]), file, compression=compression)
+        text = summary.read_text().replace(digest, digest_of(file.read_bytes()))
+        head, _, tail = re.split('(?<=\n  "digest": ")([0-9a-f]{64})', text)
+        summary.write_text(head + digest_of((head + tail).encode()) + tail)
+        expected = f"base with seed 1: {quantity} of the .* {subject} has {most} values in a bucket.*shorten the measured time"
+        with self.assertWarnsRegex(cutline.CutlineWarning, expected) as found:
+            cutline.run(small(), seeds=1, resume=True)
+        # Two buckets of one distribution have one warning, which names this file.
+        self.assertEqual((len(found.warnings), found.filename), (1, __file__))
 
     def test_invalid_scenarios_are_errors_before_the_first_run(self):
         graph = Scenario.from_toml("""

@@ -2,6 +2,7 @@
 
 import functools
 import hashlib
+import json
 import logging
 import os
 import signal
@@ -11,6 +12,7 @@ import tempfile
 import threading
 import time
 import unittest
+import warnings
 from pathlib import Path
 
 import cutline
@@ -115,6 +117,22 @@ class OnThisMachine(InFolder):
             is_made_again = "part-00001" in file.name or "part-00002" in file.name
             self.assertEqual(file.stat().st_mtime_ns != at, is_made_again, file)
         self.assertEqual(list(Path(found.folder).rglob("*.unfinished")), [])
+
+    def test_distributions_with_a_full_bucket_are_warnings(self):
+        """Parts have the warnings of their runs; those of earlier versions have none."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = cutline.sweep(long(), {"flow.audio.hint": [1, 16]}, progress=False)
+        record, older = (Path(found.folder, f"records/part-0000{number}.json") for number in (0, 1))
+        stored = json.loads(record.read_text())
+        self.assertEqual(stored["warnings"], [])
+        record.write_text(json.dumps(stored | {"warnings": ["the percentiles are wrong"]}))
+        stored = json.loads(older.read_text())
+        del stored["warnings"]
+        older.write_text(json.dumps(stored))
+        with self.assertWarnsRegex(cutline.CutlineWarning, "the percentiles are wrong") as found:
+            cutline.sweep(long(), {"flow.audio.hint": [1, 16]}, progress=False)
+        self.assertEqual((len(found.warnings), found.filename), (1, __file__))
 
     def test_no_file_is_written_through_a_symbolic_link(self):
         """Root may store results in a folder of another user."""
