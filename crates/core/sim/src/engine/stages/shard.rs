@@ -28,6 +28,9 @@ use cutline_units::Instant;
 /// flows, TCP).
 const COSTS: [u64; 4] = [15, 12, 2, 8];
 
+/// The number of places at which the first part of a cut may begin, of which the best one is taken.
+const TURNS: u64 = 64;
+
 /// The assignment of the stages of a network to shards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardPlan {
@@ -91,7 +94,7 @@ impl ShardPlan {
         let crossings = crossings(network);
         let flows = network.flows().len() as u64;
         let [source, queue, fifo_link, sink] = COSTS;
-        // Along the route of a packet, so that most packets stay in their shard: sources, links of data, sinks, links of replies.
+        // Along the route of a packet and back, so that most packets stay in their shard: sources, links of data, sinks, links of replies.
         let of_links = |of_replies: bool| {
             let all = links.iter().map(|id| crossings[id.0 as usize]).enumerate();
             let some = all.filter(move |(_, [data, replies])| (replies > data) == of_replies);
@@ -112,7 +115,7 @@ impl ShardPlan {
         let shards = cut(&order.iter().map(|(_, cost)| *cost).collect::<Vec<_>>(), most);
         let of_sinks = if stages.ends_together { shards[0] } else { shards[sinks] };
         let mut plan = Self {
-            shards: shards.last().map_or(1, |last| last + 1),
+            shards: shards.iter().max().map_or(1, |last| last + 1),
             sources: shards[0],
             sinks: of_sinks,
             links: vec![0; links.len()],
@@ -157,21 +160,35 @@ fn crossings(network: &Network) -> Vec<[u64; 2]> {
     crossings
 }
 
-/// Cuts a row of costs into at most `most` parts with about the same sum. Returns the part of each.
+/// Cuts a circle of costs into at most `most` parts with about the same sum. Returns the part of each; parts are numbered in the order of
+/// their first costs.
 fn cut(costs: &[u64], most: usize) -> Vec<usize> {
-    let total: u64 = costs.iter().sum();
-    let (mut before, mut last, mut part) = (0, None, 0);
-    let place = |cost: &u64| {
-        // The part of its middle. Parts without any are left out.
-        let wanted = ((2 * before + cost) * most as u64 / (2 * total).max(1)).min(most as u64 - 1);
-        before += cost;
-        if last.is_some_and(|last| last != wanted) {
-            part += 1;
-        }
-        last = Some(wanted);
-        part
+    let largest = |parts: &Vec<usize>| {
+        let mut sums = vec![0; most];
+        parts.iter().zip(costs).for_each(|(part, cost)| sums[*part] += cost);
+        sums.into_iter().max()
     };
-    costs.iter().map(place).collect()
+    // The first one of several that are as good.
+    let found = (0..TURNS).map(|turn| cut_turned(costs, most as u64, turn)).min_by_key(largest);
+    found.expect("there are several turns")
+}
+
+/// Cuts a circle of costs into parts of the same length, the first of which begins `turn / TURNS` of a part before the first cost. Each cost
+/// belongs to the part of its middle.
+fn cut_turned(costs: &[u64], most: u64, turn: u64) -> Vec<usize> {
+    let total = costs.iter().sum::<u64>().max(1);
+    let (mut before, mut numbers) = (0, Vec::new());
+    let part = |cost: &u64| {
+        let twice_middle = 2 * before + cost;
+        before += cost;
+        let place = (twice_middle * most * TURNS + 2 * total * turn) / (2 * total * TURNS) % most;
+        // Usually that of the cost before. Parts without any are left out.
+        numbers.iter().rposition(|known| *known == place).unwrap_or_else(|| {
+            numbers.push(place);
+            numbers.len() - 1
+        })
+    };
+    costs.iter().map(part).collect()
 }
 
 impl Shard {
