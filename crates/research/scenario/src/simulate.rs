@@ -100,6 +100,7 @@ impl Scenario {
         for (group, (spec, shared)) in self.flows.iter().zip(&outcome.groups).enumerate() {
             let name: Arc<str> = spec.name.as_str().into();
             rows.distributions.extend(delay_distributions("group", &name, shared));
+            let shared = DelayMeasures::of(shared);
             let members = network.flows().iter().zip(&outcome.flows);
             let mut transfers = TransferTimes::default();
             for (flow, found) in members.filter(|(flow, _)| flow.group.0 as usize == group) {
@@ -118,7 +119,7 @@ impl Scenario {
                         .iter()
                         .fold(Duration::ZERO, |sum, id| sum + network.link(*id).delay),
                     found,
-                    shared,
+                    shared: &shared,
                 };
                 member.add_rows(&mut rows);
             }
@@ -254,7 +255,42 @@ struct Member<'a> {
     propagation: Duration,
     found: &'a FlowOutcome,
     /// Delays of the whole group.
-    shared: &'a DelayRecord,
+    shared: &'a DelayMeasures,
+}
+
+/// The measures of distributions of delays that a flow's row has. They are computed once for all flows of a group, because each of them
+/// goes through the counts of a distribution.
+#[derive(Clone, Copy)]
+struct DelayMeasures {
+    queuing_p50_ms: Option<f64>,
+    queuing_p90_ms: Option<f64>,
+    queuing_p95_ms: Option<f64>,
+    queuing_p99_ms: Option<f64>,
+    queuing_max_ms: Option<f64>,
+    one_way_p50_ms: Option<f64>,
+    one_way_p95_ms: Option<f64>,
+    one_way_p99_ms: Option<f64>,
+    one_way_max_ms: Option<f64>,
+    ipdv_mean_ms: Option<f64>,
+    ipdv_p95_ms: Option<f64>,
+}
+
+impl DelayMeasures {
+    fn of(DelayRecord { queuing, one_way, ipdv }: &DelayRecord) -> Self {
+        Self {
+            queuing_p50_ms: ms(queuing.quantile(0.5)),
+            queuing_p90_ms: ms(queuing.quantile(0.9)),
+            queuing_p95_ms: ms(queuing.quantile(0.95)),
+            queuing_p99_ms: ms(queuing.quantile(0.99)),
+            queuing_max_ms: ms(queuing.max()),
+            one_way_p50_ms: ms(one_way.quantile(0.5)),
+            one_way_p95_ms: ms(one_way.quantile(0.95)),
+            one_way_p99_ms: ms(one_way.quantile(0.99)),
+            one_way_max_ms: ms(one_way.max()),
+            ipdv_mean_ms: ms(ipdv.mean()),
+            ipdv_p95_ms: ms(ipdv.quantile(0.95)),
+        }
+    }
 }
 
 impl Member<'_> {
@@ -274,7 +310,7 @@ impl Member<'_> {
     /// Returns the flow's row. The percentiles come from the flow's distributions if they are stored, else from the group's.
     fn flow_row(&self) -> FlowRow {
         let (record, counts) = (&self.found.record, &self.found.transport);
-        let DelayRecord { queuing, one_way, ipdv } = self.found.delays.as_deref().unwrap_or(self.shared);
+        let delays = self.found.delays.as_deref().map_or(*self.shared, DelayMeasures::of);
         let seconds = self.scenario.measured().as_secs_f64();
         let received = record.received_packets;
         let one_way_mean = mean_ms(record.one_way_sum.as_nanos(), received);
@@ -307,18 +343,18 @@ impl Member<'_> {
             retransmissions: tcp.then_some(counts.retransmissions),
             timeouts: reacts.then_some(counts.timeouts),
             queuing_mean_ms: queuing_mean,
-            queuing_p50_ms: ms(queuing.quantile(0.5)),
-            queuing_p90_ms: ms(queuing.quantile(0.9)),
-            queuing_p95_ms: ms(queuing.quantile(0.95)),
-            queuing_p99_ms: ms(queuing.quantile(0.99)),
-            queuing_max_ms: ms(queuing.max()),
+            queuing_p50_ms: delays.queuing_p50_ms,
+            queuing_p90_ms: delays.queuing_p90_ms,
+            queuing_p95_ms: delays.queuing_p95_ms,
+            queuing_p99_ms: delays.queuing_p99_ms,
+            queuing_max_ms: delays.queuing_max_ms,
             one_way_mean_ms: one_way_mean,
-            one_way_p50_ms: ms(one_way.quantile(0.5)),
-            one_way_p95_ms: ms(one_way.quantile(0.95)),
-            one_way_p99_ms: ms(one_way.quantile(0.99)),
-            one_way_max_ms: ms(one_way.max()),
-            ipdv_mean_ms: ms(ipdv.mean()),
-            ipdv_p95_ms: ms(ipdv.quantile(0.95)),
+            one_way_p50_ms: delays.one_way_p50_ms,
+            one_way_p95_ms: delays.one_way_p95_ms,
+            one_way_p99_ms: delays.one_way_p99_ms,
+            one_way_max_ms: delays.one_way_max_ms,
+            ipdv_mean_ms: delays.ipdv_mean_ms,
+            ipdv_p95_ms: delays.ipdv_p95_ms,
             transfers: self.found.responses.as_ref().map(|times| times.count()),
             transfer_mean_ms: self.found.responses.as_ref().and_then(|times| ms(times.mean())),
             transfer_bytes: self.transfer_bytes,
