@@ -67,7 +67,9 @@ pub use agent::{Address, Agent, AgentMessage, AgentSpec, Context, FlowCounts, Ou
 pub use calendar::{Calendar, EventHandle};
 pub use deliveries::{DELIVERY_BYTES, Deliveries};
 pub use dumbbell::{Bottleneck, Dumbbell, Impairments, Pair};
-pub use engine::{Mail, Shard, ShardPlan, Simulation, SimulationSettings, StageObstacle, StagePlan, run};
+pub use engine::{
+    EndedShard, Mail, Shard, ShardPlan, Simulation, SimulationSettings, StageObstacle, StagePlan, run,
+};
 pub use external::{FinishedPacket, InjectedPacket, PacketOutcome, PacketRole};
 pub use fifo_link::LinkCounts;
 pub use id::{GroupId, LinkId, NodeId};

@@ -4,8 +4,9 @@ use crate::common::Plan as Dumbbell;
 use cutline_aqm::{AqmSpec, Limit, QueueSpec, TsqParams, codel, fq_codel, pi, pie, red};
 use cutline_sim::impairment::LossUnit;
 use cutline_sim::{
-    Aal5Params, Deliveries, Distributions, FlowSpec, ImpairmentParams, LinkSpec, Mail, Network, NodeId,
-    Shard, ShardPlan, Simulation, SimulationOutcome, SimulationSettings, StageObstacle, StagePlan, Window,
+    Aal5Params, Deliveries, Distributions, EndedShard, FlowSpec, ImpairmentParams, LinkSpec, Mail, Network,
+    NodeId, Shard, ShardPlan, Simulation, SimulationOutcome, SimulationSettings, StageObstacle, StagePlan,
+    Window,
 };
 use cutline_transport::endpoint::TransportParams;
 use cutline_transport::tcp::Algorithm;
@@ -310,7 +311,7 @@ fn in_shards(
         let goes_on: Vec<bool> = all.iter_mut().map(Shard::run_window).collect();
         assert!(goes_on.iter().all(|own| *own == goes_on[0]), "all end together");
         if !goes_on[0] {
-            return (Shard::finish(all), shards);
+            return (EndedShard::outcome(all.into_iter().map(Shard::end).collect()), shards);
         }
         for (from, shard) in all.iter_mut().enumerate() {
             shard.open_window();

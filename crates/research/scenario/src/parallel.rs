@@ -6,7 +6,7 @@
 use crate::simulate::SimulateError;
 use crate::spec::Scenario;
 use cutline_results::RunResult;
-use cutline_sim::{Mail, Network, Shard, ShardPlan, SimulationOutcome};
+use cutline_sim::{EndedShard, Mail, Network, Shard, ShardPlan, SimulationOutcome};
 use cutline_units::{Duration, Instant, lock};
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
@@ -89,8 +89,8 @@ impl Scenario {
             let joined = others
                 .into_iter()
                 .map(|other| other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-            let shards = std::iter::once(first).chain(joined).collect::<Result<Vec<Shard>, _>>()?;
-            Ok(Shard::finish(shards))
+            let shards = std::iter::once(first).chain(joined).collect::<Result<Vec<EndedShard>, _>>()?;
+            Ok(EndedShard::outcome(shards))
         })
     }
 }
@@ -127,7 +127,7 @@ impl Meeting {
         number: usize,
         stops: impl Fn() -> bool,
         mut progress: impl FnMut(Instant),
-    ) -> Result<Shard, SimulateError> {
+    ) -> Result<EndedShard, SimulateError> {
         let mail = |from: usize, to: usize, window: u64| {
             lock(&self.mail[from * self.shards + to][(window % 2) as usize])
         };
@@ -155,7 +155,7 @@ impl Meeting {
             }
         }
         progress(shard.time());
-        Ok(shard)
+        Ok(shard.end())
     }
 
     /// Waits for all threads. Returns false if one will not come.
@@ -191,7 +191,7 @@ impl Part<'_> {
         number: usize,
         stops: impl Fn() -> bool,
         progress: impl FnMut(Instant),
-    ) -> Result<Shard, SimulateError> {
+    ) -> Result<EndedShard, SimulateError> {
         let shard = self.meeting.run(shard, number, stops, progress)?;
         self.is_done = true;
         Ok(shard)

@@ -35,7 +35,7 @@ use crate::outcome::SimulationOutcome;
 use crate::watch::Observation;
 use cutline_units::{Duration, Instant};
 
-pub use self::stages::{Mail, Shard, ShardPlan, StageObstacle, StagePlan};
+pub use self::stages::{EndedShard, Mail, Shard, ShardPlan, StageObstacle, StagePlan};
 
 /// Settings of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

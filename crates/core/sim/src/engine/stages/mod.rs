@@ -27,7 +27,7 @@ mod shard;
 mod slab;
 
 pub use self::plan::{StageObstacle, StagePlan};
-pub use self::shard::{Mail, Shard, ShardPlan};
+pub use self::shard::{EndedShard, Mail, Shard, ShardPlan};
 
 use self::inbox::{Inbox, Parcel, Timers};
 use self::links::QueueStage;

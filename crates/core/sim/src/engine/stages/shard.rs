@@ -8,6 +8,7 @@
 //! open_window    the next one
 //! post           its packets for the stages of another shard
 //! receive        its packets of another shard
+//! end            after the last window
 //! ```
 //!
 //! The caller runs the shards, in threads of its own or one after the other, and posts between all of them. The outcome is the same to the
@@ -16,7 +17,7 @@
 
 use super::inbox::{Inbox, Parcel};
 use super::{Inboxes, SimulationSettings, StageObstacle, StagePlan, Stages};
-use crate::engine::parts::is_fifo_link;
+use crate::engine::parts::{Parts, is_fifo_link};
 use crate::id::LinkId;
 use crate::network::{Network, NetworkError};
 use crate::outcome::{LinkOutcome, SimulationOutcome, Work};
@@ -256,33 +257,55 @@ impl Shard {
         }
     }
 
-    /// Ends the run and returns the measures of all shards together.
+    /// Ends the run, and completes the measures of the links whose packets this shard has sent.
+    pub fn end(self) -> EndedShard {
+        let Self { stages, plan, number } = self;
+        let (events, intervals) = (stages.events, stages.intervals());
+        let mut parts = stages.into_parts();
+        let is_own = |parts: &Parts, link: Hop| match link.kind() {
+            EventKind::QueuedLink => plan.links[link.index()] == number,
+            // All packets of a FIFO link enter it in one shard.
+            _ => parts.fifo_links[link.index()].is_used(),
+        };
+        let own = parts.all_links().filter(|link| is_own(&parts, *link)).count();
+        let mut links = Vec::with_capacity(own);
+        for (place, link) in parts.all_links().enumerate() {
+            if is_own(&parts, link) {
+                links.push((place, parts.settle_link(link)));
+            }
+        }
+        EndedShard { parts, links, plan, number, events, intervals }
+    }
+}
+
+/// A shard that has run to its end.
+pub struct EndedShard {
+    parts: Parts,
+    /// The outcomes of the links that it owns, with their places among all links of the network.
+    links: Vec<(usize, LinkOutcome)>,
+    plan: ShardPlan,
+    number: usize,
+    events: u64,
+    intervals: u64,
+}
+
+impl EndedShard {
+    /// Returns the measures of all shards together.
     ///
     /// # Panics
     /// When these are not all shards of one simulation, in the order of their numbers.
-    pub fn finish(shards: Vec<Self>) -> SimulationOutcome {
+    pub fn outcome(shards: Vec<Self>) -> SimulationOutcome {
         let plan = shards.first().expect("a simulation has a shard").plan.clone();
         assert!(
             shards.len() == plan.shards && shards.iter().enumerate().all(|(place, its)| its.number == place),
             "all shards, in order"
         );
-        let work = Work {
-            events: shards.iter().map(|shard| shard.stages.events).sum::<u64>()
-                + shards[0].stages.intervals(),
-            ..Work::default()
-        };
-        let mut all: Vec<_> = shards.into_iter().map(|shard| shard.stages.into_parts()).collect();
+        let events = shards.iter().map(|shard| shard.events).sum::<u64>() + shards[0].intervals;
+        let work = Work { events, ..Work::default() };
+        let (mut all, links): (Vec<_>, Vec<_>) =
+            shards.into_iter().map(|shard| (shard.parts, shard.links)).unzip();
         let hops = all.iter().map(|parts| parts.hops).sum();
-        let links = all[0].all_links();
-        let settle = |link: Hop| -> LinkOutcome {
-            let owner = match link.kind() {
-                EventKind::QueuedLink => plan.links[link.index()],
-                // All packets of a FIFO link enter it in one shard.
-                _ => all.iter().position(|parts| parts.fifo_links[link.index()].is_used()).unwrap_or(0),
-            };
-            all[owner].settle_link(link)
-        };
-        let links = links.map(settle).collect();
+        let links = all[0].merge_links(links);
         // The flows' measures are those of the sources' shard and of the sinks' shard, with the drops of all.
         let mut sources = all.swap_remove(plan.sources);
         sources.hops = hops;
@@ -312,6 +335,18 @@ impl Shard {
     }
 }
 
+impl Parts {
+    /// Returns the outcomes of all links in order, from those of each shard. Links without a packet have none.
+    fn merge_links(&mut self, shards: Vec<Vec<(usize, LinkOutcome)>>) -> Vec<LinkOutcome> {
+        let mut shards: Vec<_> = shards.into_iter().map(|links| links.into_iter().peekable()).collect();
+        let merged = self.all_links().enumerate().map(|(place, link)| {
+            let found = shards.iter_mut().find_map(|links| links.next_if(|(of, _)| *of == place));
+            found.map_or_else(|| self.settle_link(link), |(_, outcome)| outcome)
+        });
+        merged.collect()
+    }
+}
+
 /// Returns the inboxes of the stages of a shard, in an order that all shards have.
 fn inboxes_of<'i>(
     inboxes: &'i mut Inboxes,
@@ -320,4 +355,41 @@ fn inboxes_of<'i>(
 ) -> impl Iterator<Item = &'i mut Inbox> {
     let owners = plan.links.iter().copied().chain([plan.sinks, plan.sources]);
     inboxes.all().zip(owners).filter(move |(_, owner)| *owner == shard).map(|(inbox, _)| inbox)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Sources, the bottleneck, sinks, and the link of replies, whose packets go on to the sources.
+    #[test]
+    fn the_links_of_replies_may_be_in_the_shard_of_the_sources() {
+        assert_eq!(cut(&[15, 12, 8, 2], 2), [0, 1, 1, 0]);
+        assert_eq!(cut(&[15, 12, 8, 2], 4), [0, 1, 2, 2]);
+        assert_eq!(cut(&[15, 12, 8, 2], 1), [0; 4]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_packet_changes_shards_once_for_each_on_its_way(
+            costs in prop::collection::vec(0_u64..20, 1..20),
+            most in 1_usize..6,
+        ) {
+            let parts = cut(&costs, most);
+            let count = parts.iter().max().unwrap() + 1;
+            prop_assert!(count <= most);
+            prop_assert!((0..count).all(|part| parts.contains(&part)));
+            let next = parts.iter().cycle().skip(1);
+            let changes = parts.iter().zip(next).filter(|(part, next)| part != next).count();
+            prop_assert!(changes <= count, "{parts:?}");
+            // A cut that begins with the first cost is one of those that are tried.
+            let largest = |parts: &[usize]| {
+                let mut sums = vec![0; most];
+                parts.iter().zip(&costs).for_each(|(part, cost)| sums[*part] += cost);
+                sums.into_iter().max()
+            };
+            prop_assert!(largest(&parts) <= largest(&cut_turned(&costs, most as u64, 0)));
+        }
+    }
 }
