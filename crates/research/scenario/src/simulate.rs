@@ -261,6 +261,7 @@ struct Member<'a> {
 /// The measures of distributions of delays that a flow's row has. They are computed once for all flows of a group, because each of them
 /// goes through the counts of a distribution.
 #[derive(Clone, Copy)]
+#[expect(clippy::struct_field_names, reason = "they end with their unit, as the columns do")]
 struct DelayMeasures {
     queuing_p50_ms: Option<f64>,
     queuing_p90_ms: Option<f64>,
