@@ -66,7 +66,7 @@ QUICK = (
     "11.4 % with PIE, 7.2 % with FQ-CoDel and 2.0 % with Sieve. Linux is between the two in each case."
 )
 LATE = (
-    "packets of the kernel count if they arrive up to two seconds after the end, while transfers still send what is buffered. This flow's wait "
+    "packets of the kernel count if they arrive up to two seconds after the end, while transfers still empty their buffers. This flow's wait "
     "for four seconds, and meanwhile nothing pushes them out. If the simulator counts them too, the 99th percentile is 4864 ± 37 ms."
 )
 COLLAPSE = (
