@@ -32,6 +32,8 @@ pub struct SweepPlan {
 
 /// Identifier, label of the point, seed, and estimated cost of a run.
 type Run = (String, String, u64, f64);
+/// Failed runs of a part, with index and reason, and warnings of distributions with a full bucket.
+type Simulated = (Vec<(usize, String)>, Vec<String>);
 
 /// The mean size of a packet in estimates, bits.
 const PACKET_BITS: f64 = 8_000.0;
@@ -128,15 +130,14 @@ impl SweepPlan {
         self.cancel.store(true, Ordering::Relaxed);
     }
 
-    /// Simulates the runs from `start` to before `end`, and writes their tables into a folder. Returns the runs that failed, with index and
-    /// reason, and warnings of distributions with a full bucket. `None` if they were cancelled.
+    /// Simulates the runs from `start` to before `end`, and writes their tables into a folder. `None` if they were cancelled.
     fn simulate(
         &self,
         py: Python<'_>,
         start: usize,
         end: usize,
         folder: PathBuf,
-    ) -> PyResult<Option<(Vec<(usize, String)>, Vec<String>)>> {
+    ) -> PyResult<Option<Simulated>> {
         py.detach(|| {
             let (mut rows, mut failed) = (RunResult::default(), Vec::new());
             for (index, (key, point)) in self.runs.iter().enumerate().take(end).skip(start) {
