@@ -92,8 +92,10 @@ fn value(rows: &RunResult, flow: &str, quantity: &str) -> f64 {
 
 /// Runs a scenario on a loaded host. A receiver that has no turn for seconds does not answer in time; then the run is made again.
 fn measured(scenario: &Scenario) -> RunResult {
-    let is_late = |error: &LabError| matches!(error, LabError::Connection { error, .. } if matches!(**error, QosError::NoPeer(OneSidedReason::NoAnswer)));
-    patiently(|| loaded::run(scenario, 1, &AtomicBool::new(false)), is_late).unwrap()
+    let run = || loaded::run(scenario, 1, &AtomicBool::new(false)).map_err(Box::new);
+    let has_no_answer = |error: &QosError| matches!(error, QosError::NoPeer(OneSidedReason::NoAnswer));
+    patiently(run, |error| matches!(&**error, LabError::Connection { error, .. } if has_no_answer(error)))
+        .unwrap()
 }
 
 fn beside_decoders(scenario: &Scenario) {
