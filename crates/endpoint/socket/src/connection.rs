@@ -202,7 +202,7 @@ impl Connection {
     }
 
     pub fn participation(&self) -> Participation {
-        // Who sees that the first round is over also sees its disagreement.
+        // A thread that sees the end of the first round also sees its disagreement.
         match self.participation.load(Ordering::Acquire) {
             JOINING => Participation::Joining,
             packed if packed & JOINED != 0 => Participation::Joined(packed as u32),

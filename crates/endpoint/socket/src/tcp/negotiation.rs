@@ -19,8 +19,8 @@ impl Inner {
     /// Negotiates until it is known whether the peer takes part, or until the deadline of the call.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] at the deadline, and when the socket does not wait. The disagreement of the ends, in each call, also
-    /// where the service thread has found it.
+    /// [`io::ErrorKind::WouldBlock`] at the deadline, and when the socket does not wait. The disagreement of the ends, in each call,
+    /// even if the service thread has found it.
     pub(super) fn join(&self, call: &Until) -> Result<(), QosError> {
         let failed = || QosError::system("cannot reach the peer");
         let is_waiting = !self.nonblocking.load(Ordering::Relaxed);
