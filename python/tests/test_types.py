@@ -1,7 +1,7 @@
 """mypy and pyright, as strict as they are, over the package, the guides' blocks, the notebooks, and programs that are right and wrong.
 
 Each reads everything in one run, since most of its time goes into the libraries that all have in common. With MYPY_CACHE_DIR, as `make`
-sets it, a later run reads what has changed.
+sets it, a later run reads the changed parts alone.
 """
 
 import functools

@@ -7,6 +7,7 @@ use cutline_socket::{QosOptions, QosTcpListener, QosTcpStream};
 use cutline_sys::namespace::Namespace;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -20,7 +21,7 @@ fn talkative() -> QosOptions {
 }
 
 /// Reads all, slowly at first. Returns the number of bytes.
-fn read_slowly(mut stream: QosTcpStream) -> std::io::Result<usize> {
+fn read_slowly(mut stream: impl Read) -> std::io::Result<usize> {
     let (mut all, mut piece) = (0, vec![0; 1 << 16]);
     for reads in 0.. {
         if reads < 40 {
@@ -68,6 +69,30 @@ fn delivers(ways: &[&str], sizes: &[usize]) {
                 move || c::run(&program, &words.each_ref().map(String::as_str))
             });
             let got = listener.accept().and_then(|(stream, _)| read_slowly(stream));
+            assert_eq!(ran.join().unwrap(), "");
+            assert_eq!(got.map_err(|error| error.to_string()), Ok(size), "{how}");
+        }
+    }
+}
+
+/// With a plain socket at the other end, too. Its data, which the program does not read, arrives before the program ends: the
+/// program can write 8 MB only once the peer reads.
+#[test]
+fn a_plain_peer_receives_the_accepted_data_of_a_program_that_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c::build(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/leave.c"), folder.path());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = listener.local_addr().unwrap().to_string();
+    for how in ["close", "return", "exit", "shutdown", "destructor"] {
+        for (size, unread) in [(4, 0), (8_000_000, 1000)] {
+            let words = [to.clone(), size.to_string(), how.to_owned(), "plain".to_owned()];
+            let ran = thread::spawn({
+                let program = program.clone();
+                move || c::run(&program, &words.each_ref().map(String::as_str))
+            });
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.write_all(&vec![7; unread]).unwrap();
+            let got = read_slowly(stream);
             assert_eq!(ran.join().unwrap(), "");
             assert_eq!(got.map_err(|error| error.to_string()), Ok(size), "{how}");
         }

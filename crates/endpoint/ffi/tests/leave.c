@@ -1,4 +1,4 @@
-/* Sends so many bytes over a stream and ends: leave ADDRESS BYTES close|idle|return|exit|shutdown|destructor */
+/* Sends so many bytes over a stream and ends: leave ADDRESS BYTES close|idle|return|exit|shutdown|destructor [PEER] */
 #include <cutline.h>
 #include <poll.h>
 #include <stdio.h>
@@ -17,10 +17,12 @@ __attribute__((destructor)) static void closes_at_the_end(void)
 int main(int count, char **words)
 {
     static char data[65536];
-    if (count != 4)
+    if (count != 4 && count != 5)
         return 2;
     cutline_options *options = cutline_options_new("file");
     cutline_options_set(options, "monitor.interval", "20 ms");
+    if (count == 5)
+        cutline_options_set(options, "peer", words[4]);
     cutline_socket *socket = cutline_connect_to(SOCK_STREAM, words[1], options);
     cutline_options_free(options);
     if (!socket) {
