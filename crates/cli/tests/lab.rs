@@ -244,6 +244,42 @@ fn runs_with_invalid_timing_are_reported_and_repeated() {
     assert!(again.elapsed() >= Duration::from_secs(3), "runs with invalid timing are repeated");
 }
 
+/// A link of 12 Mbit/s whose rate is recorded: a second of it, and a second of outage.
+fn link_with_outages(way: &str, flows: &str) -> String {
+    format!(
+        "name = \"outages\"\nduration = \"7 s\"\nwarm-up = \"1 s\"\n[dumbbell]\nrate = \"12 Mbit/s\"\n\
+         delay = \"10 ms\"\naccess-rate = \"100 Mbit/s\"\naccess-delay = \"1 ms\"\n\
+         queue = {{ aqm = \"drop-tail\", limit = \"50 packets\" }}\nrate-trace = \"outages.txt\"\n{way}\n{flows}"
+    )
+}
+
+/// A packet that is on the wire when an outage ends goes on at the new rate, and the link does not lose the time of that packet at the old
+/// rate: the bytes that are delivered are those of the record, whatever their size.
+#[test]
+fn a_link_with_outages_delivers_the_bytes_of_its_record() {
+    undisturbed(|| {
+        for (way, size) in [("", 1472), ("rate-trace-as = \"deliveries\"", 600)] {
+            let flow = format!(
+                "[[flow]]\nname = \"data\"\ntransport = {{ protocol = \"udp\" }}\n\
+                     app = {{ kind = \"cbr\", rate = \"14 Mbit/s\", size = \"{size} B\" }}\n"
+            );
+            let Some((folder, file)) = laboratory(&link_with_outages(way, &flow)) else { return };
+            let record: String = (1..=1000).chain([2000]).map(|time| format!("{time}\n")).collect();
+            std::fs::write(folder.path().join("outages.txt"), record).unwrap();
+            let output =
+                succeeds(folder.path(), &["lab", "run", file.to_str().unwrap(), "--json", "--quiet"]);
+            let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+            let run = &document["runs"][0];
+            let data = &group(run, "data")[0];
+            let rate = data["goodput_bps"].as_f64().unwrap() / f64::from(size) * f64::from(size + 28);
+            // Three seconds of 12 Mbit/s and three outages.
+            in_time!((5_700_000.0..=6_100_000.0).contains(&rate), "{way}, {size} B: {rate} bit/s; {run}");
+            let utilisation = run["queues"][0]["utilisation"].as_f64().unwrap();
+            in_time!(utilisation > 0.97, "{way}, {size} B: {utilisation}; {run}");
+        }
+    });
+}
+
 fn is_refused(scenario: &str, command: &[&str], why: &str) {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("scenario.toml");

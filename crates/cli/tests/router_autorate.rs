@@ -130,6 +130,27 @@ fn statistics(socket: &str) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
+/// A reflector of the link alone, whose address needs the interface.
+#[test]
+fn the_replies_of_a_link_local_reflector_are_counted() {
+    let Some(path) = Path::new("zone") else { return };
+    for (host, address, end) in
+        [(&path.hosts.middle, "fe80::8/64", "c0"), (&path.hosts.b, "fe80::9/64", "c1")]
+    {
+        host.ip(&["address", "add", address, "dev", end, "nodad"]).unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("r.sock");
+    let socket = socket.to_str().unwrap();
+    let options = ["--rate", "4Mbit", "--autorate", "1Mbit..50Mbit", "--reflector", "fe80::9%c0"];
+    let mut router = Router::start(&path.hosts.middle, &[&options[..], &["--socket", socket]].concat());
+    while packets(&statistics(socket), "/autorate/replying") == 0 {
+        // Polls.
+        sleep(std::time::Duration::from_millis(100));
+    }
+    assert_eq!(router.end().0, Some(0));
+}
+
 /// No evidence, no rise: neither before the first reply nor after the last one, however much is sent.
 #[test]
 fn without_replies_the_rate_does_not_rise_and_a_warning_is_printed() {
