@@ -97,7 +97,7 @@ for {set i 0} {$i < $total} {incr i} {
     } elseif {$i < $opt(newreno) + $opt(tfrc)} {
         set agent [new Agent/TFRC]
         set peer [new Agent/TFRCSink]
-        # SndrType_ 0 sends whether the application has anything or not. One that is held back drops what it cannot send.
+        # SndrType_ 0 sends whether the application has anything or not. An application that is held back drops packets that it cannot send.
         if {$opt(tfrc_rate) > 0} { $agent set SndrType_ 1; $agent set maxqueue_ 2 }
     } else {
         set agent [new Agent/UDP]

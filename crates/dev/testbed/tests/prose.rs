@@ -86,14 +86,15 @@ fn pages_are_plain_english() {
     assert!(wrong.is_empty(), "{} lines:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Comments in C and JavaScript keep the rule for words.
+/// Comments in C and JavaScript, in scenarios and in scripts keep the rule for words.
 #[test]
 fn comments_in_other_languages_are_plain_english() {
     let is_source = |path: &PathBuf| {
         let is_built = path.components().any(|part| part.as_os_str() == "target");
-        !is_built && ["c", "h", "js"].iter().any(|extension| has_extension(path, extension))
+        !is_built
+            && ["c", "h", "js", "toml", "sh", "tcl"].iter().any(|extension| has_extension(path, extension))
     };
-    let sources: Vec<_> = ["bpf", "crates", "examples", "validate"]
+    let sources: Vec<_> = ["bpf", "crates", "examples", "experiments", "tools", "validate"]
         .iter()
         .flat_map(|folder| files(&root().join(folder)))
         .filter(is_source)
@@ -103,18 +104,29 @@ fn comments_in_other_languages_are_plain_english() {
     for path in sources {
         let text = fs::read_to_string(&path).expect("a source file is text");
         wrong.extend(
-            words_in_comments(&text).map(|(line, fault)| format!("{}:{line}: {fault}", path.display())),
+            words_in_comments(
+                &text,
+                !["c", "h", "js"].iter().any(|extension| has_extension(&path, extension)),
+            )
+            .map(|(line, fault)| format!("{}:{line}: {fault}", path.display())),
         );
     }
     assert!(wrong.is_empty(), "{} comments:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Returns the lines of a source file in C or JavaScript whose comment has a refused word.
-fn words_in_comments(text: &str) -> impl Iterator<Item = (usize, String)> {
-    text.lines().enumerate().flat_map(|(number, line)| {
-        let comment = line.split_once("//").or_else(|| line.split_once("/*")).map(|(_, comment)| comment);
-        let comment = comment.or_else(|| line.trim_start().strip_prefix("* ")).unwrap_or_default();
+/// Returns the lines of a source file whose comment has a refused word. A comment begins with `# `, or as in C.
+fn words_in_comments(text: &str, has_hashes: bool) -> impl Iterator<Item = (usize, String)> {
+    text.lines().enumerate().flat_map(move |(number, line)| {
+        let comment = if has_hashes {
+            line.split_once("# ").map(|(_, comment)| comment)
+        } else {
+            let comment = line.split_once("//").or_else(|| line.split_once("/*")).map(|(_, comment)| comment);
+            comment.or_else(|| line.trim_start().strip_prefix("* "))
+        };
+        let comment = comment.unwrap_or_default();
         let lower = without_code(comment).to_lowercase();
+        // Settings that are commented out have values in quotes.
+        let lower = if has_hashes { lower.split('"').step_by(2).collect() } else { lower };
         let found = REFUSED_WORDS.iter().filter(|(word, _)| has_word(&lower, word));
         found.map(|(word, term)| (number + 1, format!("`{word}` is {term}: {line}"))).collect::<Vec<_>>()
     })
@@ -270,5 +282,11 @@ fn faults_are_found_with_their_lines() {
     assert_eq!(household_words(page).map(|(line, _)| line).collect::<Vec<_>>(), [1, 7]);
     assert_eq!(faults("/// A fair share is another thing.\n//// It\n").count(), 0);
     let source = "int told; /* It is told. */\n/* A page\n * that nobody reads. `anew` */\nvar anew; // Anew.\nint what_is;\n";
-    assert_eq!(words_in_comments(source).map(|(line, _)| line).collect::<Vec<_>>(), [1, 3, 4]);
+    let lines =
+        |text, has_hashes| words_in_comments(text, has_hashes).map(|(line, _)| line).collect::<Vec<_>>();
+    assert_eq!(lines(source, false), [1, 3, 4]);
+    assert_eq!(
+        lines("# Told\ntold = 1 # It is `told`, and anew.\nanew = \"#anew\"\n# user = \"nobody\"\n", true),
+        [1, 2]
+    );
 }
