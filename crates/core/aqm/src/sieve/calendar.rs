@@ -1,13 +1,13 @@
-//! A calendar of FIFOs: packets in the order of their starts, to the width of a slot.
+//! A calendar of FIFOs: packets in the order of the times at which they are due, to the width of a slot.
 //!
-//! A slot holds the packets whose starts lie in one interval of virtual time, in the order of their arrival. The slots are a ring over the
+//! A slot holds the packets that are due in one interval of virtual time, in the order of their arrival. The slots are a ring over the
 //! virtual time from the floor on, below which no packet starts. Two levels of bits mark the slots that have packets, so the first and
 //! the last packet are found by three look-ups, however many wait.
 //!
-//! The starts of a flow's packets grow, so they never change places: a later packet is in the same slot, behind, or in a later one. Packets
-//! of different flows whose starts differ by less than a slot may.
+//! A flow's packets are due one after the other, so they never change places: a later packet is in the same slot, behind, or in a later one.
+//! Packets of different flows that are due within the width of a slot may.
 //!
-//! When the fair share has changed much, or a packet starts beyond the ring, the packets are sorted again into slots of another width. That
+//! When the fair share has changed much, or a packet is due beyond the ring, the packets are sorted again into slots of another width. That
 //! takes a time in proportion to the packets that wait, and happens no more often than the share changes by a factor, or the range
 //! doubles.
 
@@ -128,7 +128,7 @@ impl<P: Copy> Calendar<P> {
         self.append((number.max(self.base) % SLOTS) as usize, index);
     }
 
-    /// Takes the packet with the least start.
+    /// Takes the packet that is due first.
     #[inline]
     pub(super) fn pop_first(&mut self) -> Option<Entry<P>> {
         let slot = self.first()?;
@@ -150,7 +150,7 @@ impl<P: Copy> Calendar<P> {
         Some(&self.nodes[self.slots[slot].tail as usize].entry)
     }
 
-    /// Takes the packet with the largest start. It is the last one of its flow.
+    /// Takes the packet that is due last. It is the last one of its flow.
     pub(super) fn pop_last(&mut self) -> Option<Entry<P>> {
         let slot = self.last_slot()?;
         let index = self.slots[slot].tail;
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_leave_by_their_starts() {
+    fn packets_leave_by_their_due_times() {
         let mut calendar = Calendar::new(4096.0);
         for start in [900.0, 20.0, 4000.0, 21.5, 20.5, 3000.0] {
             calendar.push(0.0, entry(0, start));
@@ -330,7 +330,7 @@ mod tests {
         assert!(calendar.is_empty() && calendar.pop_last().is_none());
     }
 
-    /// Against a sorted list: the least start leaves first and the largest is pushed out, to the width of a slot, while the floor moves and the
+    /// Against a sorted list: the packet that is due first leaves first, and the one that is due last is pushed out, to the width of a slot, while the floor moves and the
     /// packets are sorted again.
     #[test]
     fn the_calendar_is_a_sorted_list_to_the_width_of_a_slot() {
