@@ -27,6 +27,8 @@
 #define CL_SHARE_BITS 16
 /* A second has 32 fractional bits, and the exponent of a decay 40. */
 #define CL_EXPONENT_BITS 40
+/* The least factor between the rates of a link that alternates. */
+#define CL_ALTERNATION 4
 /* The least that is kept: four large packets, 2^-4 B. */
 #define CL_KEPT (4ULL * 1500 << CL_BYTE_BITS)
 /* The floor is at least so far after the epoch when the epoch moves, and so far after it then, 2^-4 B. No packet that waits starts so far below the floor. */
@@ -44,6 +46,8 @@ struct cl_sieve {
     cl_u64 byte_time;    /* of the link, 2^-32 ns */
     cl_u64 now;          /* time of the last call, ns */
     cl_u64 reached;      /* time at which V was reached last, ns */
+    cl_u64 fell_until, alternates_until; /* times until which a rise of C ends a pause, and until which C counts as alternating, ns */
+    cl_u64 follows;      /* f was not scaled with C when C was set last */
     cl_u64 sorted_low, sorted_high; /* shares for which the calendar's slots are right */
     cl_u64 sorted_weight; /* weight of new flows when the packets were sorted last, 2^-32 */
     cl_u64 rtt, tau;      /* 2^-32 s */
@@ -74,7 +78,11 @@ CL_INLINE cl_u64 cl_seconds(cl_u64 ns) { return cl_mul_shift(ns, 123794003928538
 /* Returns the bytes of a rate, 2^-16 B/s, in a time, 2^-32 s: 2^-4 B. */
 CL_INLINE cl_u64 cl_bytes_in(cl_u64 rate, cl_u64 seconds) { return cl_mul_shift(rate, seconds, CL_SHARE_BITS + 32 - CL_BYTE_BITS); }
 
-CL_INLINE cl_u64 cl_kept(const struct cl_sieve *sieve) { return cl_max(cl_bytes_in(sieve->share, sieve->tau), CL_KEPT); }
+/* Returns the unused share that is kept, 2^-4 B: no more than the link sends in tau. */
+CL_INLINE cl_u64 cl_kept(const struct cl_sieve *sieve)
+{
+    return cl_max(cl_bytes_in(cl_min(sieve->share, sieve->link), sieve->tau), CL_KEPT);
+}
 
 /* Returns whether f is taken over the time of four packets, because that is longer than tau. */
 CL_INLINE int cl_is_slow(const struct cl_sieve *sieve) { return cl_bytes_in(sieve->share, sieve->tau) < CL_KEPT; }
@@ -157,22 +165,23 @@ CL_NOINLINE int cl_sieve_sort(struct cl_sieve *sieve, cl_nodes nodes, cl_table t
 /* Lets time pass. On an idle link a flow could have had all of it. */
 CL_INLINE void cl_catch_up(struct cl_sieve *sieve, cl_nodes nodes, cl_table table, cl_u64 now)
 {
-    cl_u64 elapsed = cl_since(now, sieve->now), one = 1ULL << CL_EXPONENT_BITS, x, growth, before = sieve->share;
+    cl_u64 elapsed = cl_since(now, sieve->now), one = 1ULL << CL_EXPONENT_BITS, x, growth, decay, before = sieve->share;
 
     if (!elapsed)
         return;
     sieve->now = now;
     x = cl_exponent(sieve, elapsed);
     growth = one + x + cl_mul_shift(x, x, CL_EXPONENT_BITS + 1);
-    if (!sieve->backlog.packets) {
-        sieve->share = cl_min(cl_mul_shift(before, growth, CL_EXPONENT_BITS), sieve->link);
+    decay = x < one / 4 ? one - x + cl_mul_shift(x, x, CL_EXPONENT_BITS + 1) : (1ULL << 60) / (growth >> 20);
+    decay = cl_mul_shift(before, decay, CL_EXPONENT_BITS);
+    if (sieve->backlog.packets) {
+        sieve->share = cl_max(decay, cl_max(sieve->link / 1000000, 1));
+    } else {
+        /* While C alternates, f may be above it. */
+        sieve->share = before > sieve->link ? cl_max(decay, sieve->link) : cl_min(cl_mul_shift(before, growth, CL_EXPONENT_BITS), sieve->link);
         sieve->v = cl_max(sieve->v, sieve->largest) + cl_bytes_in((before + sieve->share) / 2, cl_seconds(elapsed));
         sieve->largest = sieve->v;
         sieve->reached = now;
-    } else {
-        cl_u64 decay = x < one / 4 ? one - x + cl_mul_shift(x, x, CL_EXPONENT_BITS + 1) : (1ULL << 60) / (growth >> 20);
-
-        sieve->share = cl_max(cl_mul_shift(before, decay, CL_EXPONENT_BITS), cl_max(sieve->link / 1000000, 1));
     }
     if (sieve->share < sieve->sorted_low || sieve->share > sieve->sorted_high)
         CL_SORT(sieve, nodes, table);
@@ -222,21 +231,35 @@ CL_INLINE void cl_sieve_reset(struct cl_sieve *sieve, cl_nodes nodes, cl_table t
     sieve->elsewhere = CL_MAX_U64;
     sieve->sorted_weight = 1ULL << 32;
     sieve->now = sieve->reached = now;
+    sieve->fell_until = sieve->alternates_until = sieve->follows = 0;
     CL_SORT(sieve, nodes, table);
+}
+
+/* Sets C, and f with it. Where C has fallen and risen again within tau, less than 2 tau ago, its value of a moment says little about f, which follows
+ * the packets that leave. */
+CL_INLINE void cl_sieve_scale(struct cl_sieve *sieve, cl_u64 link)
+{
+    if (!sieve->follows)
+        sieve->share = cl_mul_shift(link, cl_fraction(sieve->share, sieve->link), 60);
+    sieve->link = link;
+    sieve->share = cl_max(sieve->share, cl_max(link / 1000000, 1));
 }
 
 /* Goes on with another configuration. */
 CL_INLINE void cl_sieve_change(struct cl_sieve *sieve, cl_nodes nodes, cl_table table, struct cutline_config *config,
                                const struct cutline_config *to, cl_u64 now)
 {
-    cl_u64 part;
+    cl_u64 link = cl_rate(to) << (CL_SHARE_BITS - 3);
 
     cl_catch_up(sieve, nodes, table, now);
     *config = *to;
     cl_sieve_set(sieve, config);
-    part = cl_fraction(sieve->share, sieve->link);
-    sieve->link = cl_rate(config) << (CL_SHARE_BITS - 3);
-    sieve->share = cl_max(cl_mul_shift(sieve->link, part, 60), cl_max(sieve->link / 1000000, 1));
+    sieve->follows = now < sieve->alternates_until;
+    if (link <= sieve->link / CL_ALTERNATION)
+        sieve->fell_until = now + config->sieve.tau;
+    else if (link / CL_ALTERNATION >= sieve->link && now < sieve->fell_until)
+        sieve->alternates_until = now + 2 * config->sieve.tau;
+    cl_sieve_scale(sieve, link);
     CL_SORT(sieve, nodes, table);
 }
 

@@ -70,10 +70,8 @@ CL_INLINE void cl_sieve_enter(struct cl_sieve *sieve, cl_nodes nodes, cl_table t
         sieve->now = CL_READ(shared->now);
         sieve->reached = CL_READ(shared->reached);
     }
-    if (sieve->link != rate) {
-        sieve->share = cl_max(cl_mul_shift(rate, cl_fraction(sieve->share, sieve->link), 60), cl_max(rate / 1000000, 1));
-        sieve->link = rate;
-    }
+    if (sieve->link != rate)
+        cl_sieve_scale(sieve, rate);
     cl_catch_up(sieve, nodes, table, now);
     cl_share_newcomers(sieve, shared, own, sieve->sorted_weight != weight);
 }

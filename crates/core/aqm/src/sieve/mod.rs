@@ -29,6 +29,9 @@
 //! less than an eighth of tau of an unused share is below its share, and the second ramp does not mark it: it may be in
 //! slow start.
 //!
+//! **Rates.** f is scaled with C when the rate is set, unless C alternates: it has fallen and risen again within tau, less
+//! than 2 tau ago. Then f follows the packets that leave.
+//!
 //! **New flows.** A flow that has just begun is below any share, and a sender could use a new flow for every packet.
 //! Therefore flows that were first seen less than `newcomer-age` ago share two accounts, one for those that have been
 //! at the floor by themselves, and one for those that have been behind it. A call that begins therefore does not wait
@@ -64,7 +67,8 @@
 //! - Hosts: `a_host_that_splits_its_traffic_gains_only_where_flows_count`, `a_host_has_one_share_and_its_flows_a_fair_part_of_it`,
 //!   `new_flows_of_a_host_have_its_share`.
 //! - An attacker that knows the salt: `an_attack_by_a_known_salt_ends_with_it`.
-//! - A surge: `the_effect_of_a_surge_ends_soon`. A rate that falls: `sparse_flows_are_served_first_after_a_fall_of_the_rate`.
+//! - A surge: `the_effect_of_a_surge_ends_soon`. A rate that falls: `sparse_flows_are_served_first_after_a_fall_of_the_rate`. One
+//!   that alternates: `a_rate_of_a_moment_causes_no_drop`.
 //! - No other engine has Sieve. `experiments/suites` compares it with FQ-CoDel, CAKE and DualPI2, cell by cell.
 
 mod accounts;
@@ -214,6 +218,8 @@ const SLOPE: f64 = 2.0;
 const LEVELS: f64 = 16.0;
 /// The smallest fair share, as a part of the link.
 const LEAST_SHARE: f64 = 1e-6;
+/// The least factor between the rates of a link that alternates.
+const ALTERNATION: f64 = 4.0;
 /// One byte in so many of the memory is for hosts.
 const HOSTS: u64 = 4;
 
@@ -252,6 +258,9 @@ pub struct Sieve<P> {
     per_slope: f64,
     /// Time of the last call.
     now: Instant,
+    /// The time until which a rise of C ends a pause, and that until which C counts as alternating.
+    fell_until: Instant,
+    alternates_until: Instant,
     below: Count,
     above: Count,
     shed: Vec<Shed<P>>,
@@ -290,6 +299,8 @@ impl<P: Copy> Discipline for Sieve<P> {
             per_tau: 1.0 / params.tau.as_secs_f64(),
             per_slope: 1.0 / (SLOPE * params.rtt.as_secs_f64()),
             now: Instant::ZERO,
+            fell_until: Instant::ZERO,
+            alternates_until: Instant::ZERO,
             below: Count::default(),
             above: Count::default(),
             shed: Vec::new(),
@@ -324,10 +335,10 @@ struct Sender {
 }
 
 impl<P: Copy> Sieve<P> {
-    /// An unused share that is kept, B: f in tau, or four packets.
+    /// An unused share that is kept, B: f in tau, but no more than the link sends, or four packets.
     #[inline]
     fn kept(&self) -> f64 {
-        (self.share * self.tau).max(4.0 * MTU)
+        (self.share.min(self.link) * self.tau).max(4.0 * MTU)
     }
 
     /// One over the time over which f is taken, which is tau, or the time of four packets at f; 1/s.
@@ -345,6 +356,7 @@ impl<P: Copy> Sieve<P> {
         // The state after a long silence of all flows.
         self.v = self.kept();
         (self.largest, self.floor, self.newcomers) = (self.v, 0.0, [0.0; 2]);
+        (self.fell_until, self.alternates_until) = (Instant::ZERO, Instant::ZERO);
         self.sorted_weight = 1.0;
         self.sort();
     }
@@ -395,20 +407,36 @@ impl<P: Copy> Sieve<P> {
         // e^x and e^-x, to the third order.
         let x = elapsed * self.per_tau();
         let growth = 1.0 + x + 0.5 * x * x;
-        if self.backlog.packets == 0 {
-            // A short pause is little evidence about the share: it grows by e in tau, up to C.
-            let before = self.share;
-            self.share = (before * growth).min(self.link);
+        let decay = if x < 0.25 { 1.0 - x + 0.5 * x * x } else { 1.0 / growth };
+        let before = self.share;
+        if self.backlog.packets > 0 {
+            self.share = (before * decay).max(self.link * LEAST_SHARE);
+        } else {
+            // A short pause is little evidence about the share: it grows by e in tau, up to C. While C alternates it may be above C.
+            self.share = if before > self.link {
+                (before * decay).max(self.link)
+            } else {
+                (before * growth).min(self.link)
+            };
             self.v = self.v.max(self.largest) + 0.5 * (before + self.share) * elapsed;
             self.largest = self.v;
             self.reached = now;
-        } else {
-            let decay = if x < 0.25 { 1.0 - x + 0.5 * x * x } else { 1.0 / growth };
-            self.share = (self.share * decay).max(self.link * LEAST_SHARE);
         }
         if self.share < self.sorted_for.0 || self.share > self.sorted_for.1 {
             self.sort();
         }
+    }
+
+    /// Notes that C becomes `link`, and returns whether it has alternated before: it has fallen and risen again within tau, less than
+    /// 2 tau ago. Its value of a moment says little about f then, which follows the packets that leave.
+    fn alternates(&mut self, now: Instant, link: f64) -> bool {
+        let alternates = now < self.alternates_until;
+        if link * ALTERNATION <= self.link {
+            self.fell_until = now.saturating_add(self.params.tau);
+        } else if link >= self.link * ALTERNATION && now < self.fell_until {
+            self.alternates_until = now.saturating_add(self.params.tau * 2);
+        }
+        alternates
     }
 
     /// Finds the accounts of a packet's flow and host.
@@ -629,9 +657,11 @@ impl<P: Copy> Queue<P> for Sieve<P> {
     fn set_rate(&mut self, now: Instant, rate: Rate) {
         self.catch_up(now);
         let link = (rate.as_bps() as f64 / 8.0).max(1.0);
-        self.share *= link / self.link;
+        if !self.alternates(now, link) {
+            self.share = (self.share * (link / self.link)).min(link);
+        }
         self.link = link;
-        self.share = self.share.clamp(link * LEAST_SHARE, link);
+        self.share = self.share.max(link * LEAST_SHARE);
         self.sort();
     }
 

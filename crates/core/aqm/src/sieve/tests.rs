@@ -174,6 +174,31 @@ fn sparse_flows_are_served_first_after_a_fall_of_the_rate() {
     assert!(longest <= Duration::from_millis(30), "{longest:?}");
 }
 
+/// A link of 8 Mbit/s on the mean that sends in slots: 40 Mbit/s for 4 ms of 20, and 40 kbit/s for the others. The queue is given each rate.
+#[test]
+fn a_rate_of_a_moment_causes_no_drop() {
+    let mut bench = usual().flow(1, 0.45).flow(2, 0.45).flow(3, 0.01).run(4);
+    bench.got.clear();
+    for ms in 4000..14_000_u32 {
+        bench.now = Instant::ZERO + Duration::from_millis(ms.into());
+        match ms % 20 {
+            0 => bench.queue.set_rate(bench.now, Rate::from_mbps(40)),
+            4 => bench.queue.set_rate(bench.now, Rate::from_kbps(40)),
+            _ => {}
+        }
+        if ms % 20 < 18 {
+            bench.send(ms as usize % 2, 1_000_000 + ms);
+        }
+        if ms % 100 == 50 {
+            bench.send(2, 1_000_000 + ms);
+        }
+        (0..5).filter(|_| ms % 20 < 4).for_each(|_| bench.depart());
+    }
+    // A slot's packets may still wait.
+    assert!((1..=2).all(|flow| bench.got[&flow].lost() < 0.005), "{:?}", bench.got);
+    assert!(bench.got[&3].longest <= Duration::from_millis(16), "{:?}", bench.got);
+}
+
 /// Flows that always have twenty packets of 40 to 1500 B waiting, and the bytes that each has got, with a queue that drops none of them.
 fn backlogged(flows: u32, random: &mut RandomStream) -> (Sieve<u32>, Vec<u64>) {
     let rtt = Duration::from_secs(10);
