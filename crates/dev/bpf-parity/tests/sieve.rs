@@ -245,6 +245,18 @@ fn sieve_follows_changes_of_the_rate_alike() {
     check(&found);
 }
 
+/// From one second on the rate is 60 Mbit/s for 30 ms and 6 Mbit/s for 70 ms, in turn.
+#[test]
+fn sieve_follows_a_rate_that_alternates_alike() {
+    let turns = (10..200_u32).map(|turn| f64::from(turn) / 10.0);
+    let rates = turns.flat_map(|at| [(at, 60_000_000), (at + 0.03, 6_000_000)]);
+    let rates: Vec<_> = std::iter::once((0.0, 20_000_000)).chain(rates).collect();
+    let case = Case { name: "sieve-alternates", rates: rates.leak(), limit: 2000 };
+    let found = compare(&case, &mut Sources::new(&case, 20.0));
+    assert!(found.verdicts > 10_000 && found.early > 500, "too little happens");
+    check(&found);
+}
+
 /// Eight transfers, two conferences and two floods of 9 Mbit/s, recorded through Sieve.
 #[test]
 fn sieve_decides_alike_on_a_recorded_trace() {
