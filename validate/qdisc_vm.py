@@ -19,7 +19,7 @@ import bpf_build
 import linux_vm
 from qdisc_common import Fault, NotRun, building, installed, require, unaccounted
 
-MODULES = ("veth", "sch_netem", "sch_fq_codel", "sch_cake")
+MODULES = ("veth", "sch_netem", "sch_fq_codel", "sch_cake", "sch_htb")
 LINK_MBPS = 10.0
 MTU = 1000
 """Bytes of the largest frame."""

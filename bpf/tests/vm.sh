@@ -49,6 +49,8 @@ blast() {
 }
 list() { echo "LIST $1 $(command show dev ${2:-bottleneck} --json | tr -d '\n')"; } # STEP [INTERFACE]
 
+full_mbps=80 # Less than what a sender without a pause sends through any of the queues.
+
 for queue in $(cat /queues); do
     kind=cutline_${queue}3 folder=/sys/fs/bpf/cutline/${queue}3
     options=; [ $queue = tsq ] && options="--aqm pi --tsq"
@@ -278,6 +280,13 @@ for queue in $(cat /queues); do
     sysctl -qw kernel.bpf_stats_enabled=1
     status detached detach
     status forget qdisc forget $folder 3 bottleneck
+
+    # On a full link: the sender never waits, so about as many packets leave in the time of each queue.
+    status add command add dev bottleneck --rate ${full_mbps}Mbit --overhead none $options
+    sysctl -qw kernel.bpf_stats_enabled=0
+    blast $queue-full
+    sysctl -qw kernel.bpf_stats_enabled=1
+    status del command del dev bottleneck
     status del command del dev lo
 done
 
@@ -287,6 +296,15 @@ for kind in noqueue pfifo fq_codel "cake unlimited"; do
     blast ${kind% *}
     detach >/dev/null 2>&1
 done
+# FQ-CoDel has no rate: it is below HTB, which sends one packet at a time.
+$ip netns exec r $tc qdisc add dev bottleneck root handle 10: cake bandwidth ${full_mbps}mbit || echo "FAILED cake"
+blast cake-full
+detach
+$ip netns exec r $tc qdisc add dev bottleneck root handle 1: htb default 1 &&
+    $ip netns exec r $tc class add dev bottleneck parent 1: classid 1:1 htb rate ${full_mbps}mbit burst 1 cburst 1 &&
+    $ip netns exec r $tc qdisc add dev bottleneck parent 1:1 handle 10: fq_codel || echo "FAILED htb"
+blast fq_codel-full
+detach
 complaints
 echo "DONE"
 poweroff -f
