@@ -34,6 +34,8 @@ REFUSED = 2
 PAGE = 4096
 MOST_BYTES = 64_000
 """Memory of an interface with the default settings at 10 Mbit/s."""
+INTERFACES, ADDED, MOST_BYTES_OF_ALL = 40_000, 100, 4e9
+"""Interfaces that there is room for, those that vm.sh adds, and the memory of all that there is room for."""
 
 
 @dataclass
@@ -50,6 +52,7 @@ class Found:
     said: dict[str, str] = field(default_factory=dict)
     pins: dict[str, int] = field(default_factory=dict)
     memory: dict[str, int] = field(default_factory=dict)
+    available: dict[str, int] = field(default_factory=dict)
     salts: dict[str, str] = field(default_factory=dict)
     stream: dict[str, float] = field(default_factory=dict)
 
@@ -100,6 +103,8 @@ def read(output: str) -> tuple[str, dict[str, Found], dict[str, float], list[str
                 queue.pins[name] = int(value)
             elif word == "MEMORY":
                 queue.memory = json.loads(rest)
+            elif word == "AVAILABLE":
+                queue.available[name] = int(value)
             elif word == "SALT":
                 queue.salts[name] = value
             elif word == "SIX":
@@ -291,6 +296,14 @@ def memory(queue: Found) -> str:
     maps = {name: size for name, size in queue.memory.items() if name.startswith("cutline_")}
     total = sum(map(allocated, maps.values())) + queue.memory["configuration"] + queue.memory["statistics"]
     return "" if 0 < min(maps.values()) and total <= MOST_BYTES else f"{total} B: {queue.memory}"
+
+
+def memory_of_many(queue: Found) -> str:
+    """With room for 40,000 interfaces, a hundred are added and removed, and 40,000 like them take less than 4 GB of the machine's memory."""
+    wrong = [f"{step}: {queue.codes(step)}" for step in ("hundred-add", "hundred-del") if queue.codes(step) != [0] * ADDED]
+    before, loaded, added = (1024 * queue.available[step] for step in ("before", "loaded", "added"))
+    total = before - loaded + (loaded - added) / ADDED * INTERFACES
+    return "; ".join(wrong if 0 < total < MOST_BYTES_OF_ALL else [*wrong, f"{total / 1e9:.2f} GB: {queue.available} kB"])
 
 
 def leaks(queue: Found) -> str:
@@ -499,7 +512,7 @@ def costs(blasts: dict[str, float]) -> str:
 
 COMMON = (
     refusals, accounting, shaping, changes, down_and_up, segments, one_packet, unshaped, commands, records, command_changes, frames, memory,
-    tcp_over_ipv6, leaks, unloading,
+    memory_of_many, tcp_over_ipv6, leaks, unloading,
 )  # fmt: skip
 CHECKS = {"tsq": (*COMMON, order_by_hint, other_laws), "sieve": (*COMMON, calls_go_first, rotated_salt, many_flows)}
 MQ_CHECKS = dict.fromkeys(CHECKS, (mq_commands, mq_rate, mq_shares, mq_accounting))

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
 # The first process of the virtual machine of `make test-vm`: uses the queueing disciplines as an operator does, and prints what happened.
 # validate/qdisc_vm.py judges it. A line is "STATUS step code", "SHOW step {statistics}", "LIST step [statistics of the command]", "TC step [statistics]",
-# "RESULT {load}" after "RUN step", "SAID step output", "PINS step number", "MEMORY {bytes}", "SALT step number", "SIX {stream}", "COST {program}", "BLAST step instructions", or "SLAB step objects".
+# "RESULT {load}" after "RUN step", "SAID step output", "PINS step number", "MEMORY {bytes}", "AVAILABLE step kilobytes", "SALT step number", "SIX {stream}", "COST {program}", "BLAST step instructions", or "SLAB step objects".
 . /common.sh
 sysctl -qw net.core.rmem_max=67108864 kernel.bpf_stats_enabled=1
 echo "KERNEL $(uname -r)"
@@ -48,6 +48,8 @@ blast() {
     nsenter --net=/run/netns/r /blast 20000 10.0.2.77 "$1"
 }
 list() { echo "LIST $1 $(command show dev ${2:-bottleneck} --json | tr -d '\n')"; } # STEP [INTERFACE]
+
+available() { sleep 1; echo "AVAILABLE $1 $(awk '/^MemAvailable/ { print $2 }' /proc/meminfo)"; } # STEP: kB of the machine
 
 full_mbps=80 # Less than what a sender without a pause sends through any of the queues.
 
@@ -269,7 +271,18 @@ for queue in $(cat /queues); do
     status del command del dev lo
     pins unloaded
     status unknown attach
-    status add command add dev lo --rate 1Gbit $options
+
+    # A hundred interfaces beside room for 40,000.
+    for number in $(seq 100); do $ip -n r link add hundred$number type veth peer name peer$number; done
+    available before
+    status add command add dev lo --rate 1Gbit --instances 40000 $options
+    available loaded
+    for number in $(seq 100); do status hundred-add command add dev hundred$number --rate 10Mbit $options; done
+    available added
+    for number in $(seq 100); do
+        status hundred-del command del dev hundred$number
+        $ip -n r link del hundred$number
+    done
 
     # Without shaping, in front of a device without a rate: everything passes.
     status set qdisc set $folder 3 bottleneck shape_bps 0 link_bps 1000000000
