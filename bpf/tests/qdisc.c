@@ -8,6 +8,7 @@
  *     qdisc memory FOLDER INTERFACE                         a line of JSON: bytes of the maps and entries of an interface, as the kernel counts them
  *     qdisc salt FOLDER INTERFACE                           seconds until Sieve draws another salt for its table of flows, and the salt
  *     qdisc costs                                           calls, instructions and time of each loaded program
+ *     qdisc objects                                         number of programs and maps in the kernel
  */
 #include "fields.h"
 
@@ -266,6 +267,17 @@ static void costs(void)
     }
 }
 
+static void objects(void)
+{
+    cl_u32 number = 0;
+
+    for (cl_u32 id = 0; !bpf_prog_get_next_id(id, &id);)
+        number++;
+    for (cl_u32 id = 0; !bpf_map_get_next_id(id, &id);)
+        number++;
+    printf("%u\n", number);
+}
+
 int main(int count, char **words)
 {
     if (count >= 5 && !strcmp(words[1], "set"))
@@ -280,9 +292,11 @@ int main(int count, char **words)
         salt(words[2], words[3]);
     else if (count == 2 && !strcmp(words[1], "costs"))
         costs();
+    else if (count == 2 && !strcmp(words[1], "objects"))
+        objects();
     else {
         errno = EINVAL;
-        fail("qdisc set|show|forget|memory|salt|costs");
+        fail("qdisc set|show|forget|memory|salt|costs|objects");
     }
     return 0;
 }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
 # The first process of the virtual machine of `make test-vm`: uses the queueing disciplines as an operator does, and prints what happened.
 # validate/qdisc_vm.py judges it. A line is "STATUS step code", "SHOW step {statistics}", "LIST step [statistics of the command]", "TC step [statistics]",
-# "RESULT {load}" after "RUN step", "SAID step output", "PINS step number", "MEMORY {bytes}", "AVAILABLE step kilobytes", "SALT step number", "SIX {stream}", "COST {program}", "BLAST step instructions", or "SLAB step objects".
+# "RESULT {load}" after "RUN step", "SAID step output", "PINS step number", "OBJECTS step number", "MEMORY {bytes}", "AVAILABLE step kilobytes", "SALT step number", "SIX {stream}", "COST {program}", "BLAST step instructions", or "SLAB step objects".
 . /common.sh
 sysctl -qw net.core.rmem_max=67108864 kernel.bpf_stats_enabled=1
 echo "KERNEL $(uname -r)"
@@ -57,6 +57,7 @@ for queue in $(cat /queues); do
     kind=cutline_${queue}3 folder=/sys/fs/bpf/cutline/${queue}3
     options=; [ $queue = tsq ] && options="--aqm pi --tsq"
     echo "QDISC $queue"
+    objects before
     # An interface without traffic keeps the programs loaded.
     status loaded command add dev lo --rate 1Gbit $options
     said loaded
@@ -268,8 +269,10 @@ for queue in $(cat /queues); do
 
     # The programs are unloaded with the last queue.
     pins loaded
+    objects loaded
     status del command del dev lo
     pins unloaded
+    objects unloaded
     status unknown attach
 
     # A hundred interfaces beside room for 40,000.

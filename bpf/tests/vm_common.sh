@@ -24,4 +24,10 @@ said() { echo "SAID $1 $(tr '\n' ' ' </run/output)"; }
 pins() { echo "PINS $1 $(find /sys/fs/bpf/cutline 2>/dev/null | wc -l)"; }
 # Lines of the kernel's log about a fault.
 complaints() { dmesg | grep -E "WARNING|BUG|refcount|Oops|detected stall" | sed 's/^/KERNELMESSAGE /'; }
-slab() { echo "SLAB $1 $(awk '/^skbuff_head_cache|^skbuff_fclone_cache/ { sum += $2 } END { print sum + 0 }' /proc/slabinfo)"; }
+# The kernel frees programs and maps a while after their last use.
+objects() { sleep 2; echo "OBJECTS $1 $(/qdisc objects)"; } # STEP
+# Packets that the kernel keeps free for the next use do not count.
+slab() {
+    for cache in skbuff_head_cache skbuff_fclone_cache; do echo 1 >/sys/kernel/slab/$cache/shrink; done
+    echo "SLAB $1 $(awk '/^skbuff_head_cache|^skbuff_fclone_cache/ { sum += $2 } END { print sum + 0 }' /proc/slabinfo)"
+}
