@@ -42,8 +42,9 @@ run() { # STEP LOAD...: the queue's packets and those that the load received
     /load "$@" | grep -v ^QUEUE
     show "$step"
 }
-# STEP: the other end takes what comes for an address that is not its own, and drops it.
+# STEP: the other end receives frames for an address that is not its own, and drops them. Before that, the kernel frees the memory of earlier steps.
 blast() {
+    sleep 5
     $ip -n r neigh replace 10.0.2.77 lladdr "$($ip -n dst -br link show sink | awk '{ print $3 }')" dev bottleneck
     nsenter --net=/run/netns/r /blast 20000 10.0.2.77 "$1"
 }
@@ -51,7 +52,7 @@ list() { echo "LIST $1 $(command show dev ${2:-bottleneck} --json | tr -d '\n')"
 
 available() { sleep 1; echo "AVAILABLE $1 $(awk '/^MemAvailable/ { print $2 }' /proc/meminfo)"; } # STEP: kB of the machine
 
-full_mbps=80 # Less than what a sender without a pause sends through any of the queues.
+full_mbps=60 # Less than a sender without a pause sends through any of the queues.
 
 for queue in $(cat /queues); do
     kind=cutline_${queue}3 folder=/sys/fs/bpf/cutline/${queue}3
@@ -312,12 +313,12 @@ for kind in noqueue pfifo fq_codel "cake unlimited"; do
     blast ${kind% *}
     detach >/dev/null 2>&1
 done
-# FQ-CoDel has no rate: it is below HTB, which sends one packet at a time.
+# FQ-CoDel has no rate: it is below HTB, with its default burst.
 $ip netns exec r $tc qdisc add dev bottleneck root handle 10: cake bandwidth ${full_mbps}mbit || echo "FAILED cake"
 blast cake-full
 detach
 $ip netns exec r $tc qdisc add dev bottleneck root handle 1: htb default 1 &&
-    $ip netns exec r $tc class add dev bottleneck parent 1: classid 1:1 htb rate ${full_mbps}mbit burst 1 cburst 1 &&
+    $ip netns exec r $tc class add dev bottleneck parent 1: classid 1:1 htb rate ${full_mbps}mbit &&
     $ip netns exec r $tc qdisc add dev bottleneck parent 1:1 handle 10: fq_codel || echo "FAILED htb"
 blast fq_codel-full
 detach
