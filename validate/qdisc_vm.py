@@ -62,6 +62,18 @@ class Found:
         return [code for name, code in self.status if name == step]
 
 
+@dataclass
+class Blast:
+    """Cost of a queue: instructions to send a packet, and the share of the packets that left it."""
+
+    instructions: float
+    share: float = 1.0
+
+    def more(self, blasts: dict[str, "Blast"]) -> float:
+        """Instructions of the queue itself: those beyond the way of a packet without a queue, or to a queue that drops every packet."""
+        return self.instructions - self.share * blasts["noqueue"].instructions - (1 - self.share) * blasts["blackhole"].instructions
+
+
 def image(work: Path, tools: bpf_build.Tools, objects: list[Path], command: Path, rounds: int) -> Path:
     """The first file system. The command is where it is installed, with the objects in their place and its libraries."""
     tests, program = bpf_build.ROOT / "bpf/tests", tools.work / "qdisc"
@@ -81,8 +93,8 @@ def image(work: Path, tools: bpf_build.Tools, objects: list[Path], command: Path
     return written
 
 
-def read(output: str) -> tuple[str, dict[str, Found], dict[str, float], list[str]]:
-    """The kernel's version, the findings by queueing discipline, instructions a packet by queue, and the faults."""
+def read(output: str) -> tuple[str, dict[str, Found], dict[str, Blast], list[str]]:
+    """The kernel's version, the findings by queueing discipline, the costs by queue, and the faults."""
     version, found, blasts, wrong, queue, step = "", {}, {}, [], Found(), ""
     for line in output.splitlines():
         word, _, rest = line.strip().partition(" ")
@@ -113,7 +125,10 @@ def read(output: str) -> tuple[str, dict[str, Found], dict[str, float], list[str
             elif word == "SIX":
                 queue.stream = json.loads(rest)
             elif word == "BLAST":
-                blasts[name] = float(value)
+                blasts[name] = Blast(float(value))
+            elif word == "LEFT":
+                root = json.loads(value)[0]
+                blasts[name].share = root["packets"] / (root["packets"] + root["drops"])
             elif word == "SLAB":
                 queue.slabs[name] = int(value)
             elif word == "RESULT":
@@ -512,10 +527,11 @@ def mq_accounting(queue: Found) -> str:
     return "; ".join(wrong)
 
 
-def costs(blasts: dict[str, float]) -> str:
-    """A datagram through an empty queue takes at most as many instructions as through CAKE."""
-    dearer = [name for name in CHECKS if blasts[name] > blasts["cake"]]
-    return "; ".join(f"{name} takes {blasts[name]:.0f}, CAKE {blasts['cake']:.0f}" for name in dearer)
+def costs(blasts: dict[str, Blast]) -> str:
+    """A datagram through an empty queue, or to a full link, takes at most as many instructions as with CAKE."""
+    more = {name: blast.more(blasts) for name, blast in blasts.items()}
+    pairs = [(f"{name}{link}", f"cake{link}") for name in CHECKS for link in ("", "-full")]
+    return "; ".join(f"{name} takes {more[name]:.0f}, {cake} {more[cake]:.0f}" for name, cake in pairs if more[name] > more[cake])
 
 
 COMMON = (
@@ -593,9 +609,10 @@ def judge(arguments: argparse.Namespace, files: Path, first: str, processors: in
                 each = cost["ns"] / cost["calls"]
                 long = f"{cost['instructions']} BPF instructions long"
                 print(f"       {cost['program']}: {long}, {each:.0f} x86 instructions a call ({cost['calls']} calls)")
-    for name, each in blasts.items():
-        more = f", {each - blasts['noqueue']:.0f} more than without a queue" if "noqueue" in blasts else ""
-        print(f"       {name}: {each:.0f} x86 instructions to send a packet{more}")
+    for name, blast in blasts.items():
+        more = f", {blast.more(blasts):.0f} of them of the queue" if {"noqueue", "blackhole"} <= blasts.keys() else ""
+        left = f", of which {blast.share:.1%} left" if blast.share < 1 else ""
+        print(f"       {name}: {blast.instructions:.0f} x86 instructions to send a packet{left}{more}")
     # The second machine does not measure them. One that stopped early has said so.
     if {"cake", *CHECKS} <= blasts.keys():
         failure = costs(blasts)

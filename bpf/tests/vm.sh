@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
 # The first process of the virtual machine of `make test-vm`: uses the queueing disciplines as an operator does, and prints what happened.
 # validate/qdisc_vm.py judges it. A line is "STATUS step code", "SHOW step {statistics}", "LIST step [statistics of the command]", "TC step [statistics]",
-# "RESULT {load}" after "RUN step", "SAID step output", "PINS step number", "OBJECTS step number", "MEMORY {bytes}", "AVAILABLE step kilobytes", "SALT step number", "SIX {stream}", "COST {program}", "BLAST step instructions", or "SLAB step objects".
+# "RESULT {load}" after "RUN step", "SAID step output", "PINS step number", "OBJECTS step number", "MEMORY {bytes}", "AVAILABLE step kilobytes", "SALT step number", "SIX {stream}", "COST {program}", "BLAST step instructions", "LEFT step [statistics of tc]", or "SLAB step objects".
 . /common.sh
 sysctl -qw net.core.rmem_max=67108864 kernel.bpf_stats_enabled=1
 echo "KERNEL $(uname -r)"
@@ -47,6 +47,11 @@ blast() {
     sleep 5
     $ip -n r neigh replace 10.0.2.77 lladdr "$($ip -n dst -br link show sink | awk '{ print $3 }')" dev bottleneck
     nsenter --net=/run/netns/r /blast 20000 10.0.2.77 "$1"
+}
+# STEP: on a full link. Packets that are dropped are not sent, which takes instructions, too.
+blast_full() {
+    blast "$1"
+    echo "LEFT $1 $($ip netns exec r $tc -s -j qdisc show dev bottleneck root | tr -d '\n')"
 }
 list() { echo "LIST $1 $(command show dev ${2:-bottleneck} --json | tr -d '\n')"; } # STEP [INTERFACE]
 
@@ -298,29 +303,29 @@ for queue in $(cat /queues); do
     status detached detach
     status forget qdisc forget $folder 3 bottleneck
 
-    # On a full link: the sender never waits, so about as many packets leave in the time of each queue.
+    # On a full link: the sender never waits, and the queue drops the rest.
     status add command add dev bottleneck --rate ${full_mbps}Mbit --overhead none $options
     sysctl -qw kernel.bpf_stats_enabled=0
-    blast $queue-full
+    blast_full $queue-full
     sysctl -qw kernel.bpf_stats_enabled=1
     status del command del dev bottleneck
     status del command del dev lo
 done
 
 # The kernel's own on the same packets, for the costs beside each other.
-for kind in noqueue pfifo fq_codel "cake unlimited"; do
+for kind in noqueue blackhole pfifo fq_codel "cake unlimited"; do
     $ip netns exec r $tc qdisc add dev bottleneck root handle 10: $kind >/dev/null 2>&1
     blast ${kind% *}
     detach >/dev/null 2>&1
 done
 # FQ-CoDel has no rate: it is below HTB, with its default burst.
 $ip netns exec r $tc qdisc add dev bottleneck root handle 10: cake bandwidth ${full_mbps}mbit || echo "FAILED cake"
-blast cake-full
+blast_full cake-full
 detach
 $ip netns exec r $tc qdisc add dev bottleneck root handle 1: htb default 1 &&
     $ip netns exec r $tc class add dev bottleneck parent 1: classid 1:1 htb rate ${full_mbps}mbit &&
     $ip netns exec r $tc qdisc add dev bottleneck parent 1:1 handle 10: fq_codel || echo "FAILED htb"
-blast fq_codel-full
+blast_full fq_codel-full
 detach
 complaints
 echo "DONE"
