@@ -7,7 +7,7 @@ use cutline_monitor::{
     CollectorOptions, DEFAULT_BPFFS, DEFAULT_LISTEN, DEFAULT_QUERY_SOCKET, HostMonitor, KernelQueueReader,
     MonitorError, MonitorOptions, PublicationLimits, WebOptions, token,
 };
-use cutline_service::regular_file;
+use cutline_service::{SdNotify, regular_file};
 use cutline_snmp::{SnmpError, SnmpOptions, SnmpService};
 use cutline_sys::address::{AddressError, parse_listen_address};
 use cutline_sys::resources;
@@ -116,10 +116,15 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     if let Some(at) = monitor.page() {
         out.say(format!("the page is at http://{at}/, the metrics are at http://{at}/metrics"));
     }
-    out.say(format!("programs publish to {}", Printable(args.publish_socket.display())));
+    let publishing = format!("programs publish to {}", Printable(args.publish_socket.display()));
+    let service_manager = SdNotify::from_environment();
+    service_manager.ready(&publishing);
+    out.say(publishing);
     while !stop.load(Ordering::Relaxed) && monitor.is_at_work() {
+        service_manager.flush();
         std::thread::sleep(CHECK_EVERY);
     }
+    service_manager.stopping();
     let has_failed = !stop.load(Ordering::Relaxed);
     drop(snmp);
     drop(monitor);

@@ -4,7 +4,7 @@ use cutline_monitor::HostDocument;
 use cutline_testbed::KilledChild;
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -93,6 +93,31 @@ fn ctrl_c_and_sigterm_end_it_in_order_and_leave_nothing() {
         let left: Vec<_> = std::fs::read_dir(monitor.folder.path()).unwrap().collect();
         assert!(left.is_empty(), "{left:?}");
     }
+}
+
+/// Units that start after the monitor can use it.
+#[test]
+fn the_service_manager_is_notified_when_the_monitor_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let manager = UnixDatagram::bind(folder.path().join("notify")).unwrap();
+    manager.set_read_timeout(Some(PATIENCE)).unwrap();
+    let arguments = [&["monitor", "--listen", "off"][..], &SOCKETS].concat();
+    let mut command = cutline(folder.path(), &arguments);
+    command.env("NOTIFY_SOCKET", folder.path().join("notify")).stdin(Stdio::null()).stderr(Stdio::null());
+    let mut monitor = KilledChild(command.spawn().unwrap());
+    let mut buffer = [0; 500];
+    let mut hear = || {
+        let length = manager.recv(&mut buffer).unwrap();
+        String::from_utf8_lossy(&buffer[..length]).into_owned()
+    };
+    assert_eq!(hear(), "READY=1\nSTATUS=programs publish to publish.sock");
+    let top =
+        cutline(folder.path(), &["top", "--socket", "monitor.sock", "--once", "--json"]).output().unwrap();
+    assert!(top.status.success(), "{}", String::from_utf8_lossy(&top.stderr));
+    rustix::process::kill_process(rustix::process::Pid::from_child(&monitor), rustix::process::Signal::TERM)
+        .unwrap();
+    assert_eq!(hear(), "STOPPING=1");
+    assert_eq!(monitor.wait().unwrap().code(), Some(0));
 }
 
 #[test]

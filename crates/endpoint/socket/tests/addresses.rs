@@ -151,7 +151,8 @@ fn a_port_has_one_datagram_listener() {
 
 #[test]
 fn a_stream_server_without_its_datagram_port_names_the_remedy() {
-    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+    // The stream's port must be free as well: other tests do not use this address.
+    let taken = UdpSocket::bind("127.41.7.3:0").unwrap();
     let here = taken.local_addr().unwrap();
     let error = QosTcpListener::bind(here, &QosOptions::default()).unwrap_err();
     assert!(error.to_string().contains("peer = speaks"), "{error}");
