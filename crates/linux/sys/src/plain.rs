@@ -24,6 +24,7 @@ plain! {
     libc::tpacket2_hdr: 32,
     libc::tpacket_req: 16,
     libc::tpacket_stats: 8,
+    libc::ucred: 12,
     libc::xdp_desc: 16,
 }
 

@@ -67,6 +67,10 @@ pub const NETLINK_CAP_ACK: SocketOption<i32> = SocketOption::new(libc::SOL_NETLI
 /// Option that adds the number of datagrams that the socket has dropped to each datagram; 1 or 0 (socket(7)).
 pub const SO_RXQ_OVFL: SocketOption<i32> = SocketOption::new(libc::SOL_SOCKET, libc::SO_RXQ_OVFL);
 
+/// Process, user and group of the other end of a local socket; it can only be read (unix(7)).
+pub(crate) const SO_PEERCRED: SocketOption<libc::ucred> =
+    SocketOption::new(libc::SOL_SOCKET, libc::SO_PEERCRED);
+
 /// The room of a socket's receive buffer, bytes, at most the system's limit. The kernel returns the double (socket(7)).
 pub(crate) const SO_RCVBUF: SocketOption<i32> = SocketOption::new(libc::SOL_SOCKET, libc::SO_RCVBUF);
 

@@ -6,13 +6,14 @@ use crate::common::{A, B, Net, announce, bucket, eventually, flow, hear, reserve
 use cutline_provision::protocol::{Reply, Request, Senders};
 use cutline_provision::{DaemonClient, Flow, RefusalReason, TransportProtocol};
 use cutline_service::JsonLineError;
-use cutline_testbed::patiently;
+use cutline_testbed::{KilledChild, patiently};
 use cutline_units::Duration;
 use rustix::process::{Resource, Rlimit, Uid, prlimit};
 use rustix::thread::set_thread_res_uid;
 use std::io::{BufRead as _, BufReader, ErrorKind, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
+use std::process::Command;
 
 const COMMAND: &str = "sudo -E cargo test -p cutline-daemon clients::";
 /// Time that a client which reads waits.
@@ -57,6 +58,22 @@ fn busy(label: &str, flows: u64) -> Option<(Net, DaemonClient)> {
     }
     eventually("all are announced", || net.status("a").sessions.len() as u64 == flows);
     Some((net, sender))
+}
+
+/// The kernel states no process number of such a client: a service in a container, and a program outside of it.
+#[test]
+fn a_client_in_another_pid_namespace_is_served() {
+    let Some(net) = Net::new("clp", COMMAND) else { return };
+    let service = Command::new("ip")
+        .args(["netns", "exec", net.node("a").name(), "unshare", "--pid", "--fork", "--kill-child"])
+        .args([env!("CARGO_BIN_EXE_cutlined"), "--config"])
+        .arg(net.describe("a"))
+        .spawn();
+    let _service = KilledChild(service.unwrap());
+    eventually("the service answers", || DaemonClient::connect(&net.socket("a")).is_ok());
+    let mut client = net.client("a");
+    client.send(&announce(1, 10_000, 10_000)).unwrap();
+    eventually("it is announced", || net.status("a").sessions.len() == 1);
 }
 
 /// A client that sends ten thousand requests and reads nothing, and twenty others, cost little memory and delay no other; and a client that reads gets all.

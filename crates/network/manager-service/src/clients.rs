@@ -34,7 +34,7 @@ const LIMITS: LineServerOptions = LineServerOptions {
 #[derive(Clone, Debug)]
 pub struct ClientProcess {
     pub user: u32,
-    pub pid: u32,
+    pub pid: Option<u32>,
     /// Groups of the process when it connected.
     pub groups: Vec<u32>,
     pub policy: UserPolicy,
@@ -83,7 +83,7 @@ impl Connections {
         policy: impl Fn(u32, &[u32]) -> Option<UserPolicy>,
     ) {
         self.server.accept(listener, reactor, |process| {
-            let (user, pid) = (process.user, process.pid.as_raw_pid().cast_unsigned());
+            let (user, pid) = (process.user, process.pid.map(|pid| pid.as_raw_pid().cast_unsigned()));
             let groups = process.groups.clone();
             let policy = policy(user, &groups).ok_or_else(|| refusal(user))?;
             Ok(Client { process: ClientProcess { user, pid, groups, policy }, session: None })

@@ -9,10 +9,9 @@ use cutline_service::{
     AcceptedStream, Accepter, ClientNumber, LineBuffer, LineServer, LineServerOptions, SocketFile,
 };
 use cutline_sys::reactor::{EventFlags, Reactor};
-use cutline_sys::{SysError, now};
+use cutline_sys::{PeerProcess, SysError, now};
 use cutline_text::Printable;
 use cutline_units::Duration;
-use rustix::net::sockopt::socket_peercred;
 use rustix::process::{PidfdFlags, pidfd_open};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -323,10 +322,10 @@ fn refusal(why: &str) -> String {
     format!("{}\n", json!({ "event": "error", "error": why }))
 }
 
-/// Returns the process at the other end of a connection, as the kernel states it.
+/// Returns the process at the other end of a connection, as the kernel states it, with the number 0 if it has none in this PID namespace.
 fn peer(stream: &UnixStream) -> Option<Process> {
-    let peer = socket_peercred(stream).ok()?;
-    Some(Process { pid: peer.pid.as_raw_nonzero().get().cast_unsigned(), uid: peer.uid.as_raw() })
+    let peer = PeerProcess::of(stream).ok()?;
+    Some(Process { pid: peer.pid.map_or(0, |pid| pid.as_raw_pid().cast_unsigned()), uid: peer.user })
 }
 
 fn is_later(error: &io::Error) -> bool {

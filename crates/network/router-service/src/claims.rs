@@ -5,12 +5,11 @@
 //! learns from the kernel which process holds it.
 
 use crate::error::ServiceError;
-use cutline_sys::SysError;
 use cutline_sys::reactor::{self, PollFd, PollFlags};
+use cutline_sys::{PeerProcess, SysError};
 use cutline_units::Duration;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
 };
@@ -59,9 +58,8 @@ pub fn holder(index: u32) -> Option<Holder> {
     let socket = socket().ok()?;
     match connect(&socket, &address(index).ok()?) {
         Ok(()) => {
-            let process = socket_peercred(&socket).ok()?.pid;
             // A process of another PID namespace has no number here.
-            Some(Holder { process: (process.as_raw_nonzero().get() > 0).then_some(process) })
+            Some(Holder { process: PeerProcess::of(&socket).ok()?.pid })
         }
         // Others are connected to it.
         Err(Errno::AGAIN) => Some(Holder { process: None }),

@@ -19,8 +19,7 @@ use crate::privileges::User;
 use crate::replies::ErrorReply;
 use cutline_service::{LineBuffer, SocketFile};
 use cutline_sys::reactor::wait_for_hangup;
-use cutline_sys::{SysError, lock, now};
-use rustix::net::sockopt::socket_peercred;
+use cutline_sys::{PeerProcess, SysError, lock, now};
 use rustix::process::{Resource, geteuid, getrlimit};
 use std::io::{self, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -167,7 +166,7 @@ impl Clients {
 
 /// Returns whether a client is of another user than root and the one of this process.
 fn is_of_other(client: &UnixStream) -> bool {
-    !socket_peercred(client).is_ok_and(|peer| peer.uid.is_root() || peer.uid == geteuid())
+    !PeerProcess::of(client).is_ok_and(|peer| peer.user == 0 || peer.user == geteuid().as_raw())
 }
 
 /// Accepts clients and gives each to one of the waiting threads.

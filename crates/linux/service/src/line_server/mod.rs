@@ -23,10 +23,9 @@ mod tests;
 
 use crate::accepter::{AcceptedStream, Accepter};
 use crate::lines::{LineBuffer, LineTooLong};
-use cutline_sys::peer_groups;
 use cutline_sys::reactor::{EventFlags, Reactor};
+use cutline_sys::{PeerProcess, peer_groups};
 use output::{Output, is_temporary};
-use rustix::net::sockopt::socket_peercred;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Write as _;
@@ -64,8 +63,8 @@ pub struct LineServerOptions {
 pub struct ClientProcess {
     /// User number.
     pub user: u32,
-    /// Process number, and its type for system calls.
-    pub pid: Pid,
+    /// Process number; `None` for a process of another PID namespace that has no number here.
+    pub pid: Option<Pid>,
     /// Numbers of the groups, the primary one last.
     pub groups: Vec<u32>,
 }
@@ -154,12 +153,12 @@ impl<C> LineServer<C> {
                     continue;
                 }
             };
-            let (Ok(peer), Ok(())) = (socket_peercred(&stream), stream.set_nonblocking(true)) else {
+            let (Ok(peer), Ok(())) = (PeerProcess::of(&stream), stream.set_nonblocking(true)) else {
                 continue;
             };
             let mut groups = peer_groups(&stream).unwrap_or_default();
-            groups.push(peer.gid.as_raw());
-            let process = ClientProcess { user: peer.uid.as_raw(), pid: peer.pid, groups };
+            groups.push(peer.group);
+            let process = ClientProcess { user: peer.user, pid: peer.pid, groups };
             let limit = self.limit_reached(process.user).map_or(Ok(()), Err);
             match limit.and_then(|()| admit(&process)) {
                 Ok(state) => self.connect(stream, &process, state, reactor),
@@ -194,7 +193,7 @@ impl<C> LineServer<C> {
 
     fn connect(&mut self, stream: UnixStream, process: &ClientProcess, state: C, reactor: &Reactor) {
         let handle = if self.options.ends_with_process {
-            pidfd_open(process.pid, PidfdFlags::empty()).ok()
+            process.pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
         } else {
             None
         };

@@ -15,7 +15,7 @@ impl ManagedHost {
     /// When there are no random numbers, or the policy is not allowed.
     pub fn begin(
         &mut self,
-        (user, pid): (u32, u32),
+        (user, pid): (u32, Option<u32>),
         policy: UserPolicy,
         token: Option<&str>,
     ) -> Result<(ClientKey, AllocationReply), SysError> {
@@ -28,7 +28,7 @@ impl ManagedHost {
             None => self.new_session(user)?,
         };
         let session = self.sessions.get_mut(&key).expect("the session is there");
-        (session.pid, session.until) = (Some(pid), None);
+        (session.pid, session.until) = (pid, None);
         let (token, held) = (session.token.clone(), session.flows.clone());
         let flows = held
             .into_iter()

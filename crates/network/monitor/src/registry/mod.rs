@@ -26,7 +26,7 @@ pub type PublisherId = u32;
 /// A process, as the kernel states it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// Number of the process.
+    /// Number of the process; 0 for one of another PID namespace that has no number here.
     pub pid: u32,
     /// User that it runs as.
     pub uid: u32,
