@@ -70,7 +70,7 @@ class Blast:
     share: float = 1.0
 
     def more(self, blasts: dict[str, "Blast"]) -> float:
-        """Instructions of the queue itself: those beyond the way of a packet without a queue, or to a queue that drops every packet."""
+        """Instructions of the queue itself, beyond those of the same packets without a queue. Where a packet has not left, they are those of a queue that drops it."""
         return self.instructions - self.share * blasts["noqueue"].instructions - (1 - self.share) * blasts["blackhole"].instructions
 
 
@@ -128,7 +128,7 @@ def read(output: str) -> tuple[str, dict[str, Found], dict[str, Blast], list[str
                 blasts[name] = Blast(float(value))
             elif word == "LEFT":
                 root = json.loads(value)[0]
-                blasts[name].share = root["packets"] / (root["packets"] + root["drops"])
+                blasts[name].share = root["packets"] / (root["packets"] + root["drops"] + root["qlen"])
             elif word == "SLAB":
                 queue.slabs[name] = int(value)
             elif word == "RESULT":
@@ -611,7 +611,7 @@ def judge(arguments: argparse.Namespace, files: Path, first: str, processors: in
                 print(f"       {cost['program']}: {long}, {each:.0f} x86 instructions a call ({cost['calls']} calls)")
     for name, blast in blasts.items():
         more = f", {blast.more(blasts):.0f} of them of the queue" if {"noqueue", "blackhole"} <= blasts.keys() else ""
-        left = f", of which {blast.share:.1%} left" if blast.share < 1 else ""
+        left = f", of which {blast.share:.1%} leave" if blast.share < 1 else ""
         print(f"       {name}: {blast.instructions:.0f} x86 instructions to send a packet{left}{more}")
     # The second machine does not measure them. One that stopped early has said so.
     if {"cake", *CHECKS} <= blasts.keys():

@@ -55,7 +55,8 @@ blast_full() {
 }
 list() { echo "LIST $1 $(command show dev ${2:-bottleneck} --json | tr -d '\n')"; } # STEP [INTERFACE]
 
-available() { sleep 1; echo "AVAILABLE $1 $(awk '/^MemAvailable/ { print $2 }' /proc/meminfo)"; } # STEP: kB of the machine
+# The kernel frees memory a while after its last use.
+available() { sleep 5; echo 3 >/proc/sys/vm/drop_caches; echo "AVAILABLE $1 $(awk '/^MemAvailable/ { print $2 }' /proc/meminfo)"; } # STEP: kB of the machine
 
 full_mbps=60 # Less than a sender without a pause sends through any of the queues.
 
