@@ -264,8 +264,8 @@ fn a_link_with_outages_delivers_the_bytes_of_its_record() {
                      app = {{ kind = \"cbr\", rate = \"14 Mbit/s\", size = \"{size} B\" }}\n"
             );
             let Some((folder, file)) = laboratory(&link_with_outages(way, &flow)) else { return };
-            let record: String = (1..=1000).chain([2000]).map(|time| format!("{time}\n")).collect();
-            std::fs::write(folder.path().join("outages.txt"), record).unwrap();
+            let times: Vec<String> = (1..=1000).chain([2000]).map(|time| time.to_string()).collect();
+            std::fs::write(folder.path().join("outages.txt"), times.join("\n") + "\n").unwrap();
             let output =
                 succeeds(folder.path(), &["lab", "run", file.to_str().unwrap(), "--json", "--quiet"]);
             let document: Value = serde_json::from_slice(&output.stdout).unwrap();
