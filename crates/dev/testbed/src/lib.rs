@@ -26,7 +26,7 @@ mod skipped;
 pub use folder::{FolderFiles, read_folder, write_folder};
 pub use killed_child::KilledChild;
 pub use lossy::LossyPath;
-pub use namespaces::{may_make_namespaces, wait_for_carriers, wait_for_own_addresses};
+pub use namespaces::{may_make_namespaces, slow_loopback, wait_for_carriers, wait_for_own_addresses};
 pub use net_snmp::{NetSnmpDaemon, SnmpAnswer, free_address, net_snmp};
 pub use skipped::{skip, skipped_tests};
 

@@ -38,6 +38,22 @@ pub fn may_make_namespaces(to_run: &str) -> bool {
     why_not.is_none()
 }
 
+/// Returns a namespace whose loopback interface sends 8 Mbit/s; none if this process may not make namespaces (see [`may_make_namespaces`]).
+///
+/// # Panics
+/// When the rate cannot be set.
+#[track_caller]
+pub fn slow_loopback(name: &str, to_run: &str) -> Option<Namespace> {
+    may_make_namespaces(to_run).then(|| {
+        let namespace = Namespace::create(name).expect("a namespace can be made");
+        namespace.ip(&["link", "set", "lo", "mtu", "1500"]).expect("the loopback interface has an MTU");
+        let words = "qdisc add dev lo root tbf rate 8mbit burst 16kb latency 300ms";
+        let tc = Command::new("tc").args(["-n", namespace.name()]).args(words.split(' ')).status();
+        assert!(tc.expect("tc is installed").success());
+        namespace
+    })
+}
+
 /// Waits until no route of the namespace is without carrier. After the other end of an interface has come, the kernel takes up to a second
 /// to use the interface, and more on a busy machine; packets go past it until then.
 ///

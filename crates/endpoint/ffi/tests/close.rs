@@ -4,12 +4,12 @@
 use crate::c;
 
 use cutline_socket::{QosOptions, QosTcpListener, QosTcpStream};
-use cutline_sys::namespace::Namespace;
+use cutline_testbed::slow_loopback;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
@@ -44,14 +44,7 @@ fn a_program_delivers_accepted_data_however_it_ends() {
 /// The library's end in a process that ends does not wait for a short time alone.
 #[test]
 fn a_program_that_ends_delivers_accepted_data_over_a_slow_link() {
-    if !cutline_testbed::may_make_namespaces("run the tests of cutline-ffi as root") {
-        return;
-    }
-    let namespace = Namespace::create("slowleave").unwrap();
-    namespace.ip(&["link", "set", "lo", "mtu", "1500"]).unwrap();
-    let tc = "qdisc add dev lo root tbf rate 8mbit burst 16kb latency 300ms";
-    let tc = Command::new("tc").args(["-n", namespace.name()]).args(tc.split(' ')).status().unwrap();
-    assert!(tc.success());
+    let Some(namespace) = slow_loopback("slowleave", "run the tests of cutline-ffi as root") else { return };
     namespace.within(|| delivers(&["close", "return", "exit", "destructor"], &[3_000_000])).unwrap();
 }
 

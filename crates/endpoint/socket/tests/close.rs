@@ -3,8 +3,7 @@
 use cutline_quality::spec::{Preset, Specification};
 use cutline_signal::monitor::MonitorParams;
 use cutline_socket::{Peer, QosOptions, QosTcpListener, QosTcpStream};
-use cutline_sys::namespace::Namespace;
-use cutline_testbed::may_make_namespaces;
+use cutline_testbed::slow_loopback;
 use cutline_units::Duration;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener};
@@ -157,14 +156,9 @@ fn with_a_plain_socket_at_the_other_end_a_stream_that_is_dropped_delivers_all() 
 
 #[test]
 fn over_a_slow_link_a_stream_delivers_all_however_it_ends() {
-    if !may_make_namespaces("sudo -E cargo test -p cutline-socket close::") {
+    let Some(namespace) = slow_loopback("slowclose", "sudo -E cargo test -p cutline-socket close::") else {
         return;
-    }
-    let namespace = Namespace::create("slowclose").unwrap();
-    namespace.ip(&["link", "set", "lo", "mtu", "1500"]).unwrap();
-    let tc = "qdisc add dev lo root tbf rate 8mbit burst 16kb latency 300ms";
-    let tc = Command::new("tc").args(["-n", namespace.name()]).args(tc.split(' ')).status().unwrap();
-    assert!(tc.success());
+    };
     namespace
         .within(|| {
             for (size, closing) in

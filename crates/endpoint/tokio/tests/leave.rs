@@ -2,7 +2,7 @@
 
 use cutline_signal::monitor::MonitorParams;
 use cutline_socket::Peer;
-use cutline_sys::namespace::Namespace;
+use cutline_testbed::slow_loopback;
 use cutline_tokio::{QosOptions, QosTcpListener, QosTcpStream};
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
@@ -107,14 +107,9 @@ fn a_process_that_ends_delivers_the_accepted_data_of_its_streams() {
 
 #[test]
 fn over_a_slow_link_a_process_that_ends_delivers_accepted_data() {
-    if !cutline_testbed::may_make_namespaces("sudo -E cargo test -p cutline-tokio leave::") {
+    let Some(namespace) = slow_loopback("slowtokio", "sudo -E cargo test -p cutline-tokio leave::") else {
         return;
-    }
-    let namespace = Namespace::create("slowtokio").unwrap();
-    namespace.ip(&["link", "set", "lo", "mtu", "1500"]).unwrap();
-    let tc = "qdisc add dev lo root tbf rate 8mbit burst 16kb latency 300ms";
-    let tc = Command::new("tc").args(["-n", namespace.name()]).args(tc.split(' ')).status().unwrap();
-    assert!(tc.success());
+    };
     namespace.within(|| delivers(&["open", "dropped", "shut-down"], &[1, 3_000_000])).unwrap();
 }
 
