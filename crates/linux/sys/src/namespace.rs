@@ -66,6 +66,14 @@ impl Namespace {
     /// # Errors
     /// When one fails; those after it are not run.
     pub fn ip_batch(&self, lines: &str) -> Result<(), SysError> {
+        self.ip_batch_towards(&[], lines)
+    }
+
+    /// Runs commands of `ip` in it that name other namespaces, one a line, such as those that put the other end of a pair of interfaces there.
+    ///
+    /// # Errors
+    /// When one fails; those after it are not run. If one of the namespaces has been removed, the error names it.
+    pub fn ip_batch_towards(&self, others: &[&Self], lines: &str) -> Result<(), SysError> {
         let failed = |message: String| SysError::Ip { arguments: "-batch".to_owned(), message };
         let mut command = Command::new("ip");
         command.args(["-n", &self.name, "-batch", "-"]).stdin(Stdio::piped());
@@ -79,7 +87,7 @@ impl Namespace {
         if output.status.success() && written.is_ok() {
             return Ok(());
         }
-        self.check()?;
+        [self].iter().chain(others).try_for_each(|namespace| namespace.check())?;
         Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
     }
 
@@ -298,6 +306,9 @@ mod tests {
             let said = error.unwrap_err().to_string();
             assert!(said.contains(namespace.name()) && said.contains("was removed"), "{said}");
         }
+        let pair = format!("link add here type veth peer name there netns {}\n", namespace.name());
+        let said = second.ip_batch_towards(&[&namespace], &pair).unwrap_err().to_string();
+        assert!(said.contains(namespace.name()) && said.contains("was removed"), "{said}");
         ip(&["netns", "add", namespace.name()]).unwrap();
         assert!(namespace.check().is_err(), "it is another one");
         second.check().unwrap();

@@ -157,11 +157,12 @@ impl Drop for LocalReceiver {
 fn pair() -> Result<[Namespace; 2], RunError> {
     let pair = [Namespace::create("bases")?, Namespace::create("based")?];
     let [sender, receiver] = &pair;
-    sender.ip_batch(&format!(
+    let lines = format!(
         "link add host type veth peer name host netns {}\naddress add {}/30 dev host\nlink set host up\n",
         receiver.name(),
         NETWORK[0]
-    ))?;
+    );
+    sender.ip_batch_towards(&[receiver], &lines)?;
     receiver.ip_batch(&format!("address add {}/30 dev host\nlink set host up\n", NETWORK[1]))?;
     Ok(pair)
 }

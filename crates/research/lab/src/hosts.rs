@@ -96,12 +96,13 @@ impl Hosts {
 
     /// Joins a host to the network.
     fn join(&self, side: NetworkSide, mtu: u32) -> Result<(), LabError> {
-        let (interface, host, address) = (INTERFACES[side as usize], self.host(side).name(), hardware(side));
-        self.network.ip_batch(&format!(
-            "link add {interface} mtu {mtu} type veth peer name {HOST} mtu {mtu} address {address} netns {host}\n\
-             link set {interface} up\n"
-        ))?;
-        Ok(())
+        let (interface, host, address) = (INTERFACES[side as usize], self.host(side), hardware(side));
+        let lines = format!(
+            "link add {interface} mtu {mtu} type veth peer name {HOST} mtu {mtu} address {address} netns {}\n\
+             link set {interface} up\n",
+            host.name()
+        );
+        Ok(self.network.ip_batch_towards(&[host], &lines)?)
     }
 }
 

@@ -125,11 +125,12 @@ impl Bed {
         let sender = Namespace::create(&format!("loads{run}"))?;
         let receiver = Namespace::create(&format!("loaded{run}"))?;
         let link = SINK_LINK.map(|octet| format!("{octet:02x}")).join(":");
-        sender.ip_batch(&format!(
+        let lines = format!(
             "link add {HOST} type veth peer name {HOST} address {link} netns {}\n\
              address add {SOURCE}/30 dev {HOST}\nlink set {HOST} up\n",
             receiver.name()
-        ))?;
+        );
+        sender.ip_batch_towards(&[&receiver], &lines)?;
         receiver.ip_batch(&format!("address add {SINK}/30 dev {HOST}\nlink set {HOST} up\n"))?;
         let mut sending = processors().map_err(failed)?;
         let receiving = sending.pop().unwrap_or(0);

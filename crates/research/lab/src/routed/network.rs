@@ -253,7 +253,7 @@ impl Nodes {
                 .expect("a string takes whatever is written");
             }
         }
-        nodes.wires.ip_batch(&lines)?;
+        nodes.wires.ip_batch_towards(&nodes.namespaces.values().collect::<Vec<_>>(), &lines)?;
         for (number, name) in map.nodes.iter().enumerate() {
             nodes.configure(map, number, name)?;
         }
