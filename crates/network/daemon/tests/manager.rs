@@ -8,6 +8,7 @@ use cutline_daemon::{DaemonConfig, remove_installed};
 use cutline_manager::feedback::FlowReport;
 use cutline_manager::resources::{CarrierKind, SchedulingClass};
 use cutline_netlink::{HtbShaper, Interface, ShaperOptions, sweep};
+use cutline_provision::DaemonClient;
 use cutline_provision::protocol::Request;
 use cutline_service::JsonLineError;
 use cutline_sys::namespace::Namespace;
@@ -86,8 +87,11 @@ impl Host {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cutlined"));
         command.arg("--config").arg(self.path("c.toml")).stdin(Stdio::null());
         self.agent = Some(KilledChild(command.spawn().unwrap()));
-        let socket = self.path("m.sock");
-        eventually("the manager answers", || ManagerConnection::connect(&socket, None).is_ok());
+        let (manager, agent) = (self.path("m.sock"), self.path("c.sock"));
+        eventually("the manager answers", || ManagerConnection::connect(&manager, None).is_ok());
+        // The agent begins later.
+        let answers = || DaemonClient::connect(&agent)?.status(Duration::from_secs(60));
+        eventually("the agent answers", || answers().is_ok());
     }
 }
 
