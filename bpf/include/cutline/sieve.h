@@ -314,7 +314,8 @@ CL_INLINE void cl_sieve_arrive(struct cl_sieve *sieve, cl_nodes nodes, cl_table 
     }
     behind = cl_since(arrival->start, sieve->v);
     arrival->waits = behind > 0;
-    arrival->is_warned = (cl_u16)(cell->warned_until - (cl_u16)cl_ticks(now) - 1) < 0x7fff;
+    /* The ticks wrap after 69 s: a warning of long ago would seem to lie ahead. */
+    arrival->is_warned = (cl_u16)(cell->warned_until - (cl_u16)cl_ticks(now) - 1) <= cl_ticks(2 * config->sieve.rtt);
     if (!cl_fits(config, sieve->backlog.packets + 1, sieve->backlog.bytes + size))
         arrival->is_last = arrival->start >= cl_last_start(&sieve->calendar, nodes);
     if (cell->waiting == CL_MOST_WAITING)

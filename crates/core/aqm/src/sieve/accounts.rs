@@ -34,13 +34,18 @@ const NEW: u16 = 1 << 14;
 const COUNTED: u16 = 1 << 13;
 /// The bit of a new flow that has been behind the floor once.
 const BEHIND: u16 = 1 << 12;
-const BIRTH: u16 = BEHIND - 1;
+/// The bit of a flow that has been warned since it came.
+const WARNED: u16 = 1 << 11;
+const BIRTH: u16 = WARNED - 1;
 /// The bit of a flow, not new, that has a second finish. It is one of those of the birth, which only new flows have.
 const SECOND: u16 = 1;
 /// Unit of the distance of another finish, B.
 const UNIT: f64 = 1024.0;
 /// After so long a silence a flow is forgotten.
 const SILENCE: Duration = Duration::from_secs(4);
+
+/// The largest age of a new flow, in units of age. A flow that is silent for [`SILENCE`] more is forgotten before its age wraps.
+const OLDEST: u16 = BIRTH - (silence() >> AGE_BITS) as u16 - 1;
 
 /// The account of a flow, or of a host.
 #[derive(Clone, Copy, Debug, Default)]
@@ -90,7 +95,7 @@ impl Accounts {
             salt: Salt::default(),
             shared_until: Instant::ZERO,
             guests_salt: 0,
-            grown_up: age.min(u64::from(BIRTH / 2)) as u16,
+            grown_up: age.min(u64::from(OLDEST)) as u16,
         }
     }
 
@@ -359,17 +364,25 @@ impl Account {
         self.distance > 0 && !self.has_second()
     }
 
-    /// Returns whether the flow was warned less than a round trip ago.
+    /// Returns whether the flow has been warned since it came.
     #[inline]
-    pub(super) fn is_warned(&self, now: Instant) -> bool {
-        let left = self.warned_until.wrapping_sub(ticks(now) as u16).cast_signed();
-        left > 0
+    pub(super) const fn was_warned(&self) -> bool {
+        self.state & WARNED != 0
+    }
+
+    /// Returns whether the flow was warned less than `round_trip` ago, with which [`Self::warn`] was called.
+    #[inline]
+    pub(super) fn is_warned(&self, now: Instant, round_trip: Duration) -> bool {
+        // The ticks wrap after 69 s: a warning of long ago would seem to lie ahead.
+        let left = self.warned_until.wrapping_sub(ticks(now) as u16);
+        left > 0 && u64::from(left) <= (round_trip.as_nanos() >> TICK_BITS) + 1
     }
 
     /// Notes that a packet of the flow is dropped or marked, which it learns of within `round_trip`.
     #[inline]
     pub(super) fn warn(&mut self, now: Instant, round_trip: Duration) {
         self.warned_until = ticks(now.saturating_add(round_trip)) as u16;
+        self.state |= WARNED;
     }
 }
 

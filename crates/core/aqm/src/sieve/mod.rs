@@ -26,8 +26,12 @@
 //! to twice that. While other flows wait, a second ramp counts: on the w that the flow would have if no unused share
 //! were kept for it, over the next 10 ms, or 5 large packets. So a scalable sender is marked when its rate passes its
 //! share. A mark when the kept share is used up would come a round trip too late for its wait. A sender that has used
-//! less than an eighth of tau of an unused share is below its share, and the second ramp does not mark it: it may be in
-//! slow start.
+//! less than an eighth of tau of an unused share is below its share, and the second ramp does not mark it.
+//!
+//! Slow start of a scalable sender is treated as that of any other sender, and ends by the price: a sender that is paced
+//! at twice its rate waits already at half its share, and the first mark halves its window. The ramps begin when the two
+//! rtt after its first mark or drop have passed. From then on g is 0, t is at most the end of the first ramp, and p'
+//! grows six times as fast, because the ramps have marked the sender's packets before.
 //!
 //! **Rates.** f is scaled with C when the rate is set, unless C alternates: it has fallen and risen again within tau, less
 //! than 2 tau ago. Then f follows the packets that leave.
@@ -67,6 +71,8 @@
 //! - Hosts: `a_host_that_splits_its_traffic_gains_only_where_flows_count`, `a_host_has_one_share_and_its_flows_a_fair_part_of_it`,
 //!   `new_flows_of_a_host_have_its_share`.
 //! - An attacker that knows the salt: `an_attack_by_a_known_salt_ends_with_it`.
+//! - Scalable senders: `a_scalable_sender_is_marked_when_its_rate_passes_its_share_and_soon_no_longer`,
+//!   `slow_start_of_a_scalable_sender_ends_by_the_price`, `a_scalable_sender_that_ignores_marks_waits_briefly`.
 //! - A surge: `the_effect_of_a_surge_ends_soon`. A rate that falls: `sparse_flows_are_served_first_after_a_fall_of_the_rate`. One
 //!   that alternates: `a_rate_of_a_moment_causes_no_drop`.
 //! - No other engine has Sieve. `experiments/suites` compares it with FQ-CoDel, CAKE and DualPI2, cell by cell.
@@ -214,6 +220,8 @@ const SECOND_RAMP_PACKETS: f64 = 5.0;
 const SPARED: f64 = 0.875;
 /// The part of the round trip in which p' grows to 1.
 const SLOPE: f64 = 2.0;
+/// The weight of the excess of a scalable sender after its slow start: its p' grows to 1 in a third of the round trip.
+const SCALABLE_WEIGHT: f64 = 6.0;
 /// The largest hint with its full delay.
 const LEVELS: f64 = 16.0;
 /// The smallest fair share, as a part of the link.
@@ -465,11 +473,10 @@ impl<P: Copy> Sieve<P> {
         Owner { place, id, host, host_id }
     }
 
-    /// p' of a packet whose flow's own packets make it wait for `wait`, s.
+    /// Returns the price of a packet, p'^2, for an excess of its flow's own wait, s.
     #[inline]
-    fn price(&self, wait: f64, target: f64, is_warned: bool) -> f64 {
-        let grace = if is_warned { self.rtt } else { 0.0 };
-        let p = ((wait - target - grace) * self.per_slope).clamp(0.0, 1.0);
+    fn price(&self, excess: f64) -> f64 {
+        let p = (excess * self.per_slope).clamp(0.0, 1.0);
         p * p
     }
 
@@ -515,14 +522,23 @@ impl<P: Copy> Sieve<P> {
         // A guest's wait is that of an account that several flows share: it is not its own choice, and some flow of them is always warned.
         let hint = if sender.is_guest { 1.0 } else { f64::from(arrival.hint.level()).min(LEVELS) / LEVELS };
         let target = (hint * TARGET * self.rtt).max(f64::from(arrival.size) * per_byte);
-        let is_warned = !sender.is_guest && self.flows.at(sender.place).is_warned(now);
-        let p = self.price(wait, target, is_warned);
+        let account = self.flows.at(sender.place);
+        let is_warned = !sender.is_guest && account.is_warned(now, self.params.rtt * 2);
+        // Until the end of the grace after its first hit, a scalable sender is treated as any other one: it is in slow start.
+        let is_scalable =
+            self.ecn && arrival.scalable && (sender.is_guest || account.was_warned() && !is_warned);
+        let p = self.price(if is_scalable && !sender.is_guest {
+            let [(_, ramp_end), _] = Self::ramps(per_byte);
+            SCALABLE_WEIGHT * (wait - target.min(ramp_end))
+        } else {
+            wait - target - if is_warned { self.rtt } else { 0.0 }
+        });
         let may_mark = self.ecn && arrival.ecn_capable && p <= MARK_UNTIL;
         let mut is_hit = random.chance(Probability::clamped(p));
-        if is_hit && !is_warned && !sender.is_guest {
+        if is_hit && !is_warned && !is_scalable && !sender.is_guest {
             self.flows.at(sender.place).warn(now, self.params.rtt * 2);
         }
-        if may_mark && arrival.scalable {
+        if may_mark && is_scalable {
             is_hit |= random.chance(Probability::clamped(self.ramp(sender, starts)));
         }
         Verdict::from_hit(is_hit, may_mark)

@@ -299,7 +299,7 @@ fn seconds_of_a_scalable_sender(rates: &[f64], beside: bool) -> Vec<(Vec<u64>, u
                 waiting += 1;
             }
             credit += rate;
-            if credit >= 1.0 {
+            while credit >= 1.0 {
                 credit -= 1.0;
                 let arrival = Arrival { ecn_capable: true, scalable: true, ..arrival(2) };
                 if queue.enqueue(now, arrival, (2, 0), &mut random) == Verdict::Mark {
@@ -321,8 +321,10 @@ fn seconds_of_a_scalable_sender(rates: &[f64], beside: bool) -> Vec<(Vec<u64>, u
 
 #[test]
 fn a_scalable_sender_is_marked_when_its_rate_passes_its_share_and_soon_no_longer() {
-    // Its share is a half. Half a share more is kept for it when it begins to send too much.
-    let seconds = seconds_of_a_scalable_sender(&[0.25, 0.25, 0.55, 0.45, 0.25], true);
+    // Its share is a half. The first mark ends its slow start. Half a share more is kept for it when it begins to send too much again.
+    let mut seconds = seconds_of_a_scalable_sender(&[0.8, 0.1, 0.1, 0.25, 0.25, 0.55, 0.45, 0.25], true);
+    let begun: Vec<_> = seconds.drain(..3).collect();
+    assert!(!begun[0].0.is_empty(), "{begun:?}");
     let marks: Vec<usize> = seconds.iter().map(|(marks, _)| marks.len()).collect();
     assert_eq!(marks[1], 0, "below its share, and no longer new: {marks:?}");
     // It sends a tenth too much: an eighth of tau is used after 190 ms, all of it after a second and a half.
@@ -337,4 +339,37 @@ fn a_scalable_sender_is_marked_when_its_rate_passes_its_share_and_soon_no_longer
     // While no other flow waits, none is served later because of it.
     let alone = seconds_of_a_scalable_sender(&[0.25, 0.95, 0.95], false);
     assert!(alone.iter().all(|(marks, _)| marks.is_empty()), "{alone:?}");
+}
+
+/// Alone, with an excess of a half. Its packets wait for a third of `rtt`, the target, after 67 ms.
+#[test]
+fn slow_start_of_a_scalable_sender_ends_by_the_price() {
+    let seconds = seconds_of_a_scalable_sender(&[1.5, 0.25, 0.25, 1.5], false);
+    let [first, again] = [0, 3].map(|second: usize| seconds[second].0.first());
+    assert!(first.is_some_and(|first| *first > 67), "{seconds:?}");
+    // Its slow start is over. It has sent less than its share, so it is below V until V falls to the served bytes, after `rtt`. From then on it is
+    // marked by the ramp, from 2.3 ms on.
+    assert!(again.is_some_and(|again| (100..106).contains(again)), "{seconds:?}");
+}
+
+/// Alone, with an excess of a half again after its slow start. Where a third of its packets is dropped, p' is 0.58, and it waits for 19 ms more
+/// than where the first ramp ends, 4.5 ms. From 38 ms on all are dropped.
+#[test]
+fn a_scalable_sender_that_ignores_marks_waits_briefly() {
+    let seconds = seconds_of_a_scalable_sender(&[1.5, 0.25, 0.25, 1.5, 1.5, 1.5], false);
+    assert!(seconds[4..].iter().all(|(_, longest)| (10..40).contains(longest)), "{seconds:?}");
+}
+
+/// A warning counts for two round trips, and not again when the ticks have wrapped.
+#[test]
+fn a_warning_of_long_ago_does_not_return() {
+    let round_trip = Duration::from_millis(200);
+    let begin = Instant::ZERO + Duration::from_secs(100);
+    let mut account = super::accounts::Account::default();
+    account.warn(begin, round_trip);
+    assert!(account.was_warned() && account.is_warned(begin + Duration::from_millis(199), round_trip));
+    for second in 1..68 {
+        let now = begin + Duration::from_secs(second);
+        assert!(!account.is_warned(now, round_trip), "after {second} s");
+    }
 }
