@@ -99,6 +99,12 @@ fn zero(parameter: &str, allowed: &str) -> ParameterError {
 }
 
 impl<P: Copy> AnyQueue<P> {
+    /// Returns whether the queue may drop packets that it has stored, so that its caller must take them from [`Queue::shed`].
+    #[inline]
+    pub const fn may_shed(&self) -> bool {
+        matches!(self, Self::Discipline(_))
+    }
+
     /// Gives memory back after a burst. A queue does not do so by itself, because it must not allocate while it forwards. A simulator
     /// has many of them. Only the ring of a FIFO queue gives memory back.
     pub fn give_back(&mut self) {

@@ -77,13 +77,13 @@ impl QueueStats {
     /// Counts an arrival and its verdict.
     #[inline]
     pub fn count_arrival(&mut self, verdict: Verdict, size: u32) {
-        match verdict {
-            Verdict::Pass => self.enqueued.add(size),
-            Verdict::Mark => {
-                self.enqueued.add(size);
-                self.marked.add(size);
-            }
-            Verdict::Drop(reason) => self.refused[reason as usize].add(size),
+        if let Verdict::Drop(reason) = verdict {
+            self.refused[reason as usize].add(size);
+            return;
+        }
+        self.enqueued.add(size);
+        if verdict == Verdict::Mark {
+            self.marked.add(size);
         }
     }
 

@@ -112,6 +112,13 @@ impl Tally {
     }
 }
 
+/// Returns the part of a tally for packets of this size.
+#[inline]
+fn part_of(size: u32) -> usize {
+    const LARGE: u32 = 256;
+    usize::from(size >= LARGE)
+}
+
 impl FifoClass {
     pub(crate) fn new(rate: Rate, delay: Duration, limit: Limit) -> Self {
         let nothing = Transmission { size: 0, number: OTHER, ns: 0, remainder: 0 };
@@ -262,6 +269,36 @@ impl FifoLink {
         (self.class & !WAITING) as usize
     }
 
+    /// Passes a packet as most packets are: one that arrives at the idle link and has the last size of its class. Returns its arrival at the
+    /// other end; `None`, without any change, for all others, and for those at the ends of the window. `class` must be the class of this link.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "inlined, a packet in transit stays in registers")]
+    pub(crate) fn pass(
+        &mut self,
+        class: &FifoClass,
+        now: Instant,
+        size: u32,
+        window: Window,
+    ) -> Option<Instant> {
+        let part = part_of(size);
+        let known = &class.known[part];
+        if self.line.free_at() >= now || known.size != size {
+            return None;
+        }
+        let departs = now + Duration::from_nanos(known.ns);
+        let is_counted = if window.covers(now, departs) {
+            self.tally.count(part, known.number)
+        } else {
+            // Before the window, nothing is counted.
+            departs <= window.from
+        };
+        if !is_counted {
+            return None;
+        }
+        self.line = Line::new(departs, known.remainder);
+        Some(departs + class.delay)
+    }
+
     /// Offers a packet of `size` bytes that arrives at `now`, which is not before the previous arrival. Returns `None` when
     /// the queue is full. `class` must be the class of this link, `waiting` the store of its packets, `sizes` those of the network.
     #[inline]
@@ -274,11 +311,10 @@ impl FifoLink {
         size: u32,
         window: Window,
     ) -> Option<Passage> {
-        const LARGE: u32 = 256;
         if self.line.free_at() >= now {
             return self.offer_busy(class, waiting, now, size, window);
         }
-        let part = usize::from(size >= LARGE);
+        let part = part_of(size);
         let transmission = class.transmission(part, size, sizes);
         let departs = now + Duration::from_nanos(transmission.ns);
         self.line = Line::new(departs, transmission.remainder);
@@ -346,22 +382,14 @@ impl FifoLink {
         Some(Passage { waited: starts - now, arrives: departs + class.delay })
     }
 
-    /// Gives back the places of the waiting packets if the link is idle at `now`. Returns the index of the class.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn release_if_idle(
-        &mut self,
-        waiting: &mut WaitingPackets,
-        now: Instant,
-        window: Window,
-    ) -> usize {
+    /// Gives back the places of the waiting packets if the link is idle at `now`.
+    pub(crate) fn release_if_idle(&mut self, waiting: &mut WaitingPackets, now: Instant, window: Window) {
         if let Some(queue) = &mut self.queue
             && self.line.free_at() < now
         {
             queue.release(waiting, now, window);
             self.class = class_of(self.class, queue.waiting);
         }
-        self.class_index()
     }
 
     /// Returns whether a packet has ever arrived.

@@ -112,27 +112,34 @@ impl QueuedLink {
             verdict => verdict,
         };
         self.open.arrived += 1;
-        let (dropped, marked) = match verdict {
-            Verdict::Pass => (0, 0),
-            Verdict::Mark => (0, 1),
-            Verdict::Drop(_) => (1, 0),
-        };
-        self.open.dropped += dropped;
-        self.open.marked += marked;
-        if self.window.contains(now) {
+        let is_measured = self.window.contains(now);
+        if is_measured {
             self.counts.arrived += 1;
-            self.counts.dropped += dropped;
-            self.counts.overflowed += u64::from(verdict == Verdict::Drop(DropReason::Overflow));
-            self.counts.marked += marked;
             if let Some(p) = self.queue.probability() {
                 self.probability.record(p.get());
             }
         }
+        if verdict != Verdict::Pass {
+            self.note_verdict(verdict, is_measured);
+        }
         // A packet that arrives at an idle link starts at once and never waits.
-        if dropped == 0 && self.busy {
+        if self.busy && !matches!(verdict, Verdict::Drop(_)) {
             self.note_backlog(now);
         }
         verdict
+    }
+
+    /// Counts a packet that the queue has dropped or marked at its arrival.
+    #[cold]
+    fn note_verdict(&mut self, verdict: Verdict, is_measured: bool) {
+        let is_dropped = matches!(verdict, Verdict::Drop(_));
+        self.open.dropped += u64::from(is_dropped);
+        self.open.marked += u64::from(!is_dropped);
+        if is_measured {
+            self.counts.dropped += u64::from(is_dropped);
+            self.counts.overflowed += u64::from(verdict == Verdict::Drop(DropReason::Overflow));
+            self.counts.marked += u64::from(!is_dropped);
+        }
     }
 
     /// Returns whether a link of cells indicates congestion to a packet that arrives now.
@@ -193,6 +200,12 @@ impl QueuedLink {
     /// Returns whether a packet's transmission has started and not ended.
     pub(crate) fn has_started(&self) -> bool {
         self.busy && self.sent_last != EventHandle::MAX
+    }
+
+    /// Returns whether the queue may drop packets that it has stored.
+    #[inline]
+    pub(crate) const fn may_shed(&self) -> bool {
+        self.queue.may_shed()
     }
 
     /// Takes a packet that the queue had stored and then dropped. The caller must call this until it returns `None` after

@@ -3,7 +3,7 @@
 use super::SimulationSettings;
 use crate::agent::FlowCounts;
 use crate::deliveries::DeliveryClock;
-use crate::fifo_link::{FifoClass, FifoLink, PacketSizes};
+use crate::fifo_link::{FifoClass, FifoLink, PacketSizes, Passage};
 use crate::flow::{Background, Rare, Receiving, Sending};
 use crate::id::LinkId;
 use crate::impairment::Impairment;
@@ -251,49 +251,56 @@ impl Parts {
     ) -> Crossed {
         let (mut at, mut fifo_link) = (now, fifo_link);
         loop {
-            match self.offer_to_fifo_link(at, packet, fifo_link) {
-                Crossed::Arrives(arrives, next) if next.is_folded_fifo_link() => {
-                    (at, fifo_link) = (arrives, next.index());
-                }
-                crossed => return crossed,
+            let Some((arrives, next)) = self.cross_fifo_link(at, packet, fifo_link) else {
+                return Crossed::Dropped(at);
+            };
+            if !next.is_folded_fifo_link() {
+                return Crossed::Arrives(arrives, next);
             }
+            (at, fifo_link) = (arrives, next.index());
         }
     }
 
-    /// Sends a packet over a FIFO link.
+    /// Sends a packet over a FIFO link. Returns its arrival at the next hop of its route, and that hop; `None` if a full queue drops it.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as cross_fifo_links")]
-    pub(super) fn offer_to_fifo_link(
+    pub(super) fn cross_fifo_link(
         &mut self,
         now: Instant,
         packet: &mut Packet,
         fifo_link: usize,
-    ) -> Crossed {
-        let link = &mut self.fifo_links[fifo_link];
-        let class = if let Some(class) = self.fifo_classes.get_mut(link.class as usize) {
-            class
+    ) -> Option<(Instant, Hop)> {
+        let (link, size) = (&mut self.fifo_links[fifo_link], packet.size());
+        // A link with waiting packets has no valid class.
+        let class = self.fifo_classes.get(link.class as usize);
+        let passed = class.and_then(|class| link.pass(class, now, size, self.settings.window));
+        let arrives = if let Some(arrives) = passed {
+            arrives
         } else {
-            let class = link.release_if_idle(&mut self.waiting, now, self.settings.window);
-            &mut self.fifo_classes[class]
+            let passage = self.offer_to_fifo_link(now, size, fifo_link)?;
+            packet.queued += passage.waited;
+            passage.arrives
         };
-        let (waiting, sizes, window) = (&mut self.waiting, &mut self.sizes, self.settings.window);
-        let Some(passage) = link.offer(class, waiting, sizes, now, packet.size(), window) else {
-            return self.drop_at_fifo_link(now, fifo_link);
-        };
-        packet.queued += passage.waited;
         packet.position += 1;
         self.hops += 1;
-        Crossed::Arrives(passage.arrives, self.routes.at(packet.position))
+        Some((arrives, self.routes.at(packet.position)))
     }
 
-    /// Counts a packet that the full queue of a FIFO link has dropped.
+    /// Offers a packet to a FIFO link that does not just [pass](FifoLink::pass) it.
+    // Out of line, and without the packet, which is not in memory.
     #[cold]
     #[inline(never)]
-    fn drop_at_fifo_link(&mut self, now: Instant, fifo_link: usize) -> Crossed {
-        if self.settings.window.contains(now) {
+    fn offer_to_fifo_link(&mut self, now: Instant, size: u32, fifo_link: usize) -> Option<Passage> {
+        let (link, window) = (&mut self.fifo_links[fifo_link], self.settings.window);
+        if link.class as usize >= self.fifo_classes.len() {
+            link.release_if_idle(&mut self.waiting, now, window);
+        }
+        let class = &mut self.fifo_classes[link.class_index()];
+        let passage = link.offer(class, &mut self.waiting, &mut self.sizes, now, size, window);
+        if passage.is_none() && window.contains(now) {
             *self.fifo_drops.entry(fifo_link).or_default() += 1;
         }
-        Crossed::Dropped(now)
+        passage
     }
 
     /// Returns the queue's view of a packet.

@@ -4,7 +4,7 @@ use super::Stages;
 use super::inbox::Parcel;
 use super::slab::Packets;
 use crate::calendar::EventHandle;
-use crate::engine::parts::{Crossed, Parts};
+use crate::engine::parts::Parts;
 use crate::packet::Packet;
 use crate::queued_link::Started;
 use cutline_aqm::Verdict;
@@ -108,9 +108,9 @@ impl Stages {
             && parcel.at <= until
         {
             let mut packet = parcel.packet;
-            match self.parts.offer_to_fifo_link(parcel.at, &mut packet, fifo_link) {
-                Crossed::Arrives(at, hop) => self.forward(at, hop, packet),
-                Crossed::Dropped(at) => self.drop_packet(at, packet.header(), packet.position),
+            match self.parts.cross_fifo_link(parcel.at, &mut packet, fifo_link) {
+                Some((at, hop)) => self.forward(at, hop, packet),
+                None => self.drop_packet(parcel.at, packet.header(), packet.position),
             }
             next += 1;
         }
@@ -151,25 +151,25 @@ impl Stages {
         let arrival = self.parts.arrival(&parcel.packet);
         let (packets, queued_link) = (&mut self.queues[link].packets, &mut self.parts.queued_links[link]);
         let handle = packets.put(parcel.packet);
-        match queued_link.arrive(now, arrival, handle) {
-            Verdict::Drop(_) => {
-                packets.take(handle);
-                self.drop_packet(now, parcel.packet.header(), parcel.packet.position);
+        let verdict = queued_link.arrive(now, arrival, handle);
+        if matches!(verdict, Verdict::Drop(_)) {
+            packets.take(handle);
+            self.drop_packet(now, parcel.packet.header(), parcel.packet.position);
+        } else {
+            if verdict == Verdict::Mark {
+                packets.mark(handle);
             }
-            verdict => {
-                if verdict == Verdict::Mark {
-                    packets.mark(handle);
-                }
-                if !queued_link.busy {
-                    self.serve(now, link);
-                }
+            if !queued_link.busy {
+                self.serve(now, link);
             }
         }
-        self.drop_shed(now, link);
+        if self.parts.queued_links[link].may_shed() {
+            self.drop_shed(now, link);
+        }
     }
 
     /// Drops the packets that a queue had stored and has shed since.
-    #[inline]
+    #[inline(never)]
     fn drop_shed(&mut self, now: Instant, link: usize) {
         while let Some((handle, _)) = self.parts.queued_links[link].shed(now) {
             let packet = self.queues[link].packets.take(handle);
@@ -183,8 +183,11 @@ impl Stages {
         if self.parts.queued_links[link].deliveries.is_some() && self.waits_for_delivery(now, link) {
             return;
         }
-        let started = self.parts.queued_links[link].start_next(now);
-        self.drop_shed(now, link);
+        let queued_link = &mut self.parts.queued_links[link];
+        let started = queued_link.start_next(now);
+        if queued_link.may_shed() {
+            self.drop_shed(now, link);
+        }
         let stage = &mut self.queues[link];
         let Some(Started { handle, waited, marked, departs, arrives, .. }) = started else {
             stage.set_free(Instant::FAR_FUTURE);
