@@ -93,12 +93,26 @@ impl Counts {
         }))
     }
 
-    /// Counts one value. Returns false, and counts nothing, if there is no room for it.
+    /// Counts one value.
     #[inline]
-    pub(crate) fn increment(&mut self, bucket: u32) -> bool {
-        match &mut self.0 {
-            Store::Many(many) => many.increment(bucket),
+    pub(crate) fn increment(&mut self, bucket: u32) {
+        if let Store::Many(many) = &mut self.0
+            && many.increment(bucket)
+        {
+            return;
+        }
+        self.increment_pair_or_add(bucket);
+    }
+
+    /// Counts one value in its pair, or makes room for it.
+    #[inline(never)]
+    fn increment_pair_or_add(&mut self, bucket: u32) {
+        let is_counted = match &mut self.0 {
+            Store::Many(many) => many.is_pairs() && many.increment_pair(bucket),
             Store::Few(few) => few.increment(bucket),
+        };
+        if !is_counted {
+            self.add(bucket, 1);
         }
     }
 
@@ -184,7 +198,6 @@ impl Few {
     }
 
     /// Counts one value in its pair. Returns false, and counts nothing, if the bucket has no pair, or its count has no room.
-    #[inline(never)]
     fn increment(&mut self, bucket: u32) -> bool {
         let pairs = &mut self.pairs[..usize::from(self.len)];
         let place = increment_one(pairs, usize::from(self.recent), bucket);
@@ -232,7 +245,7 @@ impl Few {
 }
 
 impl Many {
-    /// Counts one value. Returns false, and counts nothing, if there is no room for it.
+    /// Counts one value in a range. Returns false, and counts nothing, if the range has no room for it, and if the counts are pairs.
     #[inline]
     fn increment(&mut self, bucket: u32) -> bool {
         // A bucket below the range becomes a number above it.
@@ -264,7 +277,7 @@ impl Many {
                 let count = u32::from_le_bytes(*bytes).checked_add(1);
                 count.map(|count| *bytes = count.to_le_bytes()).is_some()
             }
-            _ => self.increment_pair(bucket),
+            _ => false,
         }
     }
 
@@ -360,7 +373,6 @@ impl Many {
 /// Pairs.
 impl Many {
     /// Counts one value in its pair. Returns false, and counts nothing, if the bucket has no pair, or its count has no room.
-    #[inline(never)]
     fn increment_pair(&mut self, bucket: u32) -> bool {
         let (pairs, recent) = (self.start as usize, usize::from(self.recent));
         let place = if self.width == NARROW {
@@ -601,9 +613,7 @@ mod tests {
 
     fn count(counts: &mut Counts, bucket: u32, times: u32) {
         for _ in 0..times {
-            if !counts.increment(bucket) {
-                counts.add(bucket, 1);
-            }
+            counts.increment(bucket);
         }
     }
 
