@@ -106,9 +106,11 @@ impl Tally {
     fn count(&mut self, part: usize, number: u16) -> bool {
         let tally = &mut self.0[part];
         // Without the number this is the count, and more than that if the number is another one.
-        let counts = (*tally ^ number) < MOST;
-        *tally += u16::from(counts);
-        counts
+        if *tally ^ number >= MOST {
+            return false;
+        }
+        *tally += 1;
+        true
     }
 }
 
