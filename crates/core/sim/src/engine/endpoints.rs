@@ -3,7 +3,7 @@
 use super::parts::Parts;
 use crate::route::EventKind;
 use cutline_transport::app::{Completion, TrafficSource as _};
-use cutline_transport::endpoint::{Header, Outgoing};
+use cutline_transport::endpoint::{Outgoing, PackedHeader};
 use cutline_units::{Hint, Instant};
 
 /// Interface of an engine to the endpoints of flows: it carries their packets and keeps their timers. The rest of the endpoints is
@@ -14,15 +14,25 @@ pub(super) trait Endpoints {
     /// Returns the flows and the network.
     fn parts(&mut self) -> &mut Parts;
 
-    /// Puts a packet at the beginning of its route, now.
-    fn emit(&mut self, now: Instant, position: u32, hint: Hint, outgoing: Outgoing<Header>);
+    /// Puts a packet at the beginning of its route, now. Takes its header from [`Parts::wide_header`] if that is wide.
+    fn emit(&mut self, now: Instant, position: u32, hint: Hint, outgoing: Outgoing<PackedHeader>);
 
     /// Schedules the timer of a flow, by the kind of its event.
     fn schedule_timer(&mut self, at: Instant, kind: EventKind, id: usize);
 
     /// Sends everything that the source may send now.
-    #[inline]
+    #[inline(never)]
     fn pump(&mut self, now: Instant, id: usize) {
+        self.pump_inline(now, id);
+    }
+
+    /// Does the same as [`Endpoints::pump`] where most packets are sent: at the arrival of a reply.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "inlined, the flow is looked up once for a reply and the packets that it releases"
+    )]
+    fn pump_inline(&mut self, now: Instant, id: usize) {
         while let Some((route, hint, outgoing)) = self.parts().transmit(now, id) {
             self.emit(now, route, hint, outgoing);
         }
@@ -31,7 +41,8 @@ pub(super) trait Endpoints {
 
     /// Completes the arrival of a data packet that delivered so many bytes: sets the sink's timer, and notifies an application that
     /// waits for delivery.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "few instructions of a function with many arguments")]
     fn has_received(&mut self, now: Instant, id: usize, delivered: u64) {
         self.arm_sink(id);
         if delivered > 0 && self.parts().receiving[id].app_waits {
@@ -40,6 +51,7 @@ pub(super) trait Endpoints {
     }
 
     /// Notifies an application that waits for delivery.
+    #[inline(never)]
     fn notify_app(&mut self, now: Instant, id: usize) {
         let parts = self.parts();
         let delivered = parts.receiving[id].sink.delivered();
@@ -91,12 +103,13 @@ pub(super) trait Endpoints {
 
     /// Handles an event of a sink's timer.
     fn sink_timer(&mut self, now: Instant, id: usize) {
-        let flow = &mut self.parts().receiving[id];
+        let parts = self.parts();
+        let flow = &mut parts.receiving[id];
         if !flow.timer.take(now) {
             return;
         }
         if flow.sink.deadline() <= now
-            && let Some(reply) = flow.sink.on_deadline(now)
+            && let Some(reply) = flow.sink.on_deadline(now, &mut parts.wide_header)
         {
             let (route, hint) = (flow.route, flow.hint);
             self.emit(now, route, hint, reply);

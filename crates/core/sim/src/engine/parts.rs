@@ -17,7 +17,7 @@ use crate::route::{EventKind, Hop, Routes};
 use crate::transmitter::Transmitter;
 use crate::waiting::WaitingPackets;
 use cutline_aqm::{AqmSpec, Arrival, QueueSpec};
-use cutline_transport::endpoint::{DataHeader, Header, Outgoing};
+use cutline_transport::endpoint::{DataHeader, Outgoing, PackedHeader, WideHeader};
 use cutline_units::{Duration, Ecn, Hint, Instant, Rate, Streams};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -54,6 +54,8 @@ pub(crate) struct Parts {
     pub(super) streams: Streams,
     /// Number of links crossed so far, by all packets.
     pub(crate) hops: u64,
+    /// The header of the packet that an endpoint sends, if it is wide.
+    pub(super) wide_header: Option<WideHeader>,
 }
 
 /// The end of a packet's path over FIFO links.
@@ -95,6 +97,7 @@ impl Parts {
             settings: *settings,
             streams: Streams::new(settings.seed),
             hops: 0,
+            wide_header: None,
         };
         parts.add_links(network)?;
         Ok(parts)
@@ -320,21 +323,22 @@ impl Parts {
 
     /// Reads and measures a data packet; `wide` returns its header if that is wide. Returns the reply, and the number of bytes
     /// delivered to the application by it.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "inlined, the reply stays in registers")]
     pub(super) fn read_data(
         &mut self,
         now: Instant,
         packet: &Packet,
         id: usize,
         wide: impl FnOnce() -> DataHeader,
-    ) -> (Option<Outgoing<Header>>, u64) {
+    ) -> (Option<Outgoing<PackedHeader>>, u64) {
         let flow = &mut self.receiving[id];
-        let before = flow.sink.delivered();
-        let receipt = flow.sink.on_data(now, packet.header(), packet.is_marked(), wide);
+        let receipt =
+            flow.sink.on_data(now, packet.header(), packet.is_marked(), wide, &mut self.wide_header);
         let arrival = Received {
             queuing: packet.queued,
             one_way: now - receipt.sent_at,
-            delivered: flow.sink.delivered() - before,
+            delivered: receipt.delivered,
             marked: packet.is_marked(),
         };
         if flow.is_noted {
@@ -376,10 +380,15 @@ impl Parts {
     }
 
     /// Takes the next packet that a source may send now, and records it. Returns the position at which its route begins and its hint, too.
-    #[inline]
-    pub(super) fn transmit(&mut self, now: Instant, id: usize) -> Option<(u32, Hint, Outgoing<Header>)> {
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "inlined, the packet stays in registers")]
+    pub(super) fn transmit(
+        &mut self,
+        now: Instant,
+        id: usize,
+    ) -> Option<(u32, Hint, Outgoing<PackedHeader>)> {
         let flow = &mut self.sending[id];
-        let outgoing = flow.source.transmit(now)?;
+        let outgoing = flow.source.transmit(now, &mut self.wide_header)?;
         let (route, hint) = (flow.route, flow.hint);
         self.note_sent(now, id, outgoing.size);
         Some((route, hint, outgoing))

@@ -65,6 +65,21 @@ impl PackedHeader {
         Self { number, time, len, bits }
     }
 
+    /// Returns this header if it fits. Otherwise puts the unpacked header into `wide`, and returns [`PackedHeader::WIDE`].
+    // A wide header in the result would be copied with the result, also when there is none.
+    #[inline]
+    pub(super) fn or_wide(
+        self,
+        wide: &mut Option<WideHeader>,
+        unpacked: impl FnOnce() -> WideHeader,
+    ) -> Self {
+        if self.fits() && !self.is_wide() {
+            return self;
+        }
+        *wide = Some(unpacked());
+        Self::WIDE
+    }
+
     /// Returns whether this is [`PackedHeader::WIDE`].
     #[inline]
     pub const fn is_wide(&self) -> bool {
@@ -81,24 +96,6 @@ pub enum WideHeader {
     Reply(ReplyHeader),
 }
 
-/// A packet's header.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Header {
-    /// The header, or [`PackedHeader::WIDE`].
-    pub packed: PackedHeader,
-    /// The header, if it does not fit.
-    pub wide: Option<WideHeader>,
-}
-
-impl Header {
-    #[inline]
-    pub(super) fn new(packed: PackedHeader, wide: impl FnOnce() -> WideHeader) -> Self {
-        let packed = if packed.fits() { packed } else { PackedHeader::WIDE };
-        let wide = packed.is_wide().then(wide);
-        Self { packed, wide }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,17 +109,19 @@ mod tests {
         let datagram = |seq, sent_at, len| udp::Datagram { seq, sent_at, len };
         let most = datagram((1 << 48) - 1, at((1 << 48) - 1), (1 << 25) - 1);
         let header = |of: udp::Datagram| {
-            Header::new(udp::Udp::pack_data(&of), || WideHeader::Data(DataHeader::Udp(of)))
+            let mut wide = None;
+            let packed = udp::Udp::pack_data(&of);
+            (packed.or_wide(&mut wide, || WideHeader::Data(DataHeader::Udp(of))), wide)
         };
-        assert_eq!(header(most), Header { packed: udp::Udp::pack_data(&most), wide: None });
-        for wide in [
+        assert_eq!(header(most), (udp::Udp::pack_data(&most), None));
+        for (packed, wide) in [
             datagram(1 << 48, most.sent_at, most.len),
             datagram(most.seq, at(1 << 48), most.len),
             datagram(most.seq, most.sent_at, 1 << 25),
         ]
         .map(header)
         {
-            assert!(wide.packed.is_wide() && wide.wide.is_some(), "{wide:?}");
+            assert!(packed.is_wide() && wide.is_some(), "{wide:?}");
         }
     }
 
@@ -134,13 +133,14 @@ mod tests {
             let now = Instant::from_nanos(now);
             let (mut sender, mut receiver) = (Sender::new(&params, now), Receiver::new(&params));
             sender.write(crate::Write::Bytes(1000));
-            let Header { packed, wide } = sender.transmit(now).expect("the window is open").header;
+            let (mut wide, mut wide_reply) = (None, None);
+            let packed = sender.transmit(now, &mut wide).expect("the window is open").header;
             assert_eq!(packed.is_wide(), is_wide);
             let data = || match wide {
                 Some(WideHeader::Data(data)) => data,
                 _ => unreachable!("only a wide header is asked for"),
             };
-            let receipt = receiver.on_data(now, packed, false, data);
+            let receipt = receiver.on_data(now, packed, false, data, &mut wide_reply);
             assert_eq!((receipt.sent_at, receiver.delivered()), (now, 1000));
         }
     }

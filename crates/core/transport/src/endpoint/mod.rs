@@ -10,9 +10,10 @@
 
 mod header;
 
-pub use header::{Header, PackedHeader, WideHeader};
+pub use header::{PackedHeader, WideHeader};
 
 use crate::Write;
+use crate::tcp::Tcp;
 use cutline_params::{Parameter, ParameterError, ParameterValue, Parameters};
 use cutline_units::{Duration, Ecn, Instant};
 use std::sync::Arc;
@@ -271,8 +272,10 @@ pub trait ReceivingEnd {
 pub struct Receipt {
     /// Departure time of the packet at its sender.
     pub sent_at: Instant,
+    /// The number of payload bytes that it delivered to the application.
+    pub delivered: u64,
     /// The immediate reply, if any.
-    pub reply: Option<Outgoing<Header>>,
+    pub reply: Option<Outgoing<PackedHeader>>,
 }
 
 /// The description of a transport.
@@ -465,35 +468,35 @@ macro_rules! transports {
                 match self { $(Self::$name(sender) => SendingEnd::end_supply(sender)),+ }
             }
 
-            /// Handles the arrival of a reply. `wide` returns its header if that is wide.
-            #[inline]
+            /// Does the same as [`Sender::on_reply`] for any transport.
+            #[inline(never)]
             #[allow(unreachable_code, unused_variables, reason = "a transport without replies has no reply header")]
-            pub fn on_reply(&mut self, now: Instant, packed: PackedHeader, wide: impl FnOnce() -> ReplyHeader) {
+            fn on_reply_of_any(&mut self, now: Instant, packed: PackedHeader, wide: impl FnOnce() -> ReplyHeader) {
                 match self {
                     $(Self::$name(sender) => {
-                        let reply =
-                            if packed.is_wide() { wide().$name() } else { <$transport>::unpack_reply(packed) };
-                        sender.on_reply(now, &reply);
+                        sender.on_reply(now, &unpacked_reply::<$transport>(packed, || wide().$name()));
                     })+
                 }
             }
 
-            /// Returns the next packet that may leave now.
-            #[inline]
-            pub fn transmit(&mut self, now: Instant) -> Option<Outgoing<Header>> {
+            /// Does the same as [`Sender::transmit`] for any transport.
+            #[inline(never)]
+            fn transmit_of_any(
+                &mut self,
+                now: Instant,
+                wide: &mut Option<WideHeader>,
+            ) -> Option<Outgoing<PackedHeader>> {
                 match self {
                     $(Self::$name(sender) => {
-                        let Outgoing { header, size, ecn } = SendingEnd::transmit(sender, now)?;
-                        let wide = || WideHeader::Data(DataHeader::$name(header));
-                        let header = Header::new(<$transport>::pack_data(&header), wide);
-                        Some(Outgoing { header, size, ecn })
+                        let outgoing = SendingEnd::transmit(sender, now)?;
+                        Some(packed_data::<$transport>(outgoing, wide, DataHeader::$name))
                     })+
                 }
             }
 
-            /// Time of the next call of [`Sender::on_deadline`].
-            #[inline]
-            pub fn deadline(&self) -> Instant {
+            /// Does the same as [`Sender::deadline`] for any transport.
+            #[inline(never)]
+            fn deadline_of_any(&self) -> Instant {
                 match self { $(Self::$name(sender) => SendingEnd::deadline(sender)),+ }
             }
 
@@ -525,28 +528,29 @@ macro_rules! transports {
                 match params { $(TransportParams::$name(params) => Self::$name(<$transport>::receiver(params))),+ }
             }
 
-            /// Handles the arrival of a data packet. `wide` returns its header if that is wide.
-            #[inline]
-            pub fn on_data(
+            /// Does the same as [`Receiver::on_data`] for any transport.
+            #[inline(never)]
+            fn on_data_of_any(
                 &mut self,
                 now: Instant,
                 packed: PackedHeader,
                 marked: bool,
                 wide: impl FnOnce() -> DataHeader,
+                wide_reply: &mut Option<WideHeader>,
             ) -> Receipt {
                 match self {
                     $(Self::$name(receiver) => {
-                        let data =
-                            if packed.is_wide() { wide().$name() } else { <$transport>::unpack_data(packed) };
-                        let reply = ReceivingEnd::on_data(receiver, now, &data, marked);
-                        let reply = reply.map(|Outgoing { header, size, ecn }| {
-                            let wide = || WideHeader::Reply(ReplyHeader::$name(header));
-                            let header = Header::new(<$transport>::pack_reply(&header), wide);
-                            Outgoing { header, size, ecn }
-                        });
-                        Receipt { sent_at: <$transport>::sent_at(&data), reply }
+                        let data = unpacked_data::<$transport>(packed, || wide().$name());
+                        let reply = |outgoing| packed_reply::<$transport>(outgoing, wide_reply, ReplyHeader::$name);
+                        received::<$transport>(receiver, now, data, marked, reply)
                     })+
                 }
+            }
+
+            /// Does the same as [`Receiver::deadline`] for any transport.
+            #[inline(never)]
+            fn deadline_of_any(&self) -> Instant {
+                match self { $(Self::$name(receiver) => ReceivingEnd::deadline(receiver)),+ }
             }
 
             /// Returns the number of payload bytes delivered to the application.
@@ -555,20 +559,16 @@ macro_rules! transports {
                 match self { $(Self::$name(receiver) => ReceivingEnd::delivered(receiver)),+ }
             }
 
-            /// Time of the next call of [`Receiver::on_deadline`].
-            #[inline]
-            pub fn deadline(&self) -> Instant {
-                match self { $(Self::$name(receiver) => ReceivingEnd::deadline(receiver)),+ }
-            }
-
-            /// Handles the deadline.
-            pub fn on_deadline(&mut self, now: Instant) -> Option<Outgoing<Header>> {
+            /// Handles the deadline. Returns the packet that is due, and puts its header into `wide` if that is wide.
+            pub fn on_deadline(
+                &mut self,
+                now: Instant,
+                wide: &mut Option<WideHeader>,
+            ) -> Option<Outgoing<PackedHeader>> {
                 match self {
                     $(Self::$name(receiver) => {
-                        let Outgoing { header, size, ecn } = ReceivingEnd::on_deadline(receiver, now)?;
-                        let wide = || WideHeader::Reply(ReplyHeader::$name(header));
-                        let header = Header::new(<$transport>::pack_reply(&header), wide);
-                        Some(Outgoing { header, size, ecn })
+                        let outgoing = ReceivingEnd::on_deadline(receiver, now)?;
+                        Some(packed_reply::<$transport>(outgoing, wide, ReplyHeader::$name))
                     })+
                 }
             }
@@ -607,7 +607,103 @@ macro_rules! transports {
 
 with_transports!(transports);
 
+/// Packs the header of a data packet, or makes it one of any transport and puts it into `wide`.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "as Sender::transmit")]
+fn packed_data<T: Transport>(
+    outgoing: Outgoing<T::Data>,
+    wide: &mut Option<WideHeader>,
+    any: impl FnOnce(T::Data) -> DataHeader,
+) -> Outgoing<PackedHeader> {
+    let Outgoing { header, size, ecn } = outgoing;
+    let header = T::pack_data(&header).or_wide(wide, || WideHeader::Data(any(header)));
+    Outgoing { header, size, ecn }
+}
+
+/// Packs the header of a reply, or makes it one of any transport and puts it into `wide`.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "as Sender::transmit")]
+fn packed_reply<T: Transport>(
+    outgoing: Outgoing<T::Reply>,
+    wide: &mut Option<WideHeader>,
+    any: impl FnOnce(T::Reply) -> ReplyHeader,
+) -> Outgoing<PackedHeader> {
+    let Outgoing { header, size, ecn } = outgoing;
+    let header = T::pack_reply(&header).or_wide(wide, || WideHeader::Reply(any(header)));
+    Outgoing { header, size, ecn }
+}
+
+/// Returns the header of a data packet; `wide` returns it if it is wide.
+#[inline]
+fn unpacked_data<T: Transport>(packed: PackedHeader, wide: impl FnOnce() -> T::Data) -> T::Data {
+    if packed.is_wide() { wide() } else { T::unpack_data(packed) }
+}
+
+/// Returns the header of a reply; `wide` returns it if it is wide.
+#[inline]
+fn unpacked_reply<T: Transport>(packed: PackedHeader, wide: impl FnOnce() -> T::Reply) -> T::Reply {
+    if packed.is_wide() { wide() } else { T::unpack_reply(packed) }
+}
+
+/// Handles the arrival of a data packet; `pack` packs the reply.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "as Sender::transmit")]
+fn received<T: Transport>(
+    receiver: &mut T::Receiver,
+    now: Instant,
+    data: T::Data,
+    marked: bool,
+    pack: impl FnOnce(Outgoing<T::Reply>) -> Outgoing<PackedHeader>,
+) -> Receipt {
+    let before = receiver.delivered();
+    let reply = receiver.on_data(now, &data, marked);
+    let delivered = receiver.delivered() - before;
+    Receipt { sent_at: T::sent_at(&data), delivered, reply: reply.map(pack) }
+}
+
+// Methods for every packet. TCP, which most flows have, takes one comparison and is inlined. A match over all transports jumps by a table,
+// and leaves few registers to each of them.
+
 impl Sender {
+    /// Handles the arrival of a reply. `wide` returns its header if that is wide.
+    #[inline]
+    pub fn on_reply(&mut self, now: Instant, packed: PackedHeader, wide: impl FnOnce() -> ReplyHeader) {
+        match self {
+            Self::Tcp(sender) if !packed.is_wide() => sender.on_reply(now, &Tcp::unpack_reply(packed)),
+            other => other.on_reply_of_any(now, packed, wide),
+        }
+    }
+
+    /// Returns the next packet that may leave now, and puts its header into `wide` if that is wide.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "inlined, the result of TCP stays in registers")]
+    pub fn transmit(
+        &mut self,
+        now: Instant,
+        wide: &mut Option<WideHeader>,
+    ) -> Option<Outgoing<PackedHeader>> {
+        match self {
+            Self::Tcp(sender) => {
+                let outgoing = SendingEnd::transmit(sender, now)?;
+                Some(packed_data::<Tcp>(outgoing, wide, DataHeader::Tcp))
+            }
+            // Its result is in memory, that of TCP is not.
+            other => {
+                let outgoing = other.transmit_of_any(now, wide)?;
+                Some(outgoing)
+            }
+        }
+    }
+
+    /// Time of the next call of [`Sender::on_deadline`].
+    #[inline]
+    pub fn deadline(&self) -> Instant {
+        match self {
+            Self::Tcp(sender) => SendingEnd::deadline(sender),
+            other => other.deadline_of_any(),
+        }
+    }
+
     /// Returns a number from all over the sender's state. A caller that is about to handle packets of many flows reads it first, so
     /// that the processor fetches the states side by side.
     #[inline]
@@ -620,6 +716,44 @@ impl Sender {
 }
 
 impl Receiver {
+    /// Returns whether a data packet is as most are: a segment of TCP that arrives in order, without a mark.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the caller knows this case at [`Receiver::on_data`]")]
+    pub fn takes_in_order(&self, packed: PackedHeader, marked: bool) -> bool {
+        matches!(self, Self::Tcp(receiver) if !packed.is_wide() && receiver.is_next(packed.number, marked))
+    }
+
+    /// Handles the arrival of a data packet. `wide` returns its header if that is wide. Puts the header of the reply into `wide_reply` if
+    /// that one is wide.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "inlined, the result of TCP stays in registers")]
+    pub fn on_data(
+        &mut self,
+        now: Instant,
+        packed: PackedHeader,
+        marked: bool,
+        wide: impl FnOnce() -> DataHeader,
+        wide_reply: &mut Option<WideHeader>,
+    ) -> Receipt {
+        match self {
+            Self::Tcp(receiver) if !packed.is_wide() => {
+                let data = Tcp::unpack_data(packed);
+                let reply = |outgoing| packed_reply::<Tcp>(outgoing, wide_reply, ReplyHeader::Tcp);
+                received::<Tcp>(receiver, now, data, marked, reply)
+            }
+            other => other.on_data_of_any(now, packed, marked, wide, wide_reply),
+        }
+    }
+
+    /// Time of the next call of [`Receiver::on_deadline`].
+    #[inline]
+    pub fn deadline(&self) -> Instant {
+        match self {
+            Self::Tcp(receiver) => ReceivingEnd::deadline(receiver),
+            other => other.deadline_of_any(),
+        }
+    }
+
     /// Returns a number from all over the receiver's state; see [`Sender::read_ahead`].
     #[inline]
     pub fn read_ahead(&self) -> u64 {

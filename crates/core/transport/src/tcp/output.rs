@@ -10,7 +10,8 @@ use super::{Segment, Sender};
 
 impl Sender {
     /// Returns the next segment that may leave now. The caller must call this until it returns `None`.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as Sender::on_ack")]
     pub fn transmit(&mut self, now: Instant) -> Option<Segment> {
         if self.careful {
             return self.transmit_slow_path(now);

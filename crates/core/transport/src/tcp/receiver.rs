@@ -69,37 +69,67 @@ impl Receiver {
     }
 
     /// Handles a segment, which a router marked if `ce`. Returns the acknowledgement; `None` if it is delayed.
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "inlined, the acknowledgement of a segment in order stays in registers"
+    )]
     pub fn on_segment(&mut self, now: Instant, segment: &Segment, ce: bool) -> Option<Ack> {
-        // A delayed acknowledgement covers segments in order, so it has no SACK blocks.
-        let delayed = self.ack_with(SackBlocks::NONE);
-        // Without a mark, now or before, nothing is echoed.
-        let release = (ce | self.ece) && self.note_congestion(segment.cwr, ce);
-        match self.take(now, segment) {
-            None if release => Some(delayed),
-            ack => ack,
+        if self.is_next(segment.seq, ce) {
+            self.take_in_order(now, segment)
+        } else {
+            self.take_any(now, *segment, ce)
         }
     }
 
-    #[inline]
-    fn take(&mut self, now: Instant, segment: &Segment) -> Option<Ack> {
-        if segment.seq <= self.next - u64::from(self.unacknowledged) {
-            // RFC 7323 section 4.3, rule 2
-            self.echo = self.echo.max(segment.sent_at);
-        }
-        let in_order = segment.seq == self.next && self.beyond.is_none();
-        if in_order {
-            self.next = segment.end();
-            self.fin_arrived |= segment.fin;
-        } else {
-            self.take_out_of_order(*segment);
-        }
-        if in_order && self.may_delay(now) {
+    /// Returns whether a segment that begins at `seq` continues the data without a hole, and nothing is echoed: there is no mark, now or before.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as on_segment")]
+    pub(crate) fn is_next(&self, seq: u64, ce: bool) -> bool {
+        seq == self.next && self.beyond.is_none() && !(ce | self.ece)
+    }
+
+    /// Takes a segment that continues the data without a hole. Returns the acknowledgement; `None` if it is delayed.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as on_segment")]
+    fn take_in_order(&mut self, now: Instant, segment: &Segment) -> Option<Ack> {
+        self.note_departure(segment);
+        self.next = segment.end();
+        self.fin_arrived |= segment.fin;
+        if self.may_delay(now) {
             // A segment has less than 2^32 bytes, FIN included.
             self.unacknowledged = (segment.end() - segment.seq) as u32;
             return None;
         }
-        Some(self.acknowledge())
+        self.deadline = Instant::FAR_FUTURE;
+        self.unacknowledged = 0;
+        Some(self.ack_with(SackBlocks::NONE))
+    }
+
+    /// Notes the departure time of a segment that does not begin beyond the last acknowledgement, for the echo.
+    #[inline]
+    fn note_departure(&mut self, segment: &Segment) {
+        if segment.seq <= self.next - u64::from(self.unacknowledged) {
+            // RFC 7323 section 4.3, rule 2
+            self.echo = self.echo.max(segment.sent_at);
+        }
+    }
+
+    /// Handles any segment.
+    // By value, so that only this path needs the segment in memory.
+    #[cold]
+    #[inline(never)]
+    fn take_any(&mut self, now: Instant, segment: Segment, ce: bool) -> Option<Ack> {
+        // A delayed acknowledgement covers segments in order, so it has no SACK blocks.
+        let delayed = self.ack_with(SackBlocks::NONE);
+        let release = (ce | self.ece) && self.note_congestion(segment.cwr, ce);
+        let ack = if segment.seq == self.next && self.beyond.is_none() {
+            self.take_in_order(now, &segment)
+        } else {
+            self.take_out_of_order(&segment);
+            Some(self.acknowledge())
+        };
+        if release { ack.or(Some(delayed)) } else { ack }
     }
 
     /// Returns the time at which a delayed acknowledgement is due.
@@ -211,9 +241,8 @@ impl Receiver {
     }
 
     /// Takes a segment that is old, beyond a hole, or fills one.
-    // By value, so that only this path needs the segment in memory.
-    #[cold]
-    fn take_out_of_order(&mut self, segment: Segment) {
+    fn take_out_of_order(&mut self, segment: &Segment) {
+        self.note_departure(segment);
         let (start, end) = (segment.seq, segment.end());
         self.fin_arrived |= segment.fin;
         let is_old = end <= self.next || self.held().iter().any(|&(from, to)| from <= start && end <= to);

@@ -128,7 +128,8 @@ impl SendingEnd for Sender {
         self.on_ack(now, reply);
     }
 
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as Sender::on_ack")]
     fn transmit(&mut self, now: Instant) -> Option<Outgoing<Segment>> {
         let header = Self::transmit(self, now)?;
         let params = self.params();

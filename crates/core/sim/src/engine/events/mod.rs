@@ -23,7 +23,7 @@ use crate::outcome::{SimulationOutcome, Work};
 use crate::packet::{Packet, WideHeaders};
 use crate::route::{EventKind, Hop};
 use crate::watch::{Observation, Watch};
-use cutline_transport::endpoint::{Header, Outgoing};
+use cutline_transport::endpoint::{Outgoing, PackedHeader};
 use cutline_units::{Hint, Instant};
 
 /// A simulation that takes one event after the other from a calendar.
@@ -132,13 +132,14 @@ impl EventLoop {
         now: Instant,
         position: u32,
         hint: Hint,
-        outgoing: Outgoing<Header>,
+        outgoing: Outgoing<PackedHeader>,
     ) {
         let Outgoing { size, ecn, header } = outgoing;
-        if let Some(wide) = header.wide {
+        if header.is_wide() {
+            let wide = self.parts.wide_header.take().expect("the endpoint has put it there");
             self.wide_headers.put(handle, wide);
         }
-        self.send(now, handle, Packet::new(header.packed, size, position, hint, ecn));
+        self.send(now, handle, Packet::new(header, size, position, hint, ecn));
     }
 
     /// Writes a packet into its calendar entry, and puts it at the beginning of its route.
@@ -159,7 +160,7 @@ impl Endpoints for EventLoop {
 
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as emit_as")]
-    fn emit(&mut self, now: Instant, position: u32, hint: Hint, outgoing: Outgoing<Header>) {
+    fn emit(&mut self, now: Instant, position: u32, hint: Hint, outgoing: Outgoing<PackedHeader>) {
         let handle = self.calendar.allocate();
         self.emit_as(handle, now, position, hint, outgoing);
     }

@@ -10,7 +10,7 @@ use crate::engine::endpoints::Endpoints;
 use crate::engine::parts::Parts;
 use crate::packet::Packet;
 use crate::route::{EventKind, Hop};
-use cutline_transport::endpoint::{Header, Outgoing};
+use cutline_transport::endpoint::{Outgoing, PackedHeader};
 use cutline_units::{Hint, Instant};
 
 /// Returns the packets of a window from `next` on, as far as a block goes.
@@ -106,13 +106,33 @@ impl Stages {
     fn reach_source(&mut self, parcel: &Parcel) {
         let (now, packet) = (parcel.at, &parcel.packet);
         let flow = self.parts.routes.at(packet.position).index();
-        let (header, headers) = (packet.header(), &mut self.headers);
-        self.parts.sending[flow].source.on_reply(now, header, || headers.take_reply(header));
-        self.pump(now, flow);
+        let headers = &mut self.headers;
+        let wide = || headers.take_reply(packet.header());
+        self.parts.sending[flow].source.on_reply(now, packet.header(), wide);
+        self.pump_inline(now, flow);
     }
 
     #[inline]
     fn reach_sink(&mut self, parcel: &Parcel) {
+        let packet = &parcel.packet;
+        let flow = &self.parts.receiving[self.parts.routes.at(packet.position).index()];
+        if flow.sink.takes_in_order(packet.header(), packet.is_marked()) {
+            self.read_data(parcel);
+        } else {
+            self.read_any_data(parcel);
+        }
+    }
+
+    /// Handles a data packet that reaches the sink, of any kind.
+    // The compiler makes two functions of `read_data`: in `reach_sink` only for packets in order, whose results stay in registers.
+    #[inline(never)]
+    fn read_any_data(&mut self, parcel: &Parcel) {
+        self.read_data(parcel);
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as read_any_data")]
+    fn read_data(&mut self, parcel: &Parcel) {
         let (now, packet) = (parcel.at, &parcel.packet);
         let id = self.parts.routes.at(packet.position).index();
         let headers = &mut self.headers;
@@ -123,6 +143,14 @@ impl Stages {
             self.emit(now, route, hint, reply);
         }
         self.has_received(now, id, delivered);
+    }
+
+    /// Stores the wide header of the packet that an endpoint sends. Returns the packed header of the packet.
+    #[cold]
+    #[inline(never)]
+    fn put_wide_header(&mut self) -> PackedHeader {
+        let wide = self.parts.wide_header.take().expect("the endpoint has put it there");
+        self.headers.put(wide)
     }
 
     /// Handles the next timer of the stage of the sources.
@@ -153,9 +181,9 @@ impl Endpoints for Stages {
 
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as Inbox::push")]
-    fn emit(&mut self, now: Instant, position: u32, hint: Hint, outgoing: Outgoing<Header>) {
-        let Outgoing { size, ecn, header: Header { packed, wide } } = outgoing;
-        let header = wide.map_or(packed, |wide| self.headers.put(wide));
+    fn emit(&mut self, now: Instant, position: u32, hint: Hint, outgoing: Outgoing<PackedHeader>) {
+        let Outgoing { size, ecn, header } = outgoing;
+        let header = if header.is_wide() { self.put_wide_header() } else { header };
         let packet = Packet::new(header, size, position, hint, ecn);
         let first = self.parts.routes.at(position);
         self.cross_fifo_links(now, first.index(), packet);
