@@ -64,7 +64,7 @@ impl Packet {
     #[inline]
     pub(crate) const fn header(&self) -> PackedHeader {
         let len = (self.fields >> LEN) as u32 & ((1 << PackedHeader::LEN_BITS) - 1);
-        let bits = (self.fields >> BITS) as u8 & 0xf;
+        let bits = (self.fields >> BITS) as u32 & 0xf;
         PackedHeader::from_bits(self.number_and_time >> UPPER, self.sent_at(), len, bits)
     }
 

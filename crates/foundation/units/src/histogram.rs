@@ -287,8 +287,8 @@ impl HistogramShape {
             self.greatest = ns;
         }
         // Signed: that is one instruction to convert, and no delay is 292 years.
-        let squared = ns.cast_signed() as f64;
-        self.sum_squares += squared * squared;
+        let value = ns.cast_signed() as f64;
+        self.sum_squares += value * value;
         // At last, so that the call of a rare case is a jump, for which no register is saved.
         self.counts.increment(bucket_of(ns));
     }

@@ -15,7 +15,8 @@ pub struct PackedHeader {
     /// Payload, bytes.
     pub len: u32,
     /// Three flags, and [`PackedHeader::WIDE_BIT`]. A packet in transit keeps them so, so that only its receiver takes them apart.
-    bits: u8,
+    // A whole word: bytes without a meaning beside a smaller one would be copied, too.
+    bits: u32,
 }
 
 impl PackedHeader {
@@ -30,13 +31,13 @@ impl PackedHeader {
     pub const LEN_BITS: u32 = 25;
 
     /// The bit of [`PackedHeader::WIDE`].
-    const WIDE_BIT: u8 = 8;
+    const WIDE_BIT: u32 = 8;
 
     /// Returns a header, which may be one that does not [fit](PackedHeader::fits).
     #[inline]
     pub const fn new(number: u64, time: Instant, len: u32, flags: [bool; 3]) -> Self {
         let [first, second, third] = flags;
-        Self { number, time, len, bits: first as u8 + 2 * second as u8 + 4 * third as u8 }
+        Self { number, time, len, bits: first as u32 + 2 * second as u32 + 4 * third as u32 }
     }
 
     /// Returns whether a packet has room for the number, the time and the length.
@@ -55,13 +56,13 @@ impl PackedHeader {
 
     /// Returns the flags in four bits, of which the last one is [`PackedHeader::is_wide`].
     #[inline]
-    pub const fn bits(&self) -> u8 {
+    pub const fn bits(&self) -> u32 {
         self.bits
     }
 
     /// Returns the header with these numbers, and with the flags of [`PackedHeader::bits`].
     #[inline]
-    pub const fn from_bits(number: u64, time: Instant, len: u32, bits: u8) -> Self {
+    pub const fn from_bits(number: u64, time: Instant, len: u32, bits: u32) -> Self {
         Self { number, time, len, bits }
     }
 

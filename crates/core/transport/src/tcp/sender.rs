@@ -201,7 +201,9 @@ impl Sender {
     #[expect(clippy::inline_always, reason = "the acknowledgement is taken from its packet in registers")]
     pub fn on_ack(&mut self, now: Instant, ack: &Ack) {
         if self.rack.is_some() {
-            return self.on_ack_with_rack(now, ack);
+            // A copy, so that only this path needs the acknowledgement in memory.
+            let ack = *ack;
+            return self.on_ack_with_rack(now, &ack);
         }
         if let Some(scoreboard) = &mut self.scoreboard
             && (!ack.sack.is_empty() || !scoreboard.is_empty())
