@@ -99,7 +99,7 @@ fn zero(parameter: &str, allowed: &str) -> ParameterError {
 }
 
 impl<P: Copy> AnyQueue<P> {
-    /// Returns whether the queue may drop packets that it has stored, so that its caller must take them from [`Queue::shed`].
+    /// Returns whether the queue may drop packets that it has stored, so that its caller must take them from [`Queue::shed`](crate::Queue::shed).
     #[inline]
     pub const fn may_shed(&self) -> bool {
         matches!(self, Self::Discipline(_))
