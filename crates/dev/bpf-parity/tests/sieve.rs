@@ -367,3 +367,29 @@ fn a_full_sieve_pushes_out_alike() {
     let ratio = found.own_overflow as f64 / found.overflow as f64;
     assert!((ratio - 1.0).abs() < 0.05, "{ratio}");
 }
+
+/// Returns the probabilities, 2^-60, of a flow's second burst, 40 s after its first, of which packet 100 is dropped or not.
+fn prices_of_a_second_burst(is_dropped: bool) -> Vec<i128> {
+    const PACKETS: u64 = 300;
+    const PAUSE: u64 = 40_000_000_000;
+    let mut commands = format!("set shape_bps 20000000\nset limit_packets 1000\nsieve 0 {SETS} 7\n");
+    for begin in [1, PAUSE] {
+        for number in 0..PACKETS {
+            let verdict = u8::from(is_dropped && begin == 1 && number == 100);
+            writeln!(commands, "sieve-enqueue {} 16 1500 3 0 {verdict} 7", begin + 1000 * number).unwrap();
+        }
+        for number in 0..PACKETS {
+            writeln!(commands, "sieve-dequeue {}", begin + 600_000 * (number + 1)).unwrap();
+        }
+    }
+    let answers = answers(&PARITY, "sieve-warning", &commands);
+    answers.iter().filter(|answer| answer.len() > 3).skip(PACKETS as usize).map(|answer| answer[1]).collect()
+}
+
+/// A drop warns the flow for two round trips. The time is stored in 16 bits, which wrap after 69 s.
+#[test]
+fn a_warning_of_long_ago_does_not_return() {
+    let free = prices_of_a_second_burst(false);
+    assert!(free.last() > Some(&0), "the burst is too short to have a price");
+    assert_eq!(prices_of_a_second_burst(true), free);
+}

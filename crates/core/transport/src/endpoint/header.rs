@@ -81,6 +81,12 @@ impl PackedHeader {
         Self::WIDE
     }
 
+    /// Returns what `unpack` makes of this header, or the header that `wide` returns if this is [`PackedHeader::WIDE`].
+    #[inline]
+    pub(super) fn unpacked<H>(self, unpack: impl FnOnce(Self) -> H, wide: impl FnOnce() -> H) -> H {
+        if self.is_wide() { wide() } else { unpack(self) }
+    }
+
     /// Returns whether this is [`PackedHeader::WIDE`].
     #[inline]
     pub const fn is_wide(&self) -> bool {

@@ -474,7 +474,8 @@ macro_rules! transports {
             fn on_reply_of_any(&mut self, now: Instant, packed: PackedHeader, wide: impl FnOnce() -> ReplyHeader) {
                 match self {
                     $(Self::$name(sender) => {
-                        sender.on_reply(now, &unpacked_reply::<$transport>(packed, || wide().$name()));
+                        let reply = packed.unpacked(<$transport>::unpack_reply, || wide().$name());
+                        sender.on_reply(now, &reply);
                     })+
                 }
             }
@@ -489,7 +490,8 @@ macro_rules! transports {
                 match self {
                     $(Self::$name(sender) => {
                         let outgoing = SendingEnd::transmit(sender, now)?;
-                        Some(packed_data::<$transport>(outgoing, wide, DataHeader::$name))
+                        let of_any = |header| WideHeader::Data(DataHeader::$name(header));
+                        Some(outgoing.packed(<$transport>::pack_data, wide, of_any))
                     })+
                 }
             }
@@ -540,9 +542,9 @@ macro_rules! transports {
             ) -> Receipt {
                 match self {
                     $(Self::$name(receiver) => {
-                        let data = unpacked_data::<$transport>(packed, || wide().$name());
-                        let reply = |outgoing| packed_reply::<$transport>(outgoing, wide_reply, ReplyHeader::$name);
-                        received::<$transport>(receiver, now, data, marked, reply)
+                        let data = packed.unpacked(<$transport>::unpack_data, || wide().$name());
+                        let of_any = |header| WideHeader::Reply(ReplyHeader::$name(header));
+                        received::<$transport>(receiver, now, data, marked, wide_reply, of_any)
                     })+
                 }
             }
@@ -568,7 +570,8 @@ macro_rules! transports {
                 match self {
                     $(Self::$name(receiver) => {
                         let outgoing = ReceivingEnd::on_deadline(receiver, now)?;
-                        Some(packed_reply::<$transport>(outgoing, wide, ReplyHeader::$name))
+                        let of_any = |header| WideHeader::Reply(ReplyHeader::$name(header));
+                        Some(outgoing.packed(<$transport>::pack_reply, wide, of_any))
                     })+
                 }
             }
@@ -607,45 +610,23 @@ macro_rules! transports {
 
 with_transports!(transports);
 
-/// Packs the header of a data packet, or makes it one of any transport and puts it into `wide`.
-#[inline(always)]
-#[expect(clippy::inline_always, reason = "as Sender::transmit")]
-fn packed_data<T: Transport>(
-    outgoing: Outgoing<T::Data>,
-    wide: &mut Option<WideHeader>,
-    any: impl FnOnce(T::Data) -> DataHeader,
-) -> Outgoing<PackedHeader> {
-    let Outgoing { header, size, ecn } = outgoing;
-    let header = T::pack_data(&header).or_wide(wide, || WideHeader::Data(any(header)));
-    Outgoing { header, size, ecn }
+impl<H: Copy> Outgoing<H> {
+    /// Packs the header, or makes it one of any transport and puts it into `wide`.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as Sender::transmit")]
+    fn packed(
+        self,
+        pack: impl FnOnce(&H) -> PackedHeader,
+        wide: &mut Option<WideHeader>,
+        of_any: impl FnOnce(H) -> WideHeader,
+    ) -> Outgoing<PackedHeader> {
+        let Self { header, size, ecn } = self;
+        let header = pack(&header).or_wide(wide, || of_any(header));
+        Outgoing { header, size, ecn }
+    }
 }
 
-/// Packs the header of a reply, or makes it one of any transport and puts it into `wide`.
-#[inline(always)]
-#[expect(clippy::inline_always, reason = "as Sender::transmit")]
-fn packed_reply<T: Transport>(
-    outgoing: Outgoing<T::Reply>,
-    wide: &mut Option<WideHeader>,
-    any: impl FnOnce(T::Reply) -> ReplyHeader,
-) -> Outgoing<PackedHeader> {
-    let Outgoing { header, size, ecn } = outgoing;
-    let header = T::pack_reply(&header).or_wide(wide, || WideHeader::Reply(any(header)));
-    Outgoing { header, size, ecn }
-}
-
-/// Returns the header of a data packet; `wide` returns it if it is wide.
-#[inline]
-fn unpacked_data<T: Transport>(packed: PackedHeader, wide: impl FnOnce() -> T::Data) -> T::Data {
-    if packed.is_wide() { wide() } else { T::unpack_data(packed) }
-}
-
-/// Returns the header of a reply; `wide` returns it if it is wide.
-#[inline]
-fn unpacked_reply<T: Transport>(packed: PackedHeader, wide: impl FnOnce() -> T::Reply) -> T::Reply {
-    if packed.is_wide() { wide() } else { T::unpack_reply(packed) }
-}
-
-/// Handles the arrival of a data packet; `pack` packs the reply.
+/// Handles the arrival of a data packet, and packs the reply.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "as Sender::transmit")]
 fn received<T: Transport>(
@@ -653,12 +634,14 @@ fn received<T: Transport>(
     now: Instant,
     data: T::Data,
     marked: bool,
-    pack: impl FnOnce(Outgoing<T::Reply>) -> Outgoing<PackedHeader>,
+    wide_reply: &mut Option<WideHeader>,
+    of_any: impl FnOnce(T::Reply) -> WideHeader,
 ) -> Receipt {
     let before = receiver.delivered();
     let reply = receiver.on_data(now, &data, marked);
     let delivered = receiver.delivered() - before;
-    Receipt { sent_at: T::sent_at(&data), delivered, reply: reply.map(pack) }
+    let reply = reply.map(|outgoing| outgoing.packed(T::pack_reply, wide_reply, of_any));
+    Receipt { sent_at: T::sent_at(&data), delivered, reply }
 }
 
 // Methods for every packet. TCP, which most flows have, takes one comparison and is inlined. A match over all transports jumps by a table,
@@ -685,7 +668,8 @@ impl Sender {
         match self {
             Self::Tcp(sender) => {
                 let outgoing = SendingEnd::transmit(sender, now)?;
-                Some(packed_data::<Tcp>(outgoing, wide, DataHeader::Tcp))
+                let of_any = |header| WideHeader::Data(DataHeader::Tcp(header));
+                Some(outgoing.packed(Tcp::pack_data, wide, of_any))
             }
             // Its result is in memory, that of TCP is not.
             other => {
@@ -738,8 +722,8 @@ impl Receiver {
         match self {
             Self::Tcp(receiver) if !packed.is_wide() => {
                 let data = Tcp::unpack_data(packed);
-                let reply = |outgoing| packed_reply::<Tcp>(outgoing, wide_reply, ReplyHeader::Tcp);
-                received::<Tcp>(receiver, now, data, marked, reply)
+                let of_any = |header| WideHeader::Reply(ReplyHeader::Tcp(header));
+                received::<Tcp>(receiver, now, data, marked, wide_reply, of_any)
             }
             other => other.on_data_of_any(now, packed, marked, wide, wide_reply),
         }
