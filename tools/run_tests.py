@@ -8,7 +8,7 @@ examples of the documentation and the tests for Python run beside them: one row 
 queue, and so does each row that has done its own.
 
 Each line of output begins with the name of what printed it. A failed program does not stop the others: the failed
-tests are listed at the end, and the exit code is 1.
+tests are listed at the end, and the exit code is 1. A program that does not end is killed, and has failed.
 """
 
 import argparse
@@ -32,6 +32,9 @@ from pathlib import Path
 # The programs of the queue with the most processor time, the longest first. The others follow by their names: the last ones to begin should be short, so
 # that no core is idle at the end.
 LONGEST = ["reproduce/all", "bpf-parity/all", "rsvp/all", "scenario/all", "fuzz/all", "manager/all", "sim/all", "testbed/all"]
+
+# Time after which a program is killed, seconds. The longest one takes five minutes, and a quarter of an hour on a busy machine.
+LONGEST_RUN = 1800
 
 FAILED_TEST = re.compile(r"^(?:test (\S+)(?: - .*)? \.\.\. FAILED|FAILED (\S+))")
 
@@ -79,9 +82,7 @@ class Rows:
                 with self.lock:
                     self.stopped = True
                     for process in self.processes:
-                        # With the programs that it has started: they hold its output open.
-                        with contextlib.suppress(ProcessLookupError):
-                            os.killpg(process.pid, signal.SIGTERM)
+                        end(process, signal.SIGTERM)
                 raise
 
     def _row(self, steps: list[Step]) -> None:
@@ -92,17 +93,26 @@ class Rows:
             began = time.monotonic()
             tests = []
             assert process.stdout is not None
+            limit = threading.Timer(LONGEST_RUN, self._kill, (step, process))
+            limit.daemon = True
+            limit.start()
             for line in process.stdout:
                 print(f"{step.name} | {line}", end="" if line.endswith("\n") else "\n", flush=True)
                 if found := FAILED_TEST.match(line):
                     tests.append(found[1] or found[2])
             code, cpu = ended(process)
+            limit.cancel()
             print(f"{step.name} | {time.monotonic() - began:.1f} s, {cpu:.1f} s of CPU", flush=True)
             with self.lock:
                 self.cpu += cpu
                 self.processes.discard(process)
                 if code != 0:
                     self.failures.append(Failure(step.name, tests, code))
+
+    def _kill(self, step: Step, process: "subprocess.Popen[str]") -> None:
+        """Ends a step that does not end by itself. Of its tests, those that run for long have been named in its output."""
+        print(f"{step.name} | has not ended after {LONGEST_RUN} s, and is killed", flush=True)
+        end(process, signal.SIGKILL)
 
     def _queued(self) -> Iterator[Step]:
         """Takes steps from the queue until it is empty."""
@@ -130,6 +140,12 @@ class Rows:
             )
             self.processes.add(process)
             return process
+
+
+def end(process: "subprocess.Popen[str]", by: signal.Signals) -> None:
+    """Ends a process by a signal, with the programs that it has started: they hold its output open."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, by)
 
 
 def ended(process: "subprocess.Popen[str]") -> tuple[int, float]:

@@ -241,8 +241,8 @@ impl QosOptions {
     /// it ends.
     ///
     /// After a loss the next call of each direction fails once, with [`io::ErrorKind::ConnectionAborted`](std::io::ErrorKind) and
-    /// [`QosError::Lost`](crate::QosError::Lost) in the error, since a message that was under way is not whole. Later calls wait for the
-    /// new connection, and use it. Only the end that has connected can do this: for a listener it is an error, and so it is without a
+    /// [`QosError::Lost`](crate::QosError::Lost) in the error, since a message that was under way is not whole. If the new connection is lost
+    /// before that call, it fails once for both losses, of which each has its event. Later calls wait for the new connection, and use it. Only the end that has connected can do this: for a listener it is an error, and so it is without a
     /// `recovery` time. A stream that the peer closes in order is not broken.
     ///
     /// [`SessionEvent::Lost`]: crate::SessionEvent::Lost
