@@ -22,11 +22,12 @@
 //! **Hints.** A hint is a flow's own target: a lower one waits less and loses more. It changes nothing for others, and gives no flow a larger share.
 //!
 //! **Marks.** With ECN, packets that can be marked are marked instead of dropped while p'^2 is at most 25 % (`p_Cmax`
-//! of RFC 9332 appendix A.1). Scalable ones are marked also by a ramp on w, from 1.3 ms on, or 1.5 large packets at f,
-//! to twice that. While other flows wait, a second ramp counts: on the w that the flow would have if no unused share
+//! of RFC 9332 appendix A.1). Scalable ones are marked also by a ramp on w, from 1.3 ms on, 1.5 large packets at f, or
+//! the longest pause of the link in about tau, to twice that. While other flows wait, a second ramp counts: on the w that the flow would have if no unused share
 //! were kept for it, over the next 10 ms, or 5 large packets. So a scalable sender is marked when its rate passes its
 //! share. A mark when the kept share is used up would come a round trip too late for its wait. A sender that has used
-//! less than an eighth of tau of an unused share is below its share, and the second ramp does not mark it.
+//! less than an eighth of tau of an unused share is below its share, and the second ramp does not mark it. A pause is a
+//! time for which the link takes no packet although one waits, as between two slots of a radio link.
 //!
 //! Slow start of a scalable sender is treated as that of any other sender, and ends by the price: a sender that is paced
 //! at twice its rate waits already at half its share, and the first mark halves its window. The ramps begin when the two
@@ -72,13 +73,15 @@
 //!   `new_flows_of_a_host_have_its_share`.
 //! - An attacker that knows the salt: `an_attack_by_a_known_salt_ends_with_it`.
 //! - Scalable senders: `a_scalable_sender_is_marked_when_its_rate_passes_its_share_and_soon_no_longer`,
-//!   `slow_start_of_a_scalable_sender_ends_by_the_price`, `a_scalable_sender_that_ignores_marks_waits_briefly`.
+//!   `slow_start_of_a_scalable_sender_ends_by_the_price`, `a_scalable_sender_that_ignores_marks_waits_briefly`,
+//!   `pauses_of_the_link_are_not_a_scalable_senders_own_wait`.
 //! - A surge: `the_effect_of_a_surge_ends_soon`. A rate that falls: `sparse_flows_are_served_first_after_a_fall_of_the_rate`. One
 //!   that alternates: `a_rate_of_a_moment_causes_no_drop`.
 //! - No other engine has Sieve. `experiments/suites` compares it with FQ-CoDel, CAKE and DualPI2, cell by cell.
 
 mod accounts;
 mod calendar;
+mod pauses;
 mod salt;
 mod visitors;
 
@@ -90,6 +93,7 @@ use accounts::{Accounts, Place, nearer};
 use calendar::{Calendar, Entry, Owner};
 use cutline_params::{Choice, ParameterError, Parameters};
 use cutline_units::{Duration, Instant, Probability, RandomStream, Rate};
+use pauses::Pauses;
 
 const OURS: &str = "ours: docs/internals/sieve.md";
 
@@ -269,6 +273,7 @@ pub struct Sieve<P> {
     /// The time until which a rise of C ends a pause, and that until which C counts as alternating.
     fell_until: Instant,
     alternates_until: Instant,
+    pauses: Pauses,
     below: Count,
     above: Count,
     shed: Vec<Shed<P>>,
@@ -309,6 +314,7 @@ impl<P: Copy> Discipline for Sieve<P> {
             now: Instant::ZERO,
             fell_until: Instant::ZERO,
             alternates_until: Instant::ZERO,
+            pauses: Pauses::new(params.tau),
             below: Count::default(),
             above: Count::default(),
             shed: Vec::new(),
@@ -365,6 +371,7 @@ impl<P: Copy> Sieve<P> {
         self.v = self.kept();
         (self.largest, self.floor, self.newcomers) = (self.v, 0.0, [0.0; 2]);
         (self.fell_until, self.alternates_until) = (Instant::ZERO, Instant::ZERO);
+        self.pauses = Pauses::new(self.params.tau);
         self.sorted_weight = 1.0;
         self.sort();
     }
@@ -482,8 +489,8 @@ impl<P: Copy> Sieve<P> {
 
     /// Returns the beginnings and the ends of the two ramps of a scalable sender, of which a byte waits for `per_byte`; s.
     #[inline]
-    fn ramps(per_byte: f64) -> [(f64, f64); 2] {
-        let begin = RAMP.max(RAMP_PACKETS * MTU * per_byte);
+    fn ramps(&self, per_byte: f64) -> [(f64, f64); 2] {
+        let begin = RAMP.max(RAMP_PACKETS * MTU * per_byte).max(self.pauses.longest());
         [(begin, 2.0 * begin), (begin, begin + SECOND_RAMP.max(SECOND_RAMP_PACKETS * MTU * per_byte))]
     }
 
@@ -491,14 +498,14 @@ impl<P: Copy> Sieve<P> {
     /// ends: when the sender slows down, its marks soon end.
     #[inline]
     fn second_start(&mut self, sender: &Sender) -> f64 {
-        let [_, (_, end)] = Self::ramps(sender.flows / self.share);
+        let [_, (_, end)] = self.ramps(sender.flows / self.share);
         self.flows.at(sender.place).second_finish().max(self.v).min(self.v + end * self.share)
     }
 
     /// Returns the probability of a mark by the ramps.
     #[inline]
     fn ramp(&mut self, sender: &Sender, starts: &Starts) -> f64 {
-        let [first, second] = Self::ramps(sender.flows / self.share);
+        let [first, second] = self.ramps(sender.flows / self.share);
         let wait = |start: f64| (start - self.v) / self.share;
         let on = |(begin, end): (f64, f64), start| (wait(start) - begin) / (end - begin);
         // While no other flow waits, a mark would leave the link unused. A sender with most of an unused share is below its share.
@@ -522,13 +529,13 @@ impl<P: Copy> Sieve<P> {
         // A guest's wait is that of an account that several flows share: it is not its own choice, and some flow of them is always warned.
         let hint = if sender.is_guest { 1.0 } else { f64::from(arrival.hint.level()).min(LEVELS) / LEVELS };
         let target = (hint * TARGET * self.rtt).max(f64::from(arrival.size) * per_byte);
+        let [(_, ramp_end), _] = self.ramps(per_byte);
         let account = self.flows.at(sender.place);
         let is_warned = !sender.is_guest && account.is_warned(now, self.params.rtt * 2);
         // Until the end of the grace after its first hit, a scalable sender is treated as any other one: it is in slow start.
         let is_scalable =
             self.ecn && arrival.scalable && (sender.is_guest || account.was_warned() && !is_warned);
         let p = self.price(if is_scalable && !sender.is_guest {
-            let [(_, ramp_end), _] = Self::ramps(per_byte);
             SCALABLE_WEIGHT * (wait - target.min(ramp_end))
         } else {
             wait - target - if is_warned { self.rtt } else { 0.0 }
@@ -573,6 +580,9 @@ impl<P: Copy> Sieve<P> {
 impl<P: Copy> Queue<P> for Sieve<P> {
     fn enqueue(&mut self, now: Instant, arrival: Arrival, packet: P, random: &mut RandomStream) -> Verdict {
         self.catch_up(now);
+        if self.backlog.packets == 0 {
+            self.pauses.begin(now);
+        }
         let size = f64::from(arrival.size);
         let oldest = self.v - self.kept();
         self.floor = self.floor.max(self.calendar.first_slot().map_or(oldest, |first| first.min(oldest)));
@@ -637,6 +647,7 @@ impl<P: Copy> Queue<P> for Sieve<P> {
         self.catch_up(now);
         let entry = self.calendar.pop_first()?;
         let Entry { packet, size, arrived, start, .. } = entry;
+        self.pauses.end(now);
         self.backlog.remove(size);
         self.note_left(&entry);
         if start > self.v {

@@ -282,16 +282,21 @@ fn an_emptied_queue_is_a_new_one() {
 /// without 20 packets of flow 1 that always wait. Returns for each second the times of marks (ms of that second) and the longest
 /// wait of flow 2 (ms).
 fn seconds_of_a_scalable_sender(rates: &[f64], beside: bool) -> Vec<(Vec<u64>, u64)> {
+    let seconds: Vec<_> = rates.iter().map(|rate| (*rate, 1)).collect();
+    seconds_on_a_link_with_slots(&seconds, beside)
+}
+
+/// The same on a link that sends so many packets together in a slot, with the rate of each second.
+fn seconds_on_a_link_with_slots(rates: &[(f64, u64)], beside: bool) -> Vec<(Vec<u64>, u64)> {
     let mut queue: Q =
         Sieve::build(&SieveParams::default(), Limit::Packets(1000), true, Rate::from_mbps(8)).unwrap();
     let mut random = cutline_units::Streams::new(1).stream("queue", "drop");
     let arrival = |flow| Arrival { flow, ..Arrival::new(1000, largest()) };
     let mut seconds = Vec::new();
     let (mut credit, mut waiting) = (0.0, 0);
-    for (second, rate) in (0..).zip(rates) {
+    for (second, (rate, packets)) in (0..).zip(rates) {
         let (mut marks, mut longest) = (Vec::new(), 0);
         for ms in 0..1000 {
-            // A packet leaves in each millisecond.
             let now = Instant::ZERO + Duration::from_millis(1000 * second + ms);
             while beside && waiting < 20 {
                 queue.enqueue(now, arrival(1), (1, 0), &mut random);
@@ -306,7 +311,9 @@ fn seconds_of_a_scalable_sender(rates: &[f64], beside: bool) -> Vec<(Vec<u64>, u
                     marks.push(ms);
                 }
             }
-            if let Some(sent) = queue.dequeue(now) {
+            // A packet leaves in each millisecond on average.
+            let slot = if (ms + 1).is_multiple_of(*packets) { *packets } else { 0 };
+            for sent in (0..slot).map_while(|_| queue.dequeue(now)).collect::<Vec<_>>() {
                 if sent.packet.0 == 1 {
                     waiting = (queue.backlog().packets as usize).min(waiting - 1);
                 } else {
@@ -358,6 +365,21 @@ fn slow_start_of_a_scalable_sender_ends_by_the_price() {
 fn a_scalable_sender_that_ignores_marks_waits_briefly() {
     let seconds = seconds_of_a_scalable_sender(&[1.5, 0.25, 0.25, 1.5, 1.5, 1.5], false);
     assert!(seconds[4..].iter().all(|(_, longest)| (10..40).contains(longest)), "{seconds:?}");
+}
+
+/// Packets wait for the next slot, up to 19 ms, which is not their sender's doing. While it sends 5 % less than the link, hardly any packet is
+/// marked. An excess is marked, and on a link without slots its queue of up to 19 ms is marked until it is gone.
+#[test]
+fn pauses_of_the_link_are_not_a_scalable_senders_own_wait() {
+    let begun = [(1.5, 20), (0.25, 20), (0.25, 20)];
+    let steady = seconds_on_a_link_with_slots(&[&begun[..], &[(0.95, 20); 3]].concat(), false);
+    assert!(!steady[0].0.is_empty(), "its slow start ends by a mark: {steady:?}");
+    let settled = &steady[4..];
+    assert!(settled.iter().all(|(marks, longest)| marks.len() < 10 && *longest == 19), "{settled:?}");
+    let excess = seconds_on_a_link_with_slots(&[&begun[..], &[(1.2, 20), (1.0, 1)]].concat(), false);
+    let [slots, none] = &excess[3..] else { panic!("two seconds") };
+    assert!(slots.0.len() > 500, "{slots:?}");
+    assert!(none.0.last().is_some_and(|last| *last > 500), "{none:?}");
 }
 
 /// A warning counts for two round trips, and not again when the ticks have wrapped.
