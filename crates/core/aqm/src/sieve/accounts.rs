@@ -39,6 +39,11 @@ const WARNED: u16 = 1 << 11;
 const BIRTH: u16 = WARNED - 1;
 /// The bit of a flow, not new, that has a second finish. It is one of those of the birth, which only new flows have.
 const SECOND: u16 = 1;
+/// The bits, likewise, of an account that a scalable sender shares with others: the number of packets of scalable senders until it counts
+/// as theirs alone. [`OTHERS`] after one of another sender.
+const SHARED: u16 = OTHERS << SHARED_BITS;
+const SHARED_BITS: u32 = 1;
+const OTHERS: u16 = 63;
 /// Unit of the distance of another finish, B.
 const UNIT: f64 = 1024.0;
 /// After so long a silence a flow is forgotten.
@@ -362,6 +367,24 @@ impl Account {
     #[inline]
     pub(super) const fn has_lag(&self) -> bool {
         self.distance > 0 && !self.has_second()
+    }
+
+    /// Notes a packet. Returns whether it is one of a scalable sender that shares the account with others: one of the last [`OTHERS`]
+    /// packets was theirs. Of a new flow that is not known.
+    #[inline]
+    pub(super) const fn is_shared_by(&mut self, is_scalable: bool) -> bool {
+        if self.state & NEW != 0 {
+            return false;
+        }
+        if !is_scalable {
+            self.state |= SHARED;
+            return false;
+        }
+        let is_shared = self.state & SHARED != 0;
+        if is_shared {
+            self.state -= 1 << SHARED_BITS;
+        }
+        is_shared
     }
 
     /// Returns whether the flow has been warned since it came.

@@ -34,6 +34,10 @@
 //! rtt after its first mark or drop have passed. From then on g is 0, t is at most the end of the first ramp, and p'
 //! grows six times as fast, because the ramps have marked the sender's packets before.
 //!
+//! In a tunnel, or with hosts as flows, a scalable sender may share its account with others, whose packets it waits for.
+//! As long as one of the last 63 packets was theirs, it has no ramps and the ordinary price, and is marked with 4 p', as
+//! in a coupled queue (RFC 9332 section 2.1): its rate is then about that of the others.
+//!
 //! **Rates.** f is scaled with C when the rate is set, unless C alternates: it has fallen and risen again within tau, less
 //! than 2 tau ago. Then f follows the packets that leave.
 //!
@@ -74,7 +78,7 @@
 //! - An attacker that knows the salt: `an_attack_by_a_known_salt_ends_with_it`.
 //! - Scalable senders: `a_scalable_sender_is_marked_when_its_rate_passes_its_share_and_soon_no_longer`,
 //!   `slow_start_of_a_scalable_sender_ends_by_the_price`, `a_scalable_sender_that_ignores_marks_waits_briefly`,
-//!   `pauses_of_the_link_are_not_a_scalable_senders_own_wait`.
+//!   `pauses_of_the_link_are_not_a_scalable_senders_own_wait`, `a_scalable_sender_in_a_tunnel_has_the_price_of_the_others`.
 //! - A surge: `the_effect_of_a_surge_ends_soon`. A rate that falls: `sparse_flows_are_served_first_after_a_fall_of_the_rate`. One
 //!   that alternates: `a_rate_of_a_moment_causes_no_drop`.
 //! - No other engine has Sieve. `experiments/suites` compares it with FQ-CoDel, CAKE and DualPI2, cell by cell.
@@ -224,6 +228,9 @@ const SECOND_RAMP_PACKETS: f64 = 5.0;
 const SPARED: f64 = 0.875;
 /// The part of the round trip in which p' grows to 1.
 const SLOPE: f64 = 2.0;
+/// The probability of a mark over p' for a scalable sender that shares its account with others: twice the coupling factor of RFC 9332 section 2.1,
+/// because no packet of the account is hit during a grace.
+const COUPLING: f64 = 4.0;
 /// The weight of the excess of a scalable sender after its slow start: its p' grows to 1 in a third of the round trip.
 const SCALABLE_WEIGHT: f64 = 6.0;
 /// The largest hint with its full delay.
@@ -532,9 +539,12 @@ impl<P: Copy> Sieve<P> {
         let [(_, ramp_end), _] = self.ramps(per_byte);
         let account = self.flows.at(sender.place);
         let is_warned = !sender.is_guest && account.is_warned(now, self.params.rtt * 2);
+        // The wait is not that of its own packets: no ramp counts.
+        let is_shared = self.ecn && account.is_shared_by(arrival.scalable) && !sender.is_guest;
+        let was_warned = account.was_warned();
         // Until the end of the grace after its first hit, a scalable sender is treated as any other one: it is in slow start.
         let is_scalable =
-            self.ecn && arrival.scalable && (sender.is_guest || account.was_warned() && !is_warned);
+            self.ecn && arrival.scalable && (sender.is_guest || was_warned && !is_warned && !is_shared);
         let p = self.price(if is_scalable && !sender.is_guest {
             SCALABLE_WEIGHT * (wait - target.min(ramp_end))
         } else {
@@ -547,6 +557,8 @@ impl<P: Copy> Sieve<P> {
         }
         if may_mark && is_scalable {
             is_hit |= random.chance(Probability::clamped(self.ramp(sender, starts)));
+        } else if may_mark && is_shared && was_warned {
+            is_hit |= random.chance(Probability::clamped(COUPLING * p.sqrt()));
         }
         Verdict::from_hit(is_hit, may_mark)
     }

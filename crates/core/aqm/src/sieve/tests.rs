@@ -382,6 +382,37 @@ fn pauses_of_the_link_are_not_a_scalable_senders_own_wait() {
     assert!(none.0.last().is_some_and(|last| *last > 500), "{none:?}");
 }
 
+/// A tunnel in which every second packet is that of a scalable sender, with 1.005 times the rate of the link. Of the others up to 1 % is dropped, and a
+/// few times as many of the scalable sender's are marked. By the ramps all would be, since the tunnel always waits for more than the target.
+#[test]
+fn a_scalable_sender_in_a_tunnel_has_the_price_of_the_others() {
+    let mut queue: Q =
+        Sieve::build(&SieveParams::default(), Limit::Packets(1000), true, Rate::from_mbps(8)).unwrap();
+    let mut random = cutline_units::Streams::new(1).stream("queue", "drop");
+    let (mut marks, mut drops, mut number) = (0, 0, 0_u32);
+    let mut credit = 0.0;
+    for ms in 0..60_000 {
+        let now = Instant::ZERO + Duration::from_millis(ms);
+        credit += 1.005;
+        while credit >= 1.0 {
+            credit -= 1.0;
+            number += 1;
+            let is_scalable = number.is_multiple_of(2);
+            let arrival = Arrival { flow: 1, ..Arrival::new(1000, largest()) };
+            let arrival = Arrival { ecn_capable: is_scalable, scalable: is_scalable, ..arrival };
+            match queue.enqueue(now, arrival, (1, 0), &mut random) {
+                Verdict::Mark => marks += u32::from(ms > 10_000),
+                Verdict::Drop(_) => drops += u32::from(ms > 10_000),
+                Verdict::Pass => {}
+            }
+        }
+        queue.dequeue(now);
+    }
+    let [marked, dropped] = [marks, drops].map(|count| f64::from(count) / 25_000.0);
+    assert!((0.004..0.01).contains(&dropped), "{dropped}");
+    assert!((3.0 * dropped..12.0 * dropped).contains(&marked), "{marked} of marks, {dropped} of drops");
+}
+
 /// A warning counts for two round trips, and not again when the ticks have wrapped.
 #[test]
 fn a_warning_of_long_ago_does_not_return() {
