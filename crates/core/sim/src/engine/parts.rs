@@ -342,11 +342,13 @@ impl Parts {
             marked: packet.is_marked(),
         };
         if flow.is_noted {
+            // A copy, so that only this path needs the arrival in memory.
+            let noted = arrival;
             if let Some(Some(series)) = self.series.get_mut(id) {
-                series.received(now, &arrival, flow.record.ipdv(arrival.one_way));
+                series.received(now, &noted, flow.record.ipdv(noted.one_way));
             }
             if let Some(Some(background)) = self.background.get_mut(id) {
-                background.record_arrival(&arrival);
+                background.record_arrival(&noted);
             }
         }
         let (window, number) = (self.settings.window, flow.delays as usize);
@@ -372,9 +374,13 @@ impl Parts {
     pub(super) fn note_sent(&mut self, now: Instant, id: usize, size: u32) {
         let flow = &mut self.sending[id];
         flow.record.sent(now, self.settings.window, size);
-        if flow.has_series
-            && let Some(Some(series)) = self.series.get_mut(id)
-        {
+        if flow.has_series {
+            self.note_sent_in_series(now, id, size);
+        }
+    }
+
+    fn note_sent_in_series(&mut self, now: Instant, id: usize, size: u32) {
+        if let Some(Some(series)) = self.series.get_mut(id) {
             series.sent(now, size);
         }
     }
@@ -389,8 +395,11 @@ impl Parts {
     ) -> Option<(u32, Hint, Outgoing<PackedHeader>)> {
         let flow = &mut self.sending[id];
         let outgoing = flow.source.transmit(now, &mut self.wide_header)?;
+        flow.record.sent(now, self.settings.window, outgoing.size);
         let (route, hint) = (flow.route, flow.hint);
-        self.note_sent(now, id, outgoing.size);
+        if flow.has_series {
+            self.note_sent_in_series(now, id, outgoing.size);
+        }
         Some((route, hint, outgoing))
     }
 
