@@ -9,6 +9,7 @@
 //! link counts those of one small and of one large size in four bytes. All other packets are counted beside its queue.
 
 use crate::measure::{BacklogMeter, SmallBacklogMeter, Window};
+use crate::places::NONE;
 use crate::waiting::{WaitingList, WaitingPackets};
 use cutline_aqm::Limit;
 use cutline_units::{Bytes, Duration, Histogram, HistogramShape, Instant, Line, Pace, Rate};
@@ -282,6 +283,18 @@ impl FifoLink {
     /// Returns the index of the link's class.
     pub(crate) const fn class_index(&self) -> usize {
         (self.class & !WAITING) as usize
+    }
+
+    /// Returns whether packets of the queue have places in the store.
+    #[inline]
+    pub(crate) const fn has_waiting(&self) -> bool {
+        self.class >= WAITING
+    }
+
+    /// Returns the place of the last packet in the queue, for reading ahead; [`NONE`] without a queue.
+    #[inline]
+    pub(crate) fn last_waiting(&self) -> u32 {
+        self.queue.as_ref().map_or(NONE, |queue| queue.waiting.last())
     }
 
     /// Passes a packet as most packets are: one that arrives at the idle link and has the last size of its class. Returns its arrival at the

@@ -254,9 +254,10 @@ impl Parts {
     ) -> Crossed {
         let (mut at, mut fifo_link) = (now, fifo_link);
         loop {
-            let Some((arrives, next)) = self.cross_fifo_link(at, packet, fifo_link) else {
+            let Some(arrives) = self.cross_fifo_link(at, packet, fifo_link) else {
                 return Crossed::Dropped(at);
             };
+            let next = self.routes.at(packet.position);
             if !next.is_folded_fifo_link() {
                 return Crossed::Arrives(arrives, next);
             }
@@ -264,7 +265,7 @@ impl Parts {
         }
     }
 
-    /// Sends a packet over a FIFO link. Returns its arrival at the next hop of its route, and that hop; `None` if a full queue drops it.
+    /// Sends a packet over a FIFO link. Returns its arrival at the next hop of its route; `None` if a full queue drops it.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as cross_fifo_links")]
     pub(super) fn cross_fifo_link(
@@ -272,7 +273,7 @@ impl Parts {
         now: Instant,
         packet: &mut Packet,
         fifo_link: usize,
-    ) -> Option<(Instant, Hop)> {
+    ) -> Option<Instant> {
         let (link, size) = (&mut self.fifo_links[fifo_link], packet.size());
         // A link with waiting packets has no valid class.
         let class = self.fifo_classes.get(link.class as usize);
@@ -286,7 +287,7 @@ impl Parts {
         };
         packet.position += 1;
         self.hops += 1;
-        Some((arrives, self.routes.at(packet.position)))
+        Some(arrives)
     }
 
     /// Offers a packet to a FIFO link that does not just [pass](FifoLink::pass) it.

@@ -119,7 +119,7 @@ impl Stages {
         {
             let mut packet = parcel.packet;
             match self.parts.cross_fifo_link(parcel.at, &mut packet, fifo_link) {
-                Some((at, hop)) => self.forward(at, hop, packet),
+                Some(at) => self.forward(at, packet),
                 None => self.drop_packet(parcel.at, packet.header(), packet.position),
             }
             next += 1;
@@ -209,8 +209,7 @@ impl Stages {
                 self.cross_impaired_wire(departs, link, handle, waited, marked);
             } else {
                 let packet = stage.packets.take(handle).transmitted(waited, marked, queued_link.pass_on);
-                let next = self.parts.routes.at(packet.position);
-                self.forward(arrives, next, packet);
+                self.forward(arrives, packet);
             }
         } else {
             stage.set_free(Instant::FAR_FUTURE);
@@ -237,7 +236,7 @@ impl Stages {
         let impaired = queued_link.impairment.as_mut().expect("the caller has seen it");
         match impaired.send(departs, packet.size(), window) {
             None => self.queues[link].lost.push_back((departs, packet)),
-            Some(arrives) => self.forward(arrives, self.parts.routes.at(packet.position), packet),
+            Some(arrives) => self.forward(arrives, packet),
         }
     }
 
