@@ -9,6 +9,7 @@
 //! link counts those of one small and of one large size in four bytes. All other packets are counted beside its queue.
 
 use crate::measure::{BacklogMeter, SmallBacklogMeter, Window};
+use crate::places::NONE;
 use crate::waiting::{WaitingList, WaitingPackets};
 use cutline_aqm::Limit;
 use cutline_units::{Bytes, Duration, Histogram, HistogramShape, Instant, Line, Pace, Rate};
@@ -36,6 +37,19 @@ impl LinkCounts {
     /// Counts a packet that is transmitted from `starts` to `departs`.
     #[inline]
     pub(crate) fn sent(&mut self, window: Window, starts: Instant, departs: Instant, size: u32) {
+        if window.covers(starts, departs) {
+            self.sent += 1;
+            self.sent_bytes += u64::from(size);
+            self.busy += departs - starts;
+        } else {
+            self.sent_at_edge(window, starts, departs, size);
+        }
+    }
+
+    /// Counts a packet that is not transmitted within the window, or only in part.
+    #[cold]
+    #[inline(never)]
+    fn sent_at_edge(&mut self, window: Window, starts: Instant, departs: Instant, size: u32) {
         if window.contains(starts) {
             self.sent += 1;
             self.sent_bytes += u64::from(size);
@@ -271,6 +285,18 @@ impl FifoLink {
         (self.class & !WAITING) as usize
     }
 
+    /// Returns whether packets of the queue have places in the store.
+    #[inline]
+    pub(crate) const fn has_waiting(&self) -> bool {
+        self.class >= WAITING
+    }
+
+    /// Returns the place of the last packet in the queue, for reading ahead; [`NONE`] without a queue.
+    #[inline]
+    pub(crate) fn last_waiting(&self) -> u32 {
+        self.queue.as_ref().map_or(NONE, |queue| queue.waiting.last())
+    }
+
     /// Passes a packet as most packets are: one that arrives at the idle link and has the last size of its class. Returns its arrival at the
     /// other end; `None`, without any change, for all others, and for those at the ends of the window. `class` must be the class of this link.
     #[inline(always)]
@@ -470,12 +496,30 @@ impl FifoQueue {
         large.copied().unwrap_or_else(|| self.meter.to_meter())
     }
 
+    /// Returns the numbers of waiting packets and bytes.
+    #[inline]
+    fn backlog(&self) -> (u32, u64) {
+        match self.large.as_deref() {
+            Some(LargeNumbers { meter: Some(meter), .. }) => (meter.packets(), meter.bytes()),
+            _ => self.meter.backlog(),
+        }
+    }
+
     /// Sets the numbers of waiting packets and bytes from `now` on.
     fn set_backlog(&mut self, now: Instant, packets: u32, bytes: u64, window: Window) {
         if let Some(LargeNumbers { meter: Some(meter), .. }) = self.large.as_deref_mut() {
             meter.set(now, packets, bytes, window);
             return;
         }
+        if !self.meter.set(now, packets, bytes, window) {
+            self.set_rare_backlog(now, packets, bytes, window);
+        }
+    }
+
+    /// Sets numbers that the small meter does not set.
+    #[cold]
+    #[inline(never)]
+    fn set_rare_backlog(&mut self, now: Instant, packets: u32, bytes: u64, window: Window) {
         let mut meter = self.meter.to_meter();
         meter.set(now, packets, bytes, window);
         if let Some(small) = meter.to_small() {
@@ -559,15 +603,15 @@ impl FifoQueue {
         window: Window,
     ) -> bool {
         self.release(waiting, now, window);
-        let meter = self.meter();
-        let bytes = meter.bytes() + u64::from(size);
+        let (packets, bytes) = self.backlog();
+        let bytes = bytes + u64::from(size);
         let room = match limit {
-            Limit::Packets(most) => meter.packets() < most,
+            Limit::Packets(most) => packets < most,
             Limit::Bytes(most) => bytes <= most,
         };
         if room {
             waiting.push(&mut self.waiting, starts, size);
-            self.set_backlog(now, meter.packets() + 1, bytes, window);
+            self.set_backlog(now, packets + 1, bytes, window);
             if window.contains(now) {
                 self.record_wait(starts - now);
             }
@@ -578,8 +622,8 @@ impl FifoQueue {
     /// Releases the packets that have started by `now`.
     fn release(&mut self, waiting: &mut WaitingPackets, now: Instant, window: Window) {
         while let Some((starts, size)) = waiting.pop_started(&mut self.waiting, now) {
-            let meter = self.meter();
-            self.set_backlog(starts, meter.packets() - 1, meter.bytes() - u64::from(size), window);
+            let (packets, bytes) = self.backlog();
+            self.set_backlog(starts, packets - 1, bytes - u64::from(size), window);
         }
     }
 }

@@ -95,6 +95,12 @@ impl<T: Linked> Places<T> {
         first
     }
 
+    /// Returns the item at a place; `None` if there is no such place.
+    #[inline]
+    pub(crate) fn get(&self, place: u32) -> Option<&T> {
+        self.chunks.get((place / CHUNK) as usize).map(|chunk| &chunk[(place % CHUNK) as usize])
+    }
+
     /// Removes an item.
     #[inline]
     pub(crate) fn take(&mut self, place: u32) -> T {

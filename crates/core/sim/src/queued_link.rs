@@ -120,10 +120,9 @@ impl QueuedLink {
             }
         }
         if verdict != Verdict::Pass {
-            self.note_verdict(verdict, is_measured);
-        }
-        // A packet that arrives at an idle link starts at once and never waits.
-        if self.busy && !matches!(verdict, Verdict::Drop(_)) {
+            self.note_verdict(now, verdict, is_measured);
+        } else if self.busy {
+            // A packet that arrives at an idle link starts at once and never waits.
             self.note_backlog(now);
         }
         verdict
@@ -131,8 +130,11 @@ impl QueuedLink {
 
     /// Counts a packet that the queue has dropped or marked at its arrival.
     #[cold]
-    fn note_verdict(&mut self, verdict: Verdict, is_measured: bool) {
+    fn note_verdict(&mut self, now: Instant, verdict: Verdict, is_measured: bool) {
         let is_dropped = matches!(verdict, Verdict::Drop(_));
+        if self.busy && !is_dropped {
+            self.note_backlog(now);
+        }
         self.open.dropped += u64::from(is_dropped);
         self.open.marked += u64::from(!is_dropped);
         if is_measured {

@@ -44,6 +44,12 @@ impl WaitingList {
         self.last != NONE
     }
 
+    /// Returns the place of the last packet.
+    #[inline]
+    pub(crate) const fn last(self) -> u32 {
+        self.last
+    }
+
     /// Returns whether no packet waits.
     pub(crate) const fn is_empty(self) -> bool {
         self.last >= EMPTY
@@ -68,6 +74,12 @@ impl WaitingPackets {
             if list.is_empty() { place } else { std::mem::replace(&mut self.places[list.last].next, place) };
         self.places[place].next = first;
         list.last = place;
+    }
+
+    /// Returns the place behind a place, for reading ahead; [`NONE`] behind a place that does not exist.
+    #[inline]
+    pub(crate) fn behind(&self, place: u32) -> u32 {
+        self.places.get(place).map_or(NONE, |place| place.next)
     }
 
     /// Removes the first packet of a queue if its transmission has started by `now`. Returns the start and the size.

@@ -254,9 +254,10 @@ impl Parts {
     ) -> Crossed {
         let (mut at, mut fifo_link) = (now, fifo_link);
         loop {
-            let Some((arrives, next)) = self.cross_fifo_link(at, packet, fifo_link) else {
+            let Some(arrives) = self.cross_fifo_link(at, packet, fifo_link) else {
                 return Crossed::Dropped(at);
             };
+            let next = self.routes.at(packet.position);
             if !next.is_folded_fifo_link() {
                 return Crossed::Arrives(arrives, next);
             }
@@ -264,7 +265,7 @@ impl Parts {
         }
     }
 
-    /// Sends a packet over a FIFO link. Returns its arrival at the next hop of its route, and that hop; `None` if a full queue drops it.
+    /// Sends a packet over a FIFO link. Returns its arrival at the next hop of its route; `None` if a full queue drops it.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as cross_fifo_links")]
     pub(super) fn cross_fifo_link(
@@ -272,7 +273,7 @@ impl Parts {
         now: Instant,
         packet: &mut Packet,
         fifo_link: usize,
-    ) -> Option<(Instant, Hop)> {
+    ) -> Option<Instant> {
         let (link, size) = (&mut self.fifo_links[fifo_link], packet.size());
         // A link with waiting packets has no valid class.
         let class = self.fifo_classes.get(link.class as usize);
@@ -286,7 +287,7 @@ impl Parts {
         };
         packet.position += 1;
         self.hops += 1;
-        Some((arrives, self.routes.at(packet.position)))
+        Some(arrives)
     }
 
     /// Offers a packet to a FIFO link that does not just [pass](FifoLink::pass) it.
@@ -342,11 +343,13 @@ impl Parts {
             marked: packet.is_marked(),
         };
         if flow.is_noted {
+            // A copy, so that only this path needs the arrival in memory.
+            let noted = arrival;
             if let Some(Some(series)) = self.series.get_mut(id) {
-                series.received(now, &arrival, flow.record.ipdv(arrival.one_way));
+                series.received(now, &noted, flow.record.ipdv(noted.one_way));
             }
             if let Some(Some(background)) = self.background.get_mut(id) {
-                background.record_arrival(&arrival);
+                background.record_arrival(&noted);
             }
         }
         let (window, number) = (self.settings.window, flow.delays as usize);
@@ -372,9 +375,13 @@ impl Parts {
     pub(super) fn note_sent(&mut self, now: Instant, id: usize, size: u32) {
         let flow = &mut self.sending[id];
         flow.record.sent(now, self.settings.window, size);
-        if flow.has_series
-            && let Some(Some(series)) = self.series.get_mut(id)
-        {
+        if flow.has_series {
+            self.note_sent_in_series(now, id, size);
+        }
+    }
+
+    fn note_sent_in_series(&mut self, now: Instant, id: usize, size: u32) {
+        if let Some(Some(series)) = self.series.get_mut(id) {
             series.sent(now, size);
         }
     }
@@ -389,8 +396,11 @@ impl Parts {
     ) -> Option<(u32, Hint, Outgoing<PackedHeader>)> {
         let flow = &mut self.sending[id];
         let outgoing = flow.source.transmit(now, &mut self.wide_header)?;
+        flow.record.sent(now, self.settings.window, outgoing.size);
         let (route, hint) = (flow.route, flow.hint);
-        self.note_sent(now, id, outgoing.size);
+        if flow.has_series {
+            self.note_sent_in_series(now, id, outgoing.size);
+        }
         Some((route, hint, outgoing))
     }
 

@@ -1,7 +1,7 @@
 //! The backlog of a queue over time: its time-weighted mean, standard deviation and maximum.
 
 use super::Window;
-use cutline_units::Instant;
+use cutline_units::{Duration, Instant};
 
 /// Integrates a backlog that changes at arrivals and departures.
 ///
@@ -67,6 +67,30 @@ impl SmallBacklogMeter {
             sums: self.sums,
         }
     }
+
+    /// Returns the numbers of waiting packets and bytes.
+    #[inline]
+    pub(crate) fn backlog(&self) -> (u32, u64) {
+        (u32::from(self.packets), u64::from(self.bytes))
+    }
+
+    /// Sets the backlog from `now` on. Returns false, and changes nothing, if a number does not fit, or `now` lies outside of the window.
+    #[inline]
+    pub(crate) fn set(&mut self, now: Instant, packets: u32, bytes: u64, window: Window) -> bool {
+        let (Ok(packets), Ok(bytes)) = (u16::try_from(packets), u32::try_from(bytes)) else { return false };
+        if !window.contains(now) {
+            return false;
+        }
+        // Copies, because the fields are not aligned.
+        let Self { since, mut sums, .. } = *self;
+        if now > since {
+            sums.add(u32::from(self.packets), u64::from(self.bytes), now - since);
+            (self.sums, self.since) = (sums, now);
+        }
+        (self.packets, self.bytes) = (packets, bytes);
+        (self.max_packets, self.max_bytes) = (self.max_packets.max(packets), self.max_bytes.max(bytes));
+        true
+    }
 }
 
 impl BacklogMeter {
@@ -98,12 +122,21 @@ impl BacklogMeter {
     /// Sets the backlog from `now` on.
     #[inline]
     pub fn set(&mut self, now: Instant, packets: u32, bytes: u64, window: Window) {
-        self.settle(now, window);
-        (self.packets, self.bytes) = (packets, bytes);
-        if now < window.until && now >= window.from {
-            self.max_packets = self.max_packets.max(packets);
-            self.max_bytes = self.max_bytes.max(bytes);
+        if !window.contains(now) {
+            return self.set_outside(now, packets, bytes, window);
         }
+        self.settle(now);
+        (self.packets, self.bytes) = (packets, bytes);
+        self.max_packets = self.max_packets.max(packets);
+        self.max_bytes = self.max_bytes.max(bytes);
+    }
+
+    /// Sets the backlog from `now` on, which lies outside of the window.
+    #[cold]
+    #[inline(never)]
+    fn set_outside(&mut self, now: Instant, packets: u32, bytes: u64, window: Window) {
+        self.settle(now.min(window.until));
+        (self.packets, self.bytes) = (packets, bytes);
     }
 
     /// Returns the number of waiting packets.
@@ -143,19 +176,26 @@ impl BacklogMeter {
         self.max_bytes
     }
 
-    /// Counts the part of the time since the last change that lies in the window.
+    /// Counts the time since the last change, or since the beginning of the window, until `end`, which is not after the window.
     #[inline]
-    fn settle(&mut self, now: Instant, window: Window) {
-        let end = now.min(window.until);
+    fn settle(&mut self, end: Instant) {
         if end > self.since {
-            // Signed: that is one instruction to convert, and no run takes 292 years.
-            let seconds = (end - self.since).as_nanos().cast_signed() as f64 * 1e-9;
-            let packets = f64::from(self.packets);
-            self.sums.packet_seconds += packets * seconds;
-            self.sums.packet_square_seconds += packets * packets * seconds;
-            self.sums.byte_seconds += self.bytes.cast_signed() as f64 * seconds;
+            self.sums.add(self.packets, self.bytes, end - self.since);
             self.since = end;
         }
+    }
+}
+
+impl BacklogSums {
+    /// Counts a time in which the backlog was constant.
+    #[inline]
+    fn add(&mut self, packets: u32, bytes: u64, time: Duration) {
+        // Signed: that is one instruction to convert, and no run takes 292 years.
+        let seconds = time.as_nanos().cast_signed() as f64 * 1e-9;
+        let packets = f64::from(packets);
+        self.packet_seconds += packets * seconds;
+        self.packet_square_seconds += packets * packets * seconds;
+        self.byte_seconds += bytes.cast_signed() as f64 * seconds;
     }
 }
 

@@ -746,4 +746,13 @@ impl Receiver {
             other => other.deadline().as_nanos(),
         }
     }
+
+    /// Returns a number from the memory that is found in the receiver's state, which the caller has [read](Receiver::read_ahead).
+    #[inline]
+    pub fn read_ahead_of_ranges(&self) -> u64 {
+        match self {
+            Self::Tcp(receiver) => receiver.read_ahead_of_ranges(),
+            _ => 0,
+        }
+    }
 }

@@ -166,6 +166,12 @@ impl Receiver {
         self.next ^ self.deadline.as_nanos() ^ self.stats.marked
     }
 
+    /// Returns a number from the ranges beyond a hole, if there is one; see [`crate::endpoint::Sender::read_ahead`].
+    #[inline]
+    pub(crate) fn read_ahead_of_ranges(&self) -> u64 {
+        self.held().first().map_or(0, |range| range.0)
+    }
+
     /// Returns the counters.
     pub const fn stats(&self) -> &ReceiverStats {
         &self.stats

@@ -6,6 +6,7 @@
 
 use super::inbox::Parcel;
 use crate::engine::parts::Parts;
+use crate::places::NONE;
 use crate::route::Hop;
 use std::hint::black_box;
 
@@ -30,8 +31,9 @@ impl Parts {
             sum ^= flow.sink.read_ahead() ^ flow.record.first_word();
         }
         let mut links = [0_u32; BLOCK];
-        for (link, (_, route)) in links.iter_mut().zip(&places[..block.len()]) {
+        for (link, ((_, route), flow)) in links.iter_mut().zip(places[..block.len()].iter().zip(&flows)) {
             *link = self.routes.at(*route).index() as u32;
+            sum ^= self.receiving[*flow as usize].sink.read_ahead_of_ranges();
         }
         for (link, ((delays, _), parcel)) in links.iter().zip(places.iter().zip(block)) {
             let one_way = parcel.at.saturating_since(parcel.packet.sent_at());
@@ -51,16 +53,43 @@ impl Parts {
             *route = flow.route;
             sum ^= flow.record.total() ^ flow.source.read_ahead();
         }
-        for route in &routes[..block.len()] {
-            sum ^= u64::from(self.fifo_links[self.routes.at(*route).index()].class);
-        }
+        self.read_ahead_of_fifo_links(routes[..block.len()].iter().map(|route| self.routes.at(*route)));
         black_box(sum);
     }
 
-    /// Reads the FIFO links that packets are about to cross.
+    /// Reads the memory for a block of packets that queued links and other FIFO links send on: the next links.
     #[inline]
-    pub(super) fn read_ahead_of_links(&self, hops: impl Iterator<Item = Hop>) {
-        let folded = hops.filter(|hop| hop.is_folded_fifo_link());
-        black_box(folded.map(|hop| u64::from(self.fifo_links[hop.index()].class)).sum::<u64>());
+    pub(super) fn read_ahead_of_links(&self, block: &[Parcel]) {
+        let mut hops = [Hop::from_tag(0); BLOCK];
+        for (hop, parcel) in hops.iter_mut().zip(block) {
+            *hop = self.routes.at(parcel.packet.position);
+        }
+        let hops = hops[..block.len()].iter().copied();
+        self.read_ahead_of_fifo_links(hops.filter(|hop| hop.is_folded_fifo_link()));
+    }
+
+    /// Reads FIFO links that a block of packets is about to cross, and the packets that wait at them.
+    #[inline]
+    fn read_ahead_of_fifo_links(&self, hops: impl Iterator<Item = Hop>) {
+        let (mut links, mut count) = ([0_u32; BLOCK], 0);
+        for hop in hops {
+            links[count] = hop.index() as u32;
+            count += usize::from(self.fifo_links[hop.index()].has_waiting());
+        }
+        self.read_ahead_of_waiting(&links[..count]);
+    }
+
+    /// Reads the packets that wait at these FIFO links. The first one is behind the last one.
+    #[inline(never)]
+    fn read_ahead_of_waiting(&self, links: &[u32]) {
+        let mut places = [NONE; BLOCK];
+        for (place, link) in places.iter_mut().zip(links) {
+            *place = self.fifo_links[*link as usize].last_waiting();
+        }
+        let places = &mut places[..links.len()];
+        for place in &mut *places {
+            *place = self.waiting.behind(*place);
+        }
+        black_box(places.iter().fold(0, |sum, place| sum ^ self.waiting.behind(*place)));
     }
 }

@@ -11,7 +11,7 @@ use crate::engine::parts::Parts;
 use crate::packet::Packet;
 use crate::route::{EventKind, Hop};
 use cutline_transport::endpoint::{Outgoing, PackedHeader};
-use cutline_units::{Hint, Instant};
+use cutline_units::{Ecn, Hint, Instant};
 
 /// Returns the packets of a window from `next` on, as far as a block goes.
 fn block(window: &[Parcel], next: usize) -> &[Parcel] {
@@ -145,12 +145,22 @@ impl Stages {
         self.has_received(now, id, delivered);
     }
 
-    /// Stores the wide header of the packet that an endpoint sends. Returns the packed header of the packet.
+    /// Sends a packet over the first links of its route.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as Inbox::push")]
+    fn send(&mut self, now: Instant, packet: Packet) {
+        let first = self.parts.routes.at(packet.position);
+        self.cross_fifo_links(now, first.index(), packet);
+    }
+
+    /// Stores the wide header of the packet that an endpoint sends, and sends the packet.
+    // Without the packed header, so that the one of most packets is not in memory.
     #[cold]
     #[inline(never)]
-    fn put_wide_header(&mut self) -> PackedHeader {
+    fn send_with_wide_header(&mut self, now: Instant, size: u32, position: u32, hint: Hint, ecn: Ecn) {
         let wide = self.parts.wide_header.take().expect("the endpoint has put it there");
-        self.headers.put(wide)
+        let header = self.headers.put(wide);
+        self.send(now, Packet::new(header, size, position, hint, ecn));
     }
 
     /// Handles the next timer of the stage of the sources.
@@ -183,10 +193,11 @@ impl Endpoints for Stages {
     #[expect(clippy::inline_always, reason = "as Inbox::push")]
     fn emit(&mut self, now: Instant, position: u32, hint: Hint, outgoing: Outgoing<PackedHeader>) {
         let Outgoing { size, ecn, header } = outgoing;
-        let header = if header.is_wide() { self.put_wide_header() } else { header };
-        let packet = Packet::new(header, size, position, hint, ecn);
-        let first = self.parts.routes.at(position);
-        self.cross_fifo_links(now, first.index(), packet);
+        if header.is_wide() {
+            self.send_with_wide_header(now, size, position, hint, ecn);
+        } else {
+            self.send(now, Packet::new(header, size, position, hint, ecn));
+        }
     }
 
     #[cold]

@@ -6,7 +6,7 @@ use super::slab::Packets;
 use crate::calendar::EventHandle;
 use crate::engine::parts::Parts;
 use crate::packet::Packet;
-use crate::queued_link::Started;
+use crate::queued_link::{QueuedLink, Started};
 use cutline_aqm::Verdict;
 use cutline_units::{Duration, Instant, Rate};
 use std::collections::VecDeque;
@@ -69,6 +69,16 @@ impl QueueStage {
         self.free = free;
         self.due = self.changes_at.min(free);
     }
+
+    /// Waits for the link's next delivery, if a packet waits for it. Returns false if a delivery is open now.
+    #[cold]
+    fn waits_for_delivery(&mut self, now: Instant, link: &mut QueuedLink) -> bool {
+        let next = link.next_delivery(now);
+        if next != Some(now) {
+            self.set_free(next.unwrap_or(Instant::FAR_FUTURE));
+        }
+        next != Some(now)
+    }
 }
 
 impl Stages {
@@ -109,7 +119,7 @@ impl Stages {
         {
             let mut packet = parcel.packet;
             match self.parts.cross_fifo_link(parcel.at, &mut packet, fifo_link) {
-                Some((at, hop)) => self.forward(at, hop, packet),
+                Some(at) => self.forward(at, packet),
                 None => self.drop_packet(parcel.at, packet.header(), packet.position),
             }
             next += 1;
@@ -152,20 +162,26 @@ impl Stages {
         let (packets, queued_link) = (&mut self.queues[link].packets, &mut self.parts.queued_links[link]);
         let handle = packets.put(parcel.packet);
         let verdict = queued_link.arrive(now, arrival, handle);
-        if matches!(verdict, Verdict::Drop(_)) {
-            packets.take(handle);
-            self.drop_packet(now, parcel.packet.header(), parcel.packet.position);
-        } else {
-            if verdict == Verdict::Mark {
-                packets.mark(handle);
-            }
-            if !queued_link.busy {
-                self.serve(now, link);
-            }
+        let (is_busy, may_shed) = (queued_link.busy, queued_link.may_shed());
+        match verdict {
+            Verdict::Pass => {}
+            Verdict::Mark => packets.mark(handle),
+            Verdict::Drop(_) => self.drop_arrival(link, parcel, handle),
         }
-        if self.parts.queued_links[link].may_shed() {
+        if !is_busy && !matches!(verdict, Verdict::Drop(_)) {
+            self.serve(now, link);
+        }
+        if may_shed {
             self.drop_shed(now, link);
         }
+    }
+
+    /// Drops a packet that a queue has refused.
+    #[cold]
+    #[inline(never)]
+    fn drop_arrival(&mut self, link: usize, parcel: &Parcel, handle: EventHandle) {
+        self.queues[link].packets.take(handle);
+        self.drop_packet(parcel.at, parcel.packet.header(), parcel.packet.position);
     }
 
     /// Drops the packets that a queue had stored and has shed since.
@@ -180,39 +196,27 @@ impl Stages {
     /// Starts the next transmission of a queued link that is free.
     #[inline]
     fn serve(&mut self, now: Instant, link: usize) {
-        if self.parts.queued_links[link].deliveries.is_some() && self.waits_for_delivery(now, link) {
+        let (stage, queued_link) = (&mut self.queues[link], &mut self.parts.queued_links[link]);
+        if queued_link.deliveries.is_some() && stage.waits_for_delivery(now, queued_link) {
             return;
         }
-        let queued_link = &mut self.parts.queued_links[link];
-        let started = queued_link.start_next(now);
-        if queued_link.may_shed() {
+        let may_shed = queued_link.may_shed();
+        if let Some(started) = queued_link.start_next(now) {
+            let Started { handle, waited, marked, departs, arrives, .. } = started;
+            stage.set_free(departs);
+            self.parts.hops += 1;
+            if queued_link.impairment.is_some() {
+                self.cross_impaired_wire(departs, link, handle, waited, marked);
+            } else {
+                let packet = stage.packets.take(handle).transmitted(waited, marked, queued_link.pass_on);
+                self.forward(arrives, packet);
+            }
+        } else {
+            stage.set_free(Instant::FAR_FUTURE);
+        }
+        if may_shed {
             self.drop_shed(now, link);
         }
-        let stage = &mut self.queues[link];
-        let Some(Started { handle, waited, marked, departs, arrives, .. }) = started else {
-            stage.set_free(Instant::FAR_FUTURE);
-            return;
-        };
-        stage.set_free(departs);
-        self.parts.hops += 1;
-        let queued_link = &self.parts.queued_links[link];
-        if queued_link.impairment.is_some() {
-            return self.cross_impaired_wire(departs, link, handle, waited, marked);
-        }
-        let pass_on = queued_link.pass_on;
-        let packet = stage.packets.take(handle).transmitted(waited, marked, pass_on);
-        let next = self.parts.routes.at(packet.position);
-        self.forward(arrives, next, packet);
-    }
-
-    /// Waits for the link's next delivery, if a packet waits for it. Returns false if a delivery is open now.
-    #[cold]
-    fn waits_for_delivery(&mut self, now: Instant, link: usize) -> bool {
-        let next = self.parts.queued_links[link].next_delivery(now);
-        if next != Some(now) {
-            self.queues[link].set_free(next.unwrap_or(Instant::FAR_FUTURE));
-        }
-        next != Some(now)
     }
 
     /// Sends a packet that a link has transmitted over its wire with an impairment.
@@ -232,7 +236,7 @@ impl Stages {
         let impaired = queued_link.impairment.as_mut().expect("the caller has seen it");
         match impaired.send(departs, packet.size(), window) {
             None => self.queues[link].lost.push_back((departs, packet)),
-            Some(arrives) => self.forward(arrives, self.parts.routes.at(packet.position), packet),
+            Some(arrives) => self.forward(arrives, packet),
         }
     }
 

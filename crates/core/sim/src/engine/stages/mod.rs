@@ -64,8 +64,8 @@ pub(super) struct Stages {
     headers: Headers,
     /// True if the stages read ahead, because there are many flows.
     reads_ahead: bool,
-    /// Packets that links have transmitted, with the next hop of each; see [`Stages::forward`].
-    outbox: Vec<(Parcel, Hop)>,
+    /// Packets that links have transmitted; see [`Stages::forward`].
+    outbox: Vec<Parcel>,
     /// The number of the window that is open.
     window: u64,
     shift: u32,
@@ -254,14 +254,14 @@ impl Stages {
     /// stages read ahead, it waits in the outbox for a block of others.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as Inbox::push")]
-    fn forward(&mut self, at: Instant, next: Hop, packet: Packet) {
+    fn forward(&mut self, at: Instant, packet: Packet) {
         if self.reads_ahead {
-            self.outbox.push((Parcel { at, packet }, next));
+            self.outbox.push(Parcel { at, packet });
             if self.outbox.len() == ahead::BLOCK {
                 self.empty_outbox();
             }
         } else {
-            self.pass_on(at, next, packet);
+            self.pass_on(at, packet);
         }
     }
 
@@ -269,16 +269,17 @@ impl Stages {
     #[inline(never)]
     fn empty_outbox(&mut self) {
         let mut outbox = std::mem::take(&mut self.outbox);
-        self.parts.read_ahead_of_links(outbox.iter().map(|(_, next)| *next));
-        for (parcel, next) in outbox.drain(..) {
-            self.pass_on(parcel.at, next, parcel.packet);
+        self.parts.read_ahead_of_links(&outbox);
+        for parcel in outbox.drain(..) {
+            self.pass_on(parcel.at, parcel.packet);
         }
         self.outbox = outbox;
     }
 
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as Inbox::push")]
-    fn pass_on(&mut self, at: Instant, next: Hop, packet: Packet) {
+    fn pass_on(&mut self, at: Instant, packet: Packet) {
+        let next = self.parts.routes.at(packet.position);
         if next.is_folded_fifo_link() {
             self.cross_fifo_links(at, next.index(), packet);
         } else {
