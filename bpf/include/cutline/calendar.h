@@ -135,20 +135,6 @@ CL_INLINE void cl_set_times(struct cl_node *node, cl_u64 start, cl_u64 part, cl_
     node->times = cl_after(start, epoch) << CL_TIME_SHIFT | part << CL_PART_SHIFT | (node->times & CL_UPPER_HEAD);
 }
 
-/* Returns the number of zero bits below the lowest one; the word is not 0. */
-CL_SEPARATE cl_u32 cl_lowest(cl_u64 word)
-{
-    cl_u32 bit = 0;
-
-    word &= -word;
-    if (word >> 32) { bit += 32; word >>= 32; }
-    if (word >> 16) { bit += 16; word >>= 16; }
-    if (word >> 8) { bit += 8; word >>= 8; }
-    if (word >> 4) { bit += 4; word >>= 4; }
-    if (word >> 2) { bit += 2; word >>= 2; }
-    return bit + (cl_u32)(word >> 1);
-}
-
 CL_INLINE cl_u64 cl_word(const struct cl_calendar *calendar, cl_u32 word)
 {
     CL_OPAQUE(word);
