@@ -79,12 +79,16 @@ CL_INLINE __u32 cl_length(struct sk_buff *skb) { return ((struct qdisc_skb_cb *)
 CL_INLINE __u32 cl_segments(struct sk_buff *skb)
 {
     struct skb_shared_info *shared = bpf_core_cast(skb->head + (__u64)skb->end, struct skb_shared_info);
-    __u32 segments = shared->gso_segs, most = shared->gso_size, type = shared->gso_type, headers = 0;
+    __u32 segments, most = shared->gso_size, type, headers = 0;
     __u64 begin, transport, end;
     __u8 *octets;
 
-    if (!most || (segments && !(type & CL_GSO_DODGY)))
-        return segments ? segments : 1;
+    if (!most)
+        return 1;
+    segments = shared->gso_segs;
+    type = shared->gso_type;
+    if (segments && !(type & CL_GSO_DODGY))
+        return segments;
     begin = (__u64)(skb->data - skb->head);
     end = begin + skb->len - skb->data_len;
     transport = skb->transport_header;

@@ -253,8 +253,8 @@ CL_INLINE void cl_push_out(struct cl_state *state, struct cutline_statistics *st
                            struct bpf_sk_buff_ptr *to_free)
 {
     while (CL_CAN_LOOP) {
-        __u32 index = cl_sieve_push_out(&state->sieve, nodes, table, &state->config), length, level;
-        struct cl_node *node = cl_node(nodes, index);
+        __u32 index = CL_NIL, length, level;
+        struct cl_node *node = cl_sieve_push_out(&state->sieve, nodes, table, &state->config, &index);
         struct sk_buff *skb;
 
         if (!node)
@@ -309,23 +309,19 @@ int BPF_PROG(cutline_sieve_enqueue, struct sk_buff *skb, struct Qdisc *sch, stru
     cl_sieve_arrive(&state->sieve, nodes, table, &state->config, now, level, size, id, &arrival);
     cl_count(arrival.waits ? &statistics->above_fair_share : &statistics->below_fair_share, length);
     statistics->fair_share_bps = cl_sieve_share(&state->sieve);
-    verdict = cl_sieve_verdict(&arrival, (__u64)bpf_get_prandom_u32() << 28);
+    verdict = cl_sieve_verdict(&arrival, arrival.p ? (__u64)bpf_get_prandom_u32() << 28 : 0);
     if (verdict == 1) {
-        cl_sieve_warn(&state->config, table, now, &arrival);
+        cl_sieve_warn(&state->config, now, &arrival);
         cl_count(&statistics->early, length);
         goto drop_of_hint;
     }
     index = CL_NIL;
-    node = 0;
-    if (!verdict) {
-        index = cl_take_node(&state->sieve.calendar, nodes);
-        node = cl_node(nodes, index);
-    }
+    node = verdict ? 0 : cl_take_node(&state->sieve.calendar, nodes, &index);
     if (!node) {
         cl_count(&statistics->overflow, length);
         goto drop_of_hint;
     }
-    cl_sieve_push(&state->sieve, nodes, table, now, level, &arrival, node, index);
+    cl_sieve_push(&state->sieve, nodes, now, level, &arrival, node, index);
     state->arrived = arrival.place;
     state->is_own_hit = 0;
     cl_count(&statistics->backlog, length);
@@ -353,7 +349,7 @@ drop:
 SEC("struct_ops")
 struct sk_buff *BPF_PROG(cutline_sieve_dequeue, struct Qdisc *sch)
 {
-    __u32 instance = cl_instance(sch), index, level, length;
+    __u32 instance = cl_instance(sch), index = CL_NIL, level, length;
     struct cutline_statistics *statistics;
     struct cl_state *state;
     struct sk_buff *skb;
@@ -364,14 +360,21 @@ struct sk_buff *BPF_PROG(cutline_sieve_dequeue, struct Qdisc *sch)
     /* The kernel asks again after each packet. */
     if (!sch->q.qlen)
         return 0;
-    statistics = bpf_map_lookup_elem(&cutline_statistics, &instance);
-    nodes = bpf_map_lookup_elem(&cutline_slots, &instance);
-    table = bpf_map_lookup_elem(&cutline_accounts, &instance);
     state = cl_state(instance);
-    if (!state || !statistics || !nodes || !table || state->owner != (__u64)sch || !state->sieve.backlog.packets)
+    if (!state || state->owner != (__u64)sch || !state->sieve.backlog.packets)
         return 0;
     now = bpf_ktime_get_ns();
     at = now;
+    /* Most calls find the link busy: the kernel also asks after each packet that comes. */
+    if (!state->own.leaf.queues && state->config.shape_bps && state->shaper.free_at > now) {
+        bpf_qdisc_watchdog_schedule(sch, state->shaper.free_at, 0);
+        return 0;
+    }
+    statistics = bpf_map_lookup_elem(&cutline_statistics, &instance);
+    nodes = bpf_map_lookup_elem(&cutline_slots, &instance);
+    table = bpf_map_lookup_elem(&cutline_accounts, &instance);
+    if (!statistics || !nodes || !table)
+        return 0;
     if (state->own.leaf.queues) {
         at = cl_turn(instance, now);
         if (!at) {
@@ -379,16 +382,11 @@ struct sk_buff *BPF_PROG(cutline_sieve_dequeue, struct Qdisc *sch)
             return 0;
         }
     } else if (state->config.shape_bps) {
-        if (state->shaper.free_at > now) {
-            bpf_qdisc_watchdog_schedule(sch, state->shaper.free_at, 0);
-            return 0;
-        }
         at = cl_shaper_start(&state->shaper, &state->config, now, &statistics->slipped);
     }
-    index = cl_sieve_pop(&state->sieve, nodes, table, &state->config, now);
+    node = cl_sieve_pop(&state->sieve, nodes, table, &state->config, now, &index);
     statistics->fair_share_bps = cl_sieve_share(&state->sieve);
     statistics->latest = now;
-    node = cl_node(nodes, index);
     if (!node)
         return 0;
     state->shaper.free_at = at + cl_drain(state->sieve.byte_time, cl_node_size(node));

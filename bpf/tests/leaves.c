@@ -163,16 +163,15 @@ static int arrive(struct leaf *leaf, cl_u64 now, cl_u32 level, cl_u32 flow, cl_u
     } else {
         struct cl_arrival arrival;
         struct cl_node *node;
-        cl_u32 index;
+        cl_u32 index = CL_NIL;
 
         cl_sieve_arrive(&leaf->sieve, &leaf->nodes, &leaf->table, &leaf->config, now, level, SIZE, cl_mix(flow + 1), &arrival);
-        index = arrival.is_last ? CL_NIL : cl_take_node(&leaf->sieve.calendar, &leaf->nodes);
-        node = cl_node(&leaf->nodes, index);
+        node = arrival.is_last ? NULL : cl_take_node(&leaf->sieve.calendar, &leaf->nodes, &index);
         if (node) {
-            cl_sieve_push(&leaf->sieve, &leaf->nodes, &leaf->table, now, level, &arrival, node, index);
+            cl_sieve_push(&leaf->sieve, &leaf->nodes, now, level, &arrival, node, index);
             node->label = group << 16 | flow;
             waits = 1;
-            while ((node = cl_node(&leaf->nodes, index = cl_sieve_push_out(&leaf->sieve, &leaf->nodes, &leaf->table, &leaf->config)))) {
+            while ((node = cl_sieve_push_out(&leaf->sieve, &leaf->nodes, &leaf->table, &leaf->config, &index))) {
                 cl_give_node_back(&leaf->sieve.calendar, node, index);
                 leaf->waiting--;
             }
@@ -206,13 +205,12 @@ static int depart(struct leaf *leaf, cl_u64 now, struct departed *departed)
         leave(leaf, lane);
     } else {
         struct cl_node *node;
-        cl_u32 index;
+        cl_u32 index = CL_NIL;
 
         departed->at = cl_sieve_turn(&leaf->sieve, &leaf->nodes, &leaf->table, &sieve_shared, &leaf->sieve_leaf, &leaf->config, now, &leaf->slipped);
         if (!departed->at)
             return 0;
-        index = cl_sieve_pop(&leaf->sieve, &leaf->nodes, &leaf->table, &leaf->config, now);
-        node = cl_node(&leaf->nodes, index);
+        node = cl_sieve_pop(&leaf->sieve, &leaf->nodes, &leaf->table, &leaf->config, now, &index);
         cl_sieve_correct(&sieve_shared, &leaf->sieve_leaf, &leaf->config, cl_drain(leaf->sieve.byte_time, cl_node_size(node)));
         *departed = (struct departed){ departed->at, cl_node_waited(node, departed->at), cl_due_time(&leaf->sieve.calendar, node), leaf->sieve_leaf.leaf.least, node->label };
         cl_give_node_back(&leaf->sieve.calendar, node, index);

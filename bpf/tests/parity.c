@@ -106,18 +106,18 @@ static void sieve_enqueue(cl_u64 now, cl_u32 level, cl_u32 size, cl_u32 flow, cl
     cl_sieve_arrive(&sieve, &nodes, &table, &used, now, level, size, flow, &arrival);
     printf("%d %llu %llu %u", cl_sieve_verdict(&arrival, dice), (unsigned long long)arrival.p, (unsigned long long)cl_sieve_share(&sieve), arrival.waits);
     if (verdict == 1)
-        cl_sieve_warn(&used, &table, now, &arrival);
+        cl_sieve_warn(&used, now, &arrival);
     if (verdict == 0) {
-        cl_u32 index = cl_take_node(&sieve.calendar, &nodes);
-        struct cl_node *node = cl_node(&nodes, index);
+        cl_u32 index = CL_NIL;
+        struct cl_node *node = cl_take_node(&sieve.calendar, &nodes, &index);
 
         if (!node) {
             fprintf(stderr, "there is no node\n");
             exit(1);
         }
         node->label = stored++;
-        cl_sieve_push(&sieve, &nodes, &table, now, level, &arrival, node, index);
-        while ((node = cl_node(&nodes, index = cl_sieve_push_out(&sieve, &nodes, &table, &used)))) {
+        cl_sieve_push(&sieve, &nodes, now, level, &arrival, node, index);
+        while ((node = cl_sieve_push_out(&sieve, &nodes, &table, &used, &index))) {
             printf(" %u", node->label);
             cl_give_node_back(&sieve.calendar, node, index);
         }
@@ -127,8 +127,8 @@ static void sieve_enqueue(cl_u64 now, cl_u32 level, cl_u32 size, cl_u32 flow, cl
 
 static void sieve_dequeue(cl_u64 now)
 {
-    cl_u32 index = cl_sieve_pop(&sieve, &nodes, &table, &used, now);
-    struct cl_node *node = cl_node(&nodes, index);
+    cl_u32 index = CL_NIL;
+    struct cl_node *node = cl_sieve_pop(&sieve, &nodes, &table, &used, now, &index);
 
     if (!node) {
         printf("-1 0 0\n");

@@ -125,7 +125,7 @@ CL_INLINE int cl_is_silent(const struct cl_account *cell, cl_u32 tick)
 }
 
 /* Returns a virtual time as the time after an epoch. */
-CL_INLINE cl_u64 cl_after(cl_u64 time, cl_u64 epoch) { return cl_min(cl_since(time, epoch), CL_MOST_TIME); }
+CL_INLINE cl_u64 cl_after(cl_u64 time, cl_u64 epoch) { return cl_min(cl_since_by_branch(time, epoch), CL_MOST_TIME); }
 
 /* Returns the virtual time at which the next packet of a flow may start. */
 CL_INLINE cl_u64 cl_finish(const struct cl_accounts *accounts, const struct cl_account *cell)
@@ -313,8 +313,8 @@ CL_NOINLINE cl_u32 cl_move_in(struct cl_accounts *accounts, cl_table table, cl_u
     return mine * CL_WAYS + best;
 }
 
-/* Finds the account of a flow, or takes a cell for it, and notes that a packet of it has come. */
-CL_INLINE void cl_find(struct cl_accounts *accounts, cl_table table, cl_u64 now, cl_u32 id, cl_u64 floor, struct cl_found *found)
+/* Finds the account of a flow, or takes a cell for it, and notes that a packet of it has come. Returns the cell. */
+CL_INLINE struct cl_account *cl_find(struct cl_accounts *accounts, cl_table table, cl_u64 now, cl_u32 id, cl_u64 floor, struct cl_found *found)
 {
     cl_u32 tick = cl_ticks(now), mine, way;
     struct cl_account *cell;
@@ -333,12 +333,18 @@ CL_INLINE void cl_find(struct cl_accounts *accounts, cl_table table, cl_u64 now,
     found->place = 0;
     found->is_new = 0;
     if (!set)
-        return;
+        return 0;
     way = cl_way_of(set, id);
-    found->place = way < CL_WAYS ? mine * CL_WAYS + way : CL_MOVE_IN(accounts, table, now, id, floor);
-    cell = cl_at(table, found->place);
-    if (!cell)
-        return;
+    if (way < CL_WAYS) {
+        found->place = mine * CL_WAYS + way;
+        CL_OPAQUE(way);
+        cell = &set->cells[way & (CL_WAYS - 1)];
+    } else {
+        found->place = CL_MOVE_IN(accounts, table, now, id, floor);
+        cell = cl_at(table, found->place);
+        if (!cell)
+            return 0;
+    }
     if (cl_is_silent(cell, tick) && !cell->waiting) {
         cell->state = CL_USED | CL_NEW | cl_birth(tick);
         cell->warned_until = tick;
@@ -349,15 +355,18 @@ CL_INLINE void cl_find(struct cl_accounts *accounts, cl_table table, cl_u64 now,
         cell->state &= ~(CL_NEW | CL_BEHIND);
         found->is_new = 0;
     }
+    return cell;
 }
 
-/* Notes that a packet has left that was charged to the account in this place. It is that of the same flow: a cell of which packets wait is never given up. */
-CL_INLINE void cl_left(cl_table table, cl_u32 place)
+/* Notes that a packet has left that was charged to the account in this place, and returns that. It is that of the same flow: a cell of which packets wait is
+ * never given up. */
+CL_INLINE struct cl_account *cl_left(cl_table table, cl_u32 place)
 {
     struct cl_account *cell = cl_at(table, place);
 
     if (cell && cell->waiting)
         cell->waiting--;
+    return cell;
 }
 
 #endif

@@ -135,20 +135,6 @@ CL_INLINE void cl_set_times(struct cl_node *node, cl_u64 start, cl_u64 part, cl_
     node->times = cl_after(start, epoch) << CL_TIME_SHIFT | part << CL_PART_SHIFT | (node->times & CL_UPPER_HEAD);
 }
 
-/* Returns the number of zero bits below the lowest one; the word is not 0. */
-CL_SEPARATE cl_u32 cl_lowest(cl_u64 word)
-{
-    cl_u32 bit = 0;
-
-    word &= -word;
-    if (word >> 32) { bit += 32; word >>= 32; }
-    if (word >> 16) { bit += 16; word >>= 16; }
-    if (word >> 8) { bit += 8; word >>= 8; }
-    if (word >> 4) { bit += 4; word >>= 4; }
-    if (word >> 2) { bit += 2; word >>= 2; }
-    return bit + (cl_u32)(word >> 1);
-}
-
 CL_INLINE cl_u64 cl_word(const struct cl_calendar *calendar, cl_u32 word)
 {
     CL_OPAQUE(word);
@@ -290,41 +276,43 @@ CL_INLINE void cl_clear(struct cl_calendar *calendar, cl_u32 slot)
         calendar->words &= ~(1ULL << word);
 }
 
-/* Takes a node out of its slot, at its head or at its tail. */
-CL_INLINE cl_u32 cl_unlink(struct cl_calendar *calendar, cl_nodes nodes, cl_u32 slot, int is_tail)
+/* Takes a node out of its slot, at its head or at its tail. Returns it, and its number in `index`; NULL if there is none. */
+CL_INLINE struct cl_node *cl_unlink(struct cl_calendar *calendar, cl_nodes nodes, cl_u32 slot, int is_tail, cl_u32 *index)
 {
     struct cl_node *head, *node, *other;
     cl_u32 first, last, next;
 
     if (slot >= CL_CALENDAR)
-        return CL_NIL;
+        return 0;
     first = cl_head(calendar, nodes, slot);
     head = cl_node(nodes, first);
     if (!head)
-        return CL_NIL;
+        return 0;
+    *index = first;
     last = cl_previous(head);
     if (last == first) {
         cl_clear(calendar, slot);
-        return first;
+        return head;
     }
     if (!is_tail) {
         next = cl_next(head);
         other = cl_node(nodes, next);
         if (!other)
-            return CL_NIL;
+            return 0;
         cl_set_head(calendar, nodes, slot, next);
         cl_set_previous(other, last);
-        return first;
+        return head;
     }
+    *index = last;
     node = cl_node(nodes, last);
     if (!node)
-        return CL_NIL;
+        return 0;
     next = cl_previous(node);
     cl_set_previous(head, next);
     other = cl_node(nodes, next);
     if (other)
         cl_set_next(other, CL_NO_NODE);
-    return last;
+    return node;
 }
 
 /* Returns a time at a part, 2^-32, of its distance to `v`, if it is after `v`. */
@@ -339,7 +327,7 @@ CL_INLINE void cl_move_node(const struct cl_calendar *calendar, struct cl_node *
     cl_u64 start = cl_start(calendar, node), whole = node->times >> CL_PART_SHIFT & CL_WHOLE;
 
     if (node->origin & CL_NODE_NEW && calendar->part) {
-        cl_u64 charge = (cl_u64)cl_node_size(node) << CL_BYTE_BITS, span = cl_span(node), reached = cl_min(cl_since(calendar->v, start), span);
+        cl_u64 charge = (cl_u64)cl_node_size(node) << CL_BYTE_BITS, span = cl_span(node), reached = cl_min(cl_since_by_branch(calendar->v, start), span);
 
         /* The part that is not after `v` stays. */
         span = reached + ((span - reached) * calendar->part >> 32);
@@ -382,7 +370,7 @@ CL_NOINLINE int cl_resort(struct cl_calendar *calendar, cl_nodes nodes, cl_u64 f
         node = cl_node(nodes, next);
         if (!node)
             break;
-        due = cl_since(cl_due_time(calendar, node), floor);
+        due = cl_since_by_branch(cl_due_time(calendar, node), floor);
         end = cl_max(end, due + due / 4);
     }
     cl_set_range(calendar, end);
@@ -401,26 +389,26 @@ CL_NOINLINE int cl_resort(struct cl_calendar *calendar, cl_nodes nodes, cl_u64 f
     return 0;
 }
 
-/* Takes a free node; CL_NIL if there is none. */
-CL_INLINE cl_u32 cl_take_node(struct cl_calendar *calendar, cl_nodes nodes)
+/* Takes a free node. Returns it, and its number in `index`; NULL if there is none. */
+CL_INLINE struct cl_node *cl_take_node(struct cl_calendar *calendar, cl_nodes nodes, cl_u32 *index)
 {
-    cl_u32 index = calendar->free;
     struct cl_node *node;
 
-    if (index == CL_NO_NODE) {
-        index = calendar->fresh;
-        node = cl_node(nodes, index);
-        if (!node)
-            return CL_NIL;
+    if (calendar->free != CL_NO_NODE) {
+        *index = calendar->free;
+        node = cl_node(nodes, *index);
+        if (node)
+            calendar->free = cl_next(node);
+        return node;
+    }
+    *index = calendar->fresh;
+    node = cl_node(nodes, *index);
+    if (node) {
         /* Its upper bits of a slot are those of a queue that was emptied. */
         node->times = 0;
-        calendar->fresh = index + 1;
-        return index;
+        calendar->fresh++;
     }
-    node = cl_node(nodes, index);
-    if (node)
-        calendar->free = cl_next(node);
-    return index;
+    return node;
 }
 
 CL_INLINE void cl_give_node_back(struct cl_calendar *calendar, struct cl_node *node, cl_u32 index)
@@ -432,11 +420,12 @@ CL_INLINE void cl_give_node_back(struct cl_calendar *calendar, struct cl_node *n
 /* Adds a packet, whose node has its times. `floor` is a time below which no packet starts. */
 CL_INLINE void cl_calendar_push(struct cl_calendar *calendar, cl_nodes nodes, cl_u64 floor, struct cl_node *node, cl_u32 index)
 {
-    cl_u64 first = floor / calendar->width, due = cl_due_time(calendar, node), number = due / calendar->width;
+    cl_u64 due = cl_due_time(calendar, node), number = due / calendar->width;
 
-    calendar->base = calendar->words ? cl_max(first, calendar->base) : first;
+    if (!calendar->words || floor >= (calendar->base + 1) * calendar->width)
+        calendar->base = floor / calendar->width;
     if (number >= calendar->base + CL_CALENDAR) {
-        CL_RESORT(calendar, nodes, floor, 2 * cl_since(due, floor));
+        CL_RESORT(calendar, nodes, floor, 2 * cl_since_by_branch(due, floor));
         number = due / calendar->width;
     }
     cl_append(calendar, nodes, cl_max(number, calendar->base) & (CL_CALENDAR - 1), node, index);

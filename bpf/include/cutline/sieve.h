@@ -53,6 +53,7 @@ struct cl_sieve {
     cl_u64 rtt, tau;      /* 2^-32 s */
     cl_u64 per_tau;       /* 2^-63 per ns */
     cl_u64 per_tau_s;     /* 2^-32 per s */
+    cl_u64 least_fast;    /* least f that is taken over tau, 2^-16 B/s */
     struct cl_backlog backlog;
     struct cl_accounts accounts;
     struct cl_calendar calendar;
@@ -63,6 +64,7 @@ struct cl_arrival {
     cl_u64 start;  /* virtual time */
     cl_u64 own;    /* virtual time at which it would start if its flow were not new */
     cl_u64 p;      /* 2^-60 */
+    struct cl_account *cell; /* its account; NULL if there is none */
     cl_u32 place;  /* of its account */
     cl_u32 size;   /* bytes on the link */
     cl_u32 is_new;
@@ -76,7 +78,13 @@ struct cl_arrival {
 CL_INLINE cl_u64 cl_seconds(cl_u64 ns) { return cl_mul_shift(ns, 1237940039285380275ULL, 58); }
 
 /* Returns the bytes of a rate, 2^-16 B/s, in a time, 2^-32 s: 2^-4 B. */
-CL_INLINE cl_u64 cl_bytes_in(cl_u64 rate, cl_u64 seconds) { return cl_mul_shift(rate, seconds, CL_SHARE_BITS + 32 - CL_BYTE_BITS); }
+CL_INLINE cl_u64 cl_bytes_in(cl_u64 rate, cl_u64 seconds)
+{
+    const cl_u32 shift = CL_SHARE_BITS + 32 - CL_BYTE_BITS;
+
+    /* Most times are below a second. */
+    return seconds >> 32 ? cl_mul_shift(rate, seconds, shift) : cl_mul_shift_small(rate, seconds, shift);
+}
 
 /* Returns the unused share that is kept, 2^-4 B: no more than the link sends in tau. */
 CL_INLINE cl_u64 cl_kept(const struct cl_sieve *sieve)
@@ -84,8 +92,11 @@ CL_INLINE cl_u64 cl_kept(const struct cl_sieve *sieve)
     return cl_max(cl_bytes_in(cl_min(sieve->share, sieve->link), sieve->tau), CL_KEPT);
 }
 
+/* Returns a * b / 2^shift. `b` is 1 / tau, of at most 40 bits since tau is at least 10^7 ns. Most numbers of ns or bytes between two packets have 24 bits. */
+CL_INLINE cl_u64 cl_per_tau(cl_u64 a, cl_u64 b, cl_u32 shift) { return a >> 24 ? cl_mul_shift(a, b, shift) : a * b >> shift; }
+
 /* Returns whether f is taken over the time of four packets, because that is longer than tau. */
-CL_INLINE int cl_is_slow(const struct cl_sieve *sieve) { return cl_bytes_in(sieve->share, sieve->tau) < CL_KEPT; }
+CL_INLINE int cl_is_slow(const struct cl_sieve *sieve) { return sieve->share < sieve->least_fast; }
 
 /* Returns a time, ns, as a part of that over which f is taken, 2^-40; at most 32. */
 CL_INLINE cl_u64 cl_exponent(const struct cl_sieve *sieve, cl_u64 ns)
@@ -95,7 +106,7 @@ CL_INLINE cl_u64 cl_exponent(const struct cl_sieve *sieve, cl_u64 ns)
     if (cl_is_slow(sieve))
         x = cl_mul_shift(sieve->share, cl_seconds(ns), CL_SHARE_BITS + 32 - CL_EXPONENT_BITS) / (CL_KEPT >> CL_BYTE_BITS);
     else
-        x = cl_mul_shift(ns, sieve->per_tau, 63 - CL_EXPONENT_BITS);
+        x = cl_per_tau(ns, sieve->per_tau, 63 - CL_EXPONENT_BITS);
     return cl_min(x, 32ULL << CL_EXPONENT_BITS);
 }
 
@@ -103,7 +114,7 @@ CL_INLINE cl_u64 cl_exponent(const struct cl_sieve *sieve, cl_u64 ns)
 CL_INLINE cl_u64 cl_weight(const struct cl_sieve *sieve) { return cl_fraction(8 * sieve->share, sieve->link) >> 28; }
 
 /* Returns whether the floor is so far after the epoch that the epoch has to move. */
-CL_INLINE int cl_is_far(const struct cl_sieve *sieve) { return cl_since(sieve->floor, sieve->accounts.epoch) >= CL_EPOCH_AGE; }
+CL_INLINE int cl_is_far(const struct cl_sieve *sieve) { return cl_since_by_branch(sieve->floor, sieve->accounts.epoch) >= CL_EPOCH_AGE; }
 
 /* Moves the epoch of the accounts to a little below the floor. That of the packets follows when they are sorted. */
 CL_NOINLINE void cl_move_epoch(struct cl_sieve *sieve, cl_table table)
@@ -117,7 +128,7 @@ CL_NOINLINE void cl_move_epoch(struct cl_sieve *sieve, cl_table table)
             break;
         for (cl_u32 way = 0; way < CL_WAYS; way++) {
             struct cl_account *cell = &set->cells[way];
-            cl_u64 after = cl_since((cl_u64)cell->upper_finish << 32 | cell->finish, step);
+            cl_u64 after = cl_since_by_branch((cl_u64)cell->upper_finish << 32 | cell->finish, step);
 
             cell->finish = after;
             cell->upper_finish = after >> 32;
@@ -165,17 +176,21 @@ CL_NOINLINE int cl_sieve_sort(struct cl_sieve *sieve, cl_nodes nodes, cl_table t
 /* Lets time pass. On an idle link a flow could have had all of it. */
 CL_INLINE void cl_catch_up(struct cl_sieve *sieve, cl_nodes nodes, cl_table table, cl_u64 now)
 {
-    cl_u64 elapsed = cl_since(now, sieve->now), one = 1ULL << CL_EXPONENT_BITS, x, growth, decay, before = sieve->share;
+    cl_u64 elapsed = cl_since_by_branch(now, sieve->now), one = 1ULL << CL_EXPONENT_BITS, x, half_square, growth, decay, before = sieve->share;
 
     if (!elapsed)
         return;
     sieve->now = now;
     x = cl_exponent(sieve, elapsed);
-    growth = one + x + cl_mul_shift(x, x, CL_EXPONENT_BITS + 1);
-    decay = x < one / 4 ? one - x + cl_mul_shift(x, x, CL_EXPONENT_BITS + 1) : (1ULL << 60) / (growth >> 20);
-    decay = cl_mul_shift(before, decay, CL_EXPONENT_BITS);
+    half_square = x >> 32 ? cl_mul_shift(x, x, CL_EXPONENT_BITS + 1) : x * x >> (CL_EXPONENT_BITS + 1);
+    growth = one + x + half_square;
+    if (x >> 32)
+        decay = cl_mul_shift(before, x < one / 4 ? one - x + half_square : (1ULL << 60) / (growth >> 20), CL_EXPONENT_BITS);
+    else
+        decay = cl_lessened(before, x - half_square, CL_EXPONENT_BITS);
     if (sieve->backlog.packets) {
-        sieve->share = cl_max(decay, cl_max(sieve->link / 1000000, 1));
+        /* The least share is a millionth of the link. A share of 2^-19 of the link is above that without a division. */
+        sieve->share = decay >= sieve->link >> 19 ? decay : cl_max(decay, cl_max(sieve->link / 1000000, 1));
     } else {
         /* While C alternates, f may be above it. */
         sieve->share = before > sieve->link ? cl_max(decay, sieve->link) : cl_min(cl_mul_shift(before, growth, CL_EXPONENT_BITS), sieve->link);
@@ -194,6 +209,7 @@ CL_INLINE void cl_sieve_set(struct cl_sieve *sieve, const struct cutline_config 
     sieve->tau = cl_seconds(config->sieve.tau);
     sieve->per_tau = (1ULL << 63) / config->sieve.tau;
     sieve->per_tau_s = (1000000000ULL << 32) / config->sieve.tau;
+    sieve->least_fast = ((CL_KEPT << (CL_SHARE_BITS + 32 - CL_BYTE_BITS)) + sieve->tau - 1) / sieve->tau;
     sieve->accounts.grown_up = cl_min(config->sieve.newcomer_age >> (CL_TICK_BITS + CL_AGE_BITS), CL_BIRTH / 2);
     sieve->byte_time = cl_byte_time(cl_rate(config));
 }
@@ -279,26 +295,26 @@ CL_INLINE void cl_sieve_arrive(struct cl_sieve *sieve, cl_nodes nodes, cl_table 
 
     size = cl_min(size, CL_MOST_SIZE);
     cl_catch_up(sieve, nodes, table, now);
-    oldest = cl_since(sieve->v, cl_kept(sieve));
-    if (sieve->calendar.words)
-        oldest = cl_min(oldest, cl_first_time(&sieve->calendar));
+    oldest = cl_since_by_branch(sieve->v, cl_kept(sieve));
     oldest = cl_min(oldest, sieve->elsewhere);
+    if (oldest > sieve->floor && sieve->calendar.words)
+        oldest = cl_min(oldest, cl_first_time(&sieve->calendar));
     sieve->floor = cl_max(sieve->floor, oldest);
     if (cl_is_far(sieve))
         CL_SORT(sieve, nodes, table);
-    cl_find(&sieve->accounts, table, now, id, sieve->floor, &found);
+    cell = cl_find(&sieve->accounts, table, now, id, sieve->floor, &found);
+    arrival->cell = cell;
     arrival->place = found.place;
     arrival->size = size;
     arrival->is_new = found.is_new;
     arrival->class = 0;
     arrival->start = arrival->own = sieve->floor;
     arrival->p = arrival->is_warned = arrival->is_last = arrival->waits = 0;
-    cell = cl_at(table, found.place);
     if (!cell)
         return;
     /* By a cell that is shared, a packet is charged to the flow of the cell. */
     finish = cl_finish(&sieve->accounts, cell);
-    arrival->own = cl_since(finish, (cl_u64)cell->lag << CL_LAG_BITS);
+    arrival->own = cl_since_by_branch(finish, (cl_u64)cell->lag << CL_LAG_BITS);
     if (!cell->waiting) {
         finish = arrival->own;
         cl_set_finish(&sieve->accounts, cell, finish);
@@ -312,7 +328,7 @@ CL_INLINE void cl_sieve_arrive(struct cl_sieve *sieve, cl_nodes nodes, cl_table 
         arrival->class = !!(cell->state & CL_BEHIND);
         arrival->start = cl_max(arrival->start, arrival->class ? sieve->newcomers[1] : sieve->newcomers[0]);
     }
-    behind = cl_since(arrival->start, sieve->v);
+    behind = cl_since_by_branch(arrival->start, sieve->v);
     arrival->waits = behind > 0;
     /* The ticks wrap after 69 s: a warning of long ago would seem to lie ahead. */
     arrival->is_warned = (cl_u16)(cell->warned_until - (cl_u16)cl_ticks(now) - 1) <= cl_ticks(2 * config->sieve.rtt);
@@ -320,6 +336,8 @@ CL_INLINE void cl_sieve_arrive(struct cl_sieve *sieve, cl_nodes nodes, cl_table 
         arrival->is_last = arrival->start >= cl_last_start(&sieve->calendar, nodes);
     if (cell->waiting == CL_MOST_WAITING)
         arrival->is_last = 1;
+    if (!behind)
+        return;
     target = cl_max(cl_bytes_in(sieve->share, sieve->rtt * level / (3 * CUTLINE_HINTS)), (cl_u64)size << CL_BYTE_BITS);
     free = target + (arrival->is_warned ? cl_bytes_in(sieve->share, sieve->rtt) : 0);
     if (behind <= free)
@@ -338,20 +356,18 @@ CL_INLINE int cl_sieve_verdict(const struct cl_arrival *arrival, cl_u64 dice)
 }
 
 /* Notes that a packet is dropped early, of which its flow learns within a round trip. */
-CL_INLINE void cl_sieve_warn(const struct cutline_config *config, cl_table table, cl_u64 now, const struct cl_arrival *arrival)
+CL_INLINE void cl_sieve_warn(const struct cutline_config *config, cl_u64 now, const struct cl_arrival *arrival)
 {
-    struct cl_account *cell = cl_at(table, arrival->place);
-
-    if (cell && !arrival->is_warned)
-        cell->warned_until = cl_ticks(now + 2 * config->sieve.rtt);
+    if (arrival->cell && !arrival->is_warned)
+        arrival->cell->warned_until = cl_ticks(now + 2 * config->sieve.rtt);
 }
 
 /* Adds a packet that has come now with a hint of this level, in a node that was taken for it. */
-CL_INLINE void cl_sieve_push(struct cl_sieve *sieve, cl_nodes nodes, cl_table table, cl_u64 now, cl_u32 level, const struct cl_arrival *arrival,
-                             struct cl_node *node, cl_u32 index)
+CL_INLINE void cl_sieve_push(struct cl_sieve *sieve, cl_nodes nodes, cl_u64 now, cl_u32 level, const struct cl_arrival *arrival, struct cl_node *node,
+                             cl_u32 index)
 {
     cl_u64 charge = (cl_u64)arrival->size << CL_BYTE_BITS, lag = (arrival->start - arrival->own + (1ULL << CL_LAG_BITS) - 1) >> CL_LAG_BITS;
-    struct cl_account *cell = cl_at(table, arrival->place);
+    struct cl_account *cell = arrival->cell;
 
     cl_set_times(node, arrival->start, CL_WHOLE, sieve->calendar.epoch);
     node->origin = cl_origin(now, level, lag > 0, arrival->place);
@@ -375,40 +391,36 @@ CL_INLINE void cl_sieve_push(struct cl_sieve *sieve, cl_nodes nodes, cl_table ta
     cl_calendar_push(&sieve->calendar, nodes, sieve->floor, node, index);
 }
 
-/* Takes the packet with the largest due time out of a queue that is too full, and returns its node; CL_NIL if the queue is not. */
-CL_INLINE cl_u32 cl_sieve_push_out(struct cl_sieve *sieve, cl_nodes nodes, cl_table table, const struct cutline_config *config)
+/* Takes the packet with the largest due time out of a queue that is too full. Returns its node, and the node's number in `index`; NULL if the queue is not. */
+CL_INLINE struct cl_node *cl_sieve_push_out(struct cl_sieve *sieve, cl_nodes nodes, cl_table table, const struct cutline_config *config, cl_u32 *index)
 {
     struct cl_account *cell;
     struct cl_node *node;
-    cl_u32 index;
 
     if (cl_fits(config, sieve->backlog.packets, sieve->backlog.bytes))
-        return CL_NIL;
-    index = cl_unlink(&sieve->calendar, nodes, cl_last_slot(&sieve->calendar), 1);
-    node = cl_node(nodes, index);
+        return 0;
+    node = cl_unlink(&sieve->calendar, nodes, cl_last_slot(&sieve->calendar), 1, index);
     if (!node)
-        return CL_NIL;
+        return 0;
     sieve->backlog.packets--;
     sieve->backlog.bytes -= cl_node_size(node);
-    cl_left(table, cl_node_place(node));
-    cell = cl_at(table, cl_node_place(node));
+    cell = cl_left(table, cl_node_place(node));
     if (cell)
-        cl_set_finish(&sieve->accounts, cell, cl_since(cl_finish(&sieve->accounts, cell), cl_span(node)));
-    return index;
+        cl_set_finish(&sieve->accounts, cell, cl_since_by_branch(cl_finish(&sieve->accounts, cell), cl_span(node)));
+    return node;
 }
 
-/* Takes the packet that is next, which goes to the link at `now`, and returns its node; CL_NIL if no packet waits. */
-CL_INLINE cl_u32 cl_sieve_pop(struct cl_sieve *sieve, cl_nodes nodes, cl_table table, const struct cutline_config *config, cl_u64 now)
+/* Takes the packet that is next, which goes to the link at `now`. Returns its node, and the node's number in `index`; NULL if no packet waits. */
+CL_INLINE struct cl_node *cl_sieve_pop(struct cl_sieve *sieve, cl_nodes nodes, cl_table table, const struct cutline_config *config, cl_u64 now,
+                                       cl_u32 *index)
 {
     struct cl_node *node;
     cl_u64 start;
-    cl_u32 index;
 
     cl_catch_up(sieve, nodes, table, now);
-    index = cl_unlink(&sieve->calendar, nodes, cl_first_slot(&sieve->calendar), 0);
-    node = cl_node(nodes, index);
+    node = cl_unlink(&sieve->calendar, nodes, cl_first_slot(&sieve->calendar), 0, index);
     if (!node)
-        return CL_NIL;
+        return 0;
     sieve->backlog.packets--;
     sieve->backlog.bytes -= cl_node_size(node);
     cl_left(table, cl_node_place(node));
@@ -423,16 +435,16 @@ CL_INLINE cl_u32 cl_sieve_pop(struct cl_sieve *sieve, cl_nodes nodes, cl_table t
             if (cl_is_slow(sieve))
                 sieve->share += cl_mul_shift(sieve->share, above, CL_BYTE_BITS) / (CL_KEPT >> CL_BYTE_BITS);
             else
-                sieve->share += cl_mul_shift(above, sieve->per_tau_s, 32 + CL_BYTE_BITS - CL_SHARE_BITS);
+                sieve->share += cl_per_tau(above, sieve->per_tau_s, 32 + CL_BYTE_BITS - CL_SHARE_BITS);
         }
-    } else if (cl_since(now, sieve->reached) > config->sieve.rtt) {
+    } else if (cl_since_by_branch(now, sieve->reached) > config->sieve.rtt) {
         /* Buckets that are served for long are those of the flows. */
         cl_u64 x = cl_exponent(sieve, cl_drain(sieve->byte_time, cl_node_size(node)));
 
         sieve->v -= cl_mul_shift(sieve->v - start, cl_fraction(x, (1ULL << CL_EXPONENT_BITS) + x), 60);
         sieve->largest = sieve->v;
     }
-    return index;
+    return node;
 }
 
 /* Returns the fair share, bit/s. */

@@ -370,7 +370,7 @@ fn a_full_sieve_pushes_out_alike() {
 
 /// Returns the probabilities, 2^-60, of a flow's second burst, 40 s after its first, of which packet 100 is dropped or not.
 fn prices_of_a_second_burst(is_dropped: bool) -> Vec<i128> {
-    const PACKETS: u64 = 300;
+    const PACKETS: u64 = 400;
     const PAUSE: u64 = 40_000_000_000;
     let mut commands = format!("set shape_bps 20000000\nset limit_packets 1000\nsieve 0 {SETS} 7\n");
     for begin in [1, PAUSE] {
