@@ -35,7 +35,7 @@ CL_INLINE cl_u64 cl_since_by_branch(cl_u64 a, cl_u64 b)
     return a > b ? difference : 0;
 }
 
-/* Returns the lower 32 bits. Clang masks a word by two shifts; it extends a register of 32 bits, which the assembler line asks for, by one move. */
+/* Returns the lower 32 bits. Clang masks a word by two shifts; it extends a register of 32 bits, which the line of assembler requests, by one move. */
 CL_INLINE cl_u64 cl_low(cl_u64 word)
 {
     cl_u32 low = word;
@@ -64,7 +64,7 @@ CL_INLINE cl_u64 cl_mul_shift_small(cl_u64 a, cl_u64 b, cl_u32 shift)
     return ((a >> 32) * b + (cl_low(a) * b >> 32)) >> (shift - 32);
 }
 
-/* Returns a - a * b / 2^shift, rounded down, for the same numbers. What is subtracted is rounded up. */
+/* Returns a - a * b / 2^shift, rounded down, for the same numbers. The product is rounded up. */
 CL_INLINE cl_u64 cl_lessened(cl_u64 a, cl_u64 b, cl_u32 shift)
 {
     cl_u64 rest = a * b << (64 - shift);
