@@ -97,7 +97,7 @@ fn invalid_datagrams_are_no_messages() {
     let interval = Duration::from_secs(60);
     let rare = cutline_signal::monitor::MonitorParams { interval, ..Default::default() };
     let (ours, theirs) =
-        pair(LOOPBACK[0], &QosOptions::default().monitor(rare), &QosOptions::default().monitor(rare));
+        pair(LOOPBACK[0], &QosOptions::default().monitor(rare.clone()), &QosOptions::default().monitor(rare));
     let Participation::Joined(token) = theirs.0.connection.participation() else {
         panic!("they have agreed")
     };
