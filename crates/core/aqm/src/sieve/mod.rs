@@ -23,11 +23,12 @@
 //!
 //! **Marks.** With ECN, packets that can be marked are marked instead of dropped while p'^2 is at most 25 % (`p_Cmax`
 //! of RFC 9332 appendix A.1). Scalable ones are marked also by a ramp on w, from 1.3 ms on, 1.5 large packets at f, or
-//! the longest pause of the link in about tau, to twice that. While other flows wait, a second ramp counts: on the w that the flow would have if no unused share
-//! were kept for it, over the next 10 ms, or 5 large packets. So a scalable sender is marked when its rate passes its
-//! share. A mark when the kept share is used up would come a round trip too late for its wait. A sender that has used
-//! less than an eighth of tau of an unused share is below its share, and the second ramp does not mark it. A pause is a
-//! time for which the link takes no packet although one waits, as between two slots of a radio link.
+//! the longest pause of the link in about tau, to twice that. While other flows wait, a second ramp counts: on the w
+//! that the flow would have if no unused share were kept for it, over the next 10 ms, or 5 large packets. So a
+//! scalable sender is marked when its rate passes its share. A mark when the kept share is used up would come a round
+//! trip too late for its wait. A sender that has used less than an eighth of tau of an unused share is below its
+//! share, and the second ramp does not mark it. A pause is a time for which the link takes no packet although one
+//! waits, as between two slots of a radio link.
 //!
 //! Slow start of a scalable sender is treated as that of any other sender, and ends by the price: a sender that is paced
 //! at twice its rate waits already at half its share, and the first mark halves its window. The ramps begin when the two
